@@ -1,0 +1,1 @@
+"""How it is shown: the Streamlit app, its links, charts and pages."""

@@ -1,0 +1,44 @@
+"""The one base of every error that may reach a person."""
+
+from __future__ import annotations
+
+
+class CompilewatchError(Exception):
+    """Something the user can act on: one sentence and the next step, never a traceback.
+
+    `exit_code` is what the command line returns: 2 for "cannot tell or cannot do it".
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.next_step}".strip()
+
+
+class ConfigError(CompilewatchError):
+    """The configuration file, an environment variable or an option is wrong."""
+
+
+class RecordError(CompilewatchError):
+    """A trial record is not one: the message names the place and the field."""
+
+
+class ConflictError(CompilewatchError):
+    """A second record arrived under a known trial id with different content."""
+
+
+class DatabaseError(CompilewatchError):
+    """The database cannot be opened, read or written."""
+
+
+class NotFoundError(CompilewatchError):
+    """What was asked for is not there."""
+
+
+class UnitError(CompilewatchError):
+    """Two numbers of different units or different things were put into one formula."""
