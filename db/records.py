@@ -34,13 +34,17 @@ class StrategyKind(StrEnum):
 
 
 class CacheState(StrEnum):
-    """What a process found on disk before its first call. `none` belongs to eager."""
+    """What a process found on disk before its first call.
+
+    `none` belongs to eager, `unknown` to imported results whose source does not say.
+    """
 
     COLD = "cold"
     WARM = "warm"
     PORTABLE = "portable"
     PACKAGED = "packaged"
     NONE = "none"
+    UNKNOWN = "unknown"
 
 
 class Status(StrEnum):
@@ -81,7 +85,10 @@ class NumericsStatus(StrEnum):
 def _aware_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("must carry a time zone")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
 UtcDatetime = Annotated[datetime, AfterValidator(_aware_utc)]
@@ -289,12 +296,17 @@ class HostState(Record):
 
 
 class Summary(Record):
-    """What an imported result knows when it carries no samples."""
+    """What an imported result knows when it carries no samples.
 
-    latency_ns: Nanoseconds
+    `latency_ns` is null where the source has none (an accuracy run, a compile-time count). `metrics` holds
+    the source's figures that have no field in this record, by the source's own names and in its own units.
+    """
+
+    latency_ns: Nanoseconds | None = None
     control_latency_ns: Nanoseconds | None = None
     n: Count | None = None
     throughput_per_s: Finite | None = None
+    metrics: dict[str, Finite] = {}
 
 
 Samples = list[Nanoseconds]
