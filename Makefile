@@ -1,0 +1,99 @@
+# Everything runs from .venv, whatever virtual environment or PYTHONPATH the caller has active.
+# make install PYTHON=python3.12 EXTRAS=postgres,models   another interpreter, other extras
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+EXTRAS ?= postgres
+HOST ?= 127.0.0.1
+PORT ?= 8501
+PYTEST_ARGS ?=
+
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
+export PYTHONNOUSERSITE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+# The stamps carry the checkout's path and the extras: console scripts of a moved checkout point to the old
+# folder, and other extras are another installation.
+STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
+INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
+INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
+
+.PHONY: help install dev browser up serve test test-slow test-gpu lint fix bench docs clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+install: $(INSTALLED) ## create .venv with the console script .venv/bin/compilewatch, everything pinned
+
+dev: $(INSTALLED_DEV) ## install, plus what tests and checks need
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; install Python 3.11 or newer, or name one: make install PYTHON=/path/to/python3" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is $$($(PYTHON) --version 2>&1), and compilewatch needs 3.11 or newer; name another: make install PYTHON=python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 2; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+# setuptools comes first, pinned like the rest, and builds the editable install: an isolated build would fetch
+# whatever setuptools is newest that day.
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing compilewatch[$(EXTRAS)] into $(VENV); the first time this takes a few minutes"
+	@$(PIP_INSTALL) setuptools
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	@echo "Installing compilewatch[dev,$(EXTRAS)] into $(VENV)"
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,$(EXTRAS)]'
+	@touch $@
+
+# Without Chromium the browser tests are skipped, and say so; nothing else needs it.
+browser: ## install Debian's Chromium for the browser tests, where root and apt-get are at hand
+	@if command -v chromium >/dev/null; then \
+	    :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Debian's Chromium for the browser tests"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation; } >/dev/null \
+	        || echo "Chromium could not be installed; the browser tests will be skipped. By hand: apt-get install chromium" >&2; \
+	else \
+	    echo "Chromium is not installed; the browser tests will be skipped. By hand: sudo apt-get install chromium" >&2; \
+	fi
+
+serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
+	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
+
+test: dev browser ## all checks: ruff, mypy, unit tests, real subprocesses, browser
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: dev ## the exhaustive tests, minutes long
+	$(BIN)/python -m pytest -m 'slow and not gpu' $(PYTEST_ARGS)
+
+test-gpu: dev ## the tests that need a CUDA device
+	$(BIN)/python -m pytest -m gpu $(PYTEST_ARGS)
+
+lint: dev ## ruff and mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+fix: dev ## let ruff mend and format what it can
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+bench: dev ## print the measured ratios: overhead, agreement with torch's own timer, page speed
+	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
+
+clean: ## remove .venv and every cache; measured data stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find db runner dashboard tests -name __pycache__ -type d -prune -exec rm -rf {} +
