@@ -1,0 +1,162 @@
+"""What the judge returns: frozen, printable as JSON, complete enough to freeze in a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from db.verdicts.policy import Policy
+from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+
+
+class Result(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CaseKey(Result):
+    """A case as people name it, with what pins it down."""
+
+    workload: str
+    strategy: str
+    workload_id: str
+    strategy_id: str
+    task: str | None = None
+    batch_size: int | None = None
+    shape: dict[str, int] = {}
+    dtype: str | None = None
+    cache: str | None = None
+
+
+class Row(Result):
+    """The verdict on one metric of one matched case.
+
+    `base` and `head` are in the metric's unit; "never" for a break-even that does not exist; a status word
+    for numerics. `change` is head / base - 1, positive when the number grew; `interval` its bounds at
+    `Policy.confidence`. `eager_change` and `compiled_change` are relative latency changes.
+    """
+
+    case: CaseKey
+    metric: Metric
+    unit: str
+    base: float | str | None
+    head: float | str | None
+    change: float | None = None
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    verdict: Verdict
+    suspected: bool = False
+    who_moved: WhoMoved | None = None
+    cause: CauseClass | None = None
+    eager_change: float | None = None
+    compiled_change: float | None = None
+    trials: tuple[int, int]
+    more_trials: int | None = None
+    significance_threshold: float | None = None
+    design: Design
+    reason: str
+
+    @property
+    def workload(self) -> str:
+        return self.case.workload
+
+    @property
+    def strategy(self) -> str:
+        return self.case.strategy
+
+
+class LeftOut(Result):
+    """A case that entered no comparison, and why. `fields` names what differs when not comparable."""
+
+    workload: str
+    strategy: str
+    verdict: Verdict
+    reason: str
+    fields: tuple[str, ...] = ()
+    cause: CauseClass | None = None
+
+
+class GeomeanChange(Result):
+    """Geometric mean speedup over the matched set (cases that passed on both sides), the naive one (each
+    side its own set) beside it. None where no case has a speedup.
+    """
+
+    base: float | None
+    head: float | None
+    naive_base: float | None
+    naive_head: float | None
+    cases: int
+    naive_base_cases: int
+    naive_head_cases: int
+
+
+class BuildSide(Result):
+    """One side of a comparison. `components` maps torch, cuda, driver ... to the versions seen."""
+
+    name: str
+    build_ids: tuple[str, ...]
+    run_ids: tuple[str, ...]
+    components: dict[str, str | None]
+
+
+class Comparison(Result):
+    """The upgrade verdict between two builds on one machine."""
+
+    base: BuildSide
+    head: BuildSide
+    machine_id: str | None
+    machine: str | None
+    matched: int
+    total: int
+    left_out: tuple[LeftOut, ...]
+    geomean: GeomeanChange
+    rows: tuple[Row, ...]
+    verdict: Verdict
+    changed_components: tuple[str, ...]
+    canary_change: float | None
+    sentences: tuple[str, ...]
+    policy: Policy
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many rows got each verdict."""
+        found = Counter(row.verdict for row in self.rows)
+        return {verdict: found[verdict] for verdict in Verdict}
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `compare --json` prints, without its `schema` key."""
+        document = self.model_dump(mode="json", exclude={"rows", "policy"})
+        document["rows"] = [
+            {"workload": row.workload, "strategy": row.strategy, **row.model_dump(mode="json")}
+            for row in self.rows
+        ]
+        document["counts"] = {verdict.value: count for verdict, count in self.counts.items()}
+        document["policy"] = self.policy.to_json()
+        return document
+
+
+class ChangeEvent(Result):
+    """A change announced in a series' history.
+
+    `index` is the first point of the new level in the series as given; `announced_at` the index of the
+    point whose arrival showed it. `revises` names the event whose verdict this one replaces.
+    """
+
+    event_id: str
+    series_id: str | None
+    index: int
+    announced_at: int
+    point_id: str | None
+    before: float
+    after: float
+    change: float
+    interval: tuple[float, float] | None
+    p_value: float
+    verdict: Verdict
+    build_id: str | None = None
+    changed_components: tuple[str, ...] = ()
+    confounded: bool = False
+    revises: str | None = None
+    reason: str
