@@ -1,0 +1,39 @@
+"""What is written speaks of the project: no machine's paths, no registry hosts, nothing large."""
+
+import re
+from pathlib import Path
+
+from tests.house.tracked import ROOT, project_files
+
+BINARY = {".png", ".ico", ".woff2"}
+HOME_OF_A_PERSON = re.compile(r"(?<![\w.])/(?:root|home/\w+|Users/\w+)/")
+REGISTRY_HOST = re.compile(
+    "|".join(("pypi" + r"\.org", "pythonhosted" + r"\.org", r"deb\." + r"debian\.org"))
+)
+LARGEST_FILE_BYTES = 1_000_000
+
+
+def texts() -> list[tuple[Path, str]]:
+    """Return each text file of the project with its content."""
+    paths = [path for path in project_files() if path.suffix not in BINARY]
+    return [(path, (ROOT / path).read_text(encoding="utf-8")) for path in paths]
+
+
+def test_no_path_of_a_machine() -> None:
+    here = re.compile(re.escape(f"{ROOT}/"))
+    patterns = (HOME_OF_A_PERSON, here)
+    assert [str(path) for path, text in texts() if any(pattern.search(text) for pattern in patterns)] == []
+
+
+def test_paths_of_a_machine_are_recognized() -> None:
+    assert HOME_OF_A_PERSON.search("see " + "/home/" + "ada/notes")
+    assert not HOME_OF_A_PERSON.search("https://example.org/home/page/")
+
+
+def test_no_registry_host() -> None:
+    assert [str(path) for path, text in texts() if REGISTRY_HOST.search(text)] == []
+
+
+def test_no_large_file() -> None:
+    sizes = {str(path): (ROOT / path).stat().st_size for path in project_files()}
+    assert {path: size for path, size in sizes.items() if size > LARGEST_FILE_BYTES} == {}
