@@ -8,16 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from db.errors import RecordError
+from db.fields import (
+    INT64_MAX,
+    Bytes,
+    Count,
+    Finite,
+    Identifier,
+    Integer,
+    JsonObject,
+    Key,
+    LogTail,
+    Name,
+    Nanoseconds,
+    Text,
+    Triple,
+    UtcDatetime,
+)
 
-SCHEMA = "compilewatch.trial/1"
-INT64_MAX = 2**63 - 1
+SCHEMA: Literal["compilewatch.trial/1"] = "compilewatch.trial/1"
 
 
 class Task(StrEnum):
@@ -82,26 +96,6 @@ class NumericsStatus(StrEnum):
     NOT_CHECKED = "not_checked"
 
 
-def _aware_utc(value: datetime) -> datetime:
-    if value.tzinfo is None:
-        raise ValueError("must carry a time zone")
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
-
-
-UtcDatetime = Annotated[datetime, AfterValidator(_aware_utc)]
-Nanoseconds = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Bytes = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Count = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Text = Annotated[str, Field(max_length=10_000)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Identifier = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
-
-
 class Record(BaseModel):
     """Base of every part of a trial record: immutable and closed."""
 
@@ -120,7 +114,7 @@ class Workload(Record):
     version: Name
     task: Task
     batch_size: Annotated[int, Field(ge=1, le=INT64_MAX)] | None = None
-    shape: dict[str, int] = {}
+    shape: dict[Key, Integer] = {}
     dtype: Name
     items_per_iteration: Finite | None = None
     item: Name | None = None
@@ -137,7 +131,7 @@ class Strategy(Record):
     fullgraph: bool = False
     scope: Name = "full"
     cache: CacheState
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
 
 
 class Machine(Record):
@@ -169,8 +163,8 @@ class Build(Record):
     python: Name | None = None
     os: Name | None = None
     compiler: Name | None = None
-    packages: dict[str, str] = {}
-    settings: dict[str, Any] = {}
+    packages: dict[Key, Key] = {}
+    settings: JsonObject = {}
     label: Name | None = None
 
 
@@ -178,13 +172,13 @@ class Failure(Record):
     kind: FailureKind
     phase: Text | None = None
     message: Text
-    log_tail: Annotated[str, Field(max_length=65_536)] | None = None
-    exit_code: int | None = None
-    signal: int | None = None
+    log_tail: LogTail | None = None
+    exit_code: Integer | None = None
+    signal: Integer | None = None
 
 
 class PhasesNs(Record):
-    """Parts of the first compiled call; they add up to `first_call_ns`. What cannot be told apart is in `other`."""
+    """Parts of the first compiled call, adding up to `first_call_ns`; `other` is what cannot be told apart."""
 
     dynamo: Nanoseconds | None = None
     aot_autograd: Nanoseconds | None = None
@@ -306,7 +300,7 @@ class Summary(Record):
     control_latency_ns: Nanoseconds | None = None
     n: Count | None = None
     throughput_per_s: Finite | None = None
-    metrics: dict[str, Finite] = {}
+    metrics: dict[Key, Finite] = {}
 
 
 Samples = list[Nanoseconds]

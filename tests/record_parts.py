@@ -1,4 +1,4 @@
-"""The measured parts of a trial record: cold start, memory, compiler facts, numerics, device and host state."""
+"""The measured parts of a trial record: cold start, memory, compiler facts, numerics, device and host."""
 
 from __future__ import annotations
 

@@ -1,0 +1,80 @@
+"""The types of the record's fields: what a number, a name, a text or a time may hold.
+
+PostgreSQL stores no NUL character, UTF-8 no lone surrogate, and JSON no NaN. Pydantic refuses surrogates in
+every string; names and keys with a NUL are refused too. Free text was written by other programs (log tails,
+exception messages): there both become U+FFFD, so that no failure report is lost over them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+INT64_MAX = 2**63 - 1
+
+_WITHOUT_NUL = r"^[^\x00]*$"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_MAX_NESTING = 16
+
+
+def _aware_utc(value: datetime) -> datetime:
+    if value.tzinfo is None:
+        raise ValueError("must carry a time zone")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
+
+
+def _repaired(value: object) -> object:
+    return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+def _check_plain_scalar(value: object) -> None:
+    if isinstance(value, str) and _UNSTORABLE.search(value):
+        raise ValueError("holds a NUL character or a lone surrogate")
+    if isinstance(value, int) and abs(value) > INT64_MAX:
+        raise ValueError("holds an integer of more than 64 bits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("holds a number that is not finite")
+    if value is not None and not isinstance(value, str | int | float):
+        raise ValueError(f"holds a {type(value).__name__}, which is not JSON")
+
+
+def _check_plain_json(value: object, depth: int = 0) -> None:
+    if depth > _MAX_NESTING:
+        raise ValueError(f"is nested more than {_MAX_NESTING} deep")
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise ValueError("holds a key that is not text")
+        for part in (*value.keys(), *value.values()):
+            _check_plain_json(part, depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _check_plain_json(part, depth + 1)
+    else:
+        _check_plain_scalar(value)
+
+
+def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
+    _check_plain_json(value)
+    return value
+
+
+UtcDatetime = Annotated[datetime, AfterValidator(_aware_utc)]
+Nanoseconds = Annotated[int, Field(ge=0, le=INT64_MAX)]
+Bytes = Annotated[int, Field(ge=0, le=INT64_MAX)]
+Count = Annotated[int, Field(ge=0, le=INT64_MAX)]
+Integer = Annotated[int, Field(ge=-INT64_MAX, le=INT64_MAX)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
+Identifier = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=_WITHOUT_NUL)]
+Key = Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]
+Text = Annotated[str, BeforeValidator(_repaired), Field(max_length=10_000)]
+LogTail = Annotated[str, BeforeValidator(_repaired), Field(max_length=65_536)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
