@@ -1,0 +1,50 @@
+# The dashboard by default, the runner by command:
+#   docker build -t compilewatch .
+#   docker run -p 127.0.0.1:8501:8501 -v compilewatch:/data compilewatch
+#   docker run --gpus all -v compilewatch:/data compilewatch run --suite standard
+# It also runs with a read-only root: --read-only --tmpfs /tmp:exec (compiled kernels are loaded from /tmp).
+
+FROM python:3.11-slim AS build
+ARG EXTRAS=postgres,models
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+RUN python3 -m venv /opt/compilewatch
+WORKDIR /src
+# Dependencies first, on their own: an edited source file does not install torch again.
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY db/__init__.py db/__init__.py
+RUN /opt/compilewatch/bin/pip install --constraint constraints.txt setuptools \
+    && /opt/compilewatch/bin/pip install --constraint constraints.txt --no-build-isolation ".[${EXTRAS}]"
+COPY db db
+COPY runner runner
+COPY dashboard dashboard
+RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall . \
+    && /opt/compilewatch/bin/python -m compileall -q -j 0 /opt/compilewatch/lib
+
+FROM python:3.11-slim
+# g++: torch.compile compiles with it on a CPU, and Triton its launchers on a GPU. tini: reaps what trials leave.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends g++ tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && groupadd --gid 10001 compilewatch \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin compilewatch \
+    && install -d -o compilewatch -g compilewatch /data
+COPY --from=build /opt/compilewatch /opt/compilewatch
+COPY --chmod=755 docker/entrypoint /usr/local/bin/entrypoint
+ENV PATH=/opt/compilewatch/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    HOME=/data \
+    TMPDIR=/tmp \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    COMPILEWATCH_DATABASE_URL=sqlite:////data/compilewatch.db \
+    NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8501
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python3", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
+ENTRYPOINT ["/usr/bin/tini", "--", "entrypoint"]
+# Inside the container the dashboard listens on every address; who reaches it is decided where the port is published.
+CMD ["dashboard", "--host", "0.0.0.0", "--allow-public"]
