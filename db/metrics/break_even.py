@@ -1,0 +1,97 @@
+"""After how many steps compilation has paid for itself.
+
+Break-even is the smallest number of steps N >= 1 with compile cost + N x compiled latency <= N x eager
+latency, that is ceil(compile cost / (eager latency - compiled latency)). Where compiled is not faster the
+answer is the value `Never`, with two edges decided as follows:
+
+- Cost zero or negative and compiled not slower: 1, the first step already is not above eager's.
+- Compiled slower: never, even where a negative cost makes the first few steps cheaper, because nothing is
+  paid back that stays paid. So the inequality holds at every step from break-even on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from db.errors import UnitError
+from db.metrics.quantities import Quantity, Unit
+
+NANOSECONDS_PER_HOUR = 3_600_000_000_000
+STEPS_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Compilation is not paid back, and why. Not a number: it can be neither added nor averaged."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return "never"
+
+
+NOT_FASTER = Never("compiled is not faster than eager")
+BEYOND_COUNTING = Never("the saving per step is too small to repay the compile cost in 2^63 steps")
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """Where both totals meet: in steps, and as the time the process has run by then, compile cost included.
+
+    `time` is None where `steps` is Never.
+    """
+
+    steps: int | Never
+    time: Quantity | None
+
+    def money(self, price_per_hour: Decimal) -> Decimal | None:
+        """What the device costs until break-even; None where there is none."""
+        return None if self.time is None else price(self.time, price_per_hour)
+
+
+def steps_to_break_even(
+    compile_cost_ns: float | Fraction, compiled_ns: float | Fraction, eager_ns: float | Fraction
+) -> int | Never:
+    """The smallest N as defined above, exactly (rational arithmetic), or Never.
+
+    Raises UnitError where a value is not finite or a latency is not positive.
+    """
+    for value in (compile_cost_ns, compiled_ns, eager_ns):
+        if not math.isfinite(value):
+            raise UnitError(f"{value} is no measurement.", "Leave out cases without compile cost or latency.")
+    if compiled_ns <= 0 or eager_ns <= 0:
+        raise UnitError("A latency must be above 0 ns.", "Measure the case again.")
+    saved, cost = Fraction(eager_ns) - Fraction(compiled_ns), Fraction(compile_cost_ns)
+    if saved < 0 or (saved == 0 and cost > 0):
+        return NOT_FASTER
+    if cost <= 0:
+        return 1
+    steps = math.ceil(cost / saved)
+    return steps if steps <= STEPS_MAX else BEYOND_COUNTING
+
+
+def break_even(*, compile_cost: Quantity, compiled: Quantity, eager: Quantity) -> BreakEven:
+    """Break-even of times of one subject.
+
+    Raises UnitError for other units, different subjects, or a latency that is not positive.
+    """
+    first_step, saved = compile_cost + compiled, eager - compiled
+    if (first_step - saved).unit is not Unit.NANOSECONDS:
+        raise UnitError(f"Break-even needs times, not {saved.unit.value}.", "Give nanoseconds.")
+    steps = steps_to_break_even(compile_cost.value, compiled.value, eager.value)
+    return BreakEven(steps, None if isinstance(steps, Never) else first_step + (steps - 1) * compiled)
+
+
+def price(time: Quantity, price_per_hour: Decimal) -> Decimal:
+    """What a device costs for `time`, in the currency of `price_per_hour`.
+
+    Raises UnitError where `time` is no time or the price is negative or not finite.
+    """
+    if time.unit is not Unit.NANOSECONDS:
+        raise UnitError(f"{time.unit.value} have no price per hour.", "Give a time.")
+    if not price_per_hour.is_finite() or price_per_hour < 0:
+        raise UnitError(f"{price_per_hour} is no price per hour.", "Give a number of 0 or more.")
+    return Decimal(time.value.numerator) / time.value.denominator * price_per_hour / NANOSECONDS_PER_HOUR

@@ -1,0 +1,101 @@
+"""The columns of a frame of cases, and their types: what every page, table and command reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from pandas import DataFrame
+
+CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]
+
+_LABELS = {
+    "series_id": "str",
+    "machine": "str",
+    "device": "str",
+    "device_name": "str",
+    "build_label": "str",
+    "torch": "str",
+    "torch_variant": "str",
+    "cuda": "str",
+    "driver": "str",
+    "triton": "str",
+    "cudnn": "str",
+    "python": "str",
+    "os": "str",
+    "workload": "str",
+    "workload_version": "str",
+    "task": "str",
+    "batch_size": "Int64",
+    "shape": "object",
+    "dtype": "str",
+    "items_per_iteration": "Float64",
+    "item": "str",
+    "strategy": "str",
+    "strategy_kind": "str",
+    "cache": "str",
+    "scope": "str",
+    "source_kind": "str",
+}
+LABELS = list(_LABELS)
+
+CASE_COLUMNS: dict[str, str] = {
+    **dict.fromkeys(CASE_KEYS, "str"),
+    **_LABELS,
+    "status": "str",  # ok: no trial failed; failed: every trial did; mixed
+    "trials": "Int64",
+    "failed_trials": "Int64",
+    "suspect_trials": "Int64",
+    "counted_trials": "Int64",  # those behind latency: passed, not suspect, with a latency
+    "failure_kind": "str",  # the most frequent one
+    "latency_ns": "Float64",
+    "latency_low_ns": "Float64",
+    "latency_high_ns": "Float64",
+    "control_latency_ns": "Float64",
+    "control": "str",  # in_process, same_run (eager trials of the same run), none
+    "speedup": "Float64",
+    "speedup_low": "Float64",
+    "speedup_high": "Float64",
+    "interval_method": "str",  # of speedup: bootstrap, student_t, reference (eager is 1 by definition), none
+    "compile_cost_ns": "Float64",
+    "compile_cost_low_ns": "Float64",
+    "compile_cost_high_ns": "Float64",
+    "break_even": "str",  # steps, never, unknown
+    "break_even_reason": "str",  # why never or unknown
+    "break_even_steps": "Int64",
+    "break_even_interval": "str",  # bounded; open: the upper end is never; never: both ends; none
+    "break_even_low": "Int64",
+    "break_even_high": "Int64",
+    "break_even_time_ns": "Float64",  # run time at break-even, compile cost included
+    "time_to_first_result_ns": "Float64",
+    "throughput_per_s": "Float64",
+    "peak_bytes": "Float64",
+    "control_peak_bytes": "Float64",
+    "memory_ratio": "Float64",
+    "graphs": "Int64",
+    "graph_breaks": "Int64",
+    "recompiles": "Int64",
+    "numerics_status": "str",  # the worst of all trials
+    "nothing_compiled": "bool",
+    "last_started_at": "datetime64[us, UTC]",
+}
+
+
+def empty_frame(columns: dict[str, str]) -> DataFrame:
+    """No rows, every column with its type."""
+    return DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in columns.items()})
+
+
+def typed_frame(values: Mapping[str, object], columns: dict[str, str]) -> DataFrame:
+    """`values` by column, ordered and typed as `columns` says; NaN becomes a missing value.
+
+    Raises KeyError where a column was forgotten.
+    """
+    # a list goes through objects: as floats, whole numbers beyond 2^53 would lose their last digits
+    given = DataFrame(
+        {
+            name: pd.Series(value, dtype="object") if isinstance(value := values[name], list) else value
+            for name in columns
+        }
+    )
+    return given.astype(columns)

@@ -1,0 +1,160 @@
+"""Trials summed up per case: one row per machine, build, workload and strategy.
+
+What counts: a trial that failed, or whose numerics fail (a wrong result), counts as failed and in nothing
+else. A suspect trial (throttled, shared device) counts in memory and compiler facts, not in any time.
+
+Eager's latency for a compiled trial is its control, interleaved in the same process. A result without one
+(imported, or written without a control) is set against the eager trials of the same run, marked `same_run`
+and given no interval, because eager's own spread would be missing from it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pandas import DataFrame, Series
+
+from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, empty_frame, typed_frame
+from db.metrics.controls import Control, is_eager, with_same_run
+from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask
+from db.metrics.groups import Bools, Floats, Groups, floats
+from db.metrics.intervals import RESAMPLES, Medians, Method, medians_over_trials, repayment_intervals
+from db.metrics.repayment import repayment_columns
+from db.records import NumericsStatus, Status, StrategyKind
+
+# worst first; a check that was not made says less than one that was
+_NUMERICS_ORDER = [
+    NumericsStatus.FAIL,
+    NumericsStatus.EAGER_TWO_RUNS_DIFFER,
+    NumericsStatus.DEGENERATE,
+    NumericsStatus.PASS,
+    NumericsStatus.NOT_CHECKED,
+]
+
+
+def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMPLES) -> DataFrame:
+    """One row per case, with the columns and types of `CASE_COLUMNS`, ordered by `CASE_KEYS`.
+
+    `trials` has one row per trial with the columns of `db.queries.trials.trials_frame`, in any order. Labels
+    are those of the case's newest trial. An unknown number is missing, never 0 or NaN. The result depends on
+    the trials, `seed` and `resamples` alone. Raises KeyError where a column is absent from a frame with rows.
+    """
+    if trials.empty:
+        return empty_frame(CASE_COLUMNS)
+    groups = Groups.by(trials, CASE_KEYS)
+    started = trials["started_at"].astype("datetime64[us, UTC]")
+    newest_rows = groups.last_row(started.to_numpy(dtype="datetime64[us]"), trials["trial_id"].to_numpy(str))
+    newest = trials.iloc[newest_rows].reset_index(drop=True)
+    columns: dict[str, object] = {name: newest[name] for name in [*CASE_KEYS, *LABELS]}
+    columns["last_started_at"] = started.iloc[newest_rows].reset_index(drop=True)
+    passed, eager = passed_mask(trials), is_eager(newest)
+    columns |= _outcome_columns(trials, groups, passed)
+    columns |= _time_columns(
+        trials, groups, passed & ~suspect_mask(trials), eager, seed=seed, resamples=resamples
+    )
+    columns |= _memory_columns(trials, groups, passed, eager)
+    columns |= _compiler_columns(trials, groups, passed, newest["strategy_kind"])
+    columns["throughput_per_s"] = (
+        floats(newest["items_per_iteration"]) * 1e9 / np.asarray(columns["latency_ns"])
+    )
+    return typed_frame(columns, CASE_COLUMNS)
+
+
+def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[str, object]:
+    total, failed = groups.sum(np.ones(len(trials))), groups.sum(~passed)
+    return {
+        "status": np.select([failed == 0, failed == total], [Status.OK.value, Status.FAILED.value], "mixed"),
+        "trials": total,
+        "failed_trials": failed,
+        "suspect_trials": groups.sum(suspect_mask(trials)),
+        "failure_kind": _most_frequent(groups, failure_kinds(trials)),
+        "numerics_status": _worst_numerics(groups, trials["numerics_status"]),
+    }
+
+
+def _most_frequent(groups: Groups, values: Series) -> Series:
+    """Per group the value that occurs most often, the first by name among equals; missing without any."""
+    present = DataFrame({"group": groups.codes, "value": values.to_numpy()}).dropna()
+    counts = present.groupby(["group", "value"]).size().reset_index(name="size")
+    ranked = counts.sort_values(["group", "size", "value"], ascending=[True, False, True])
+    return ranked.drop_duplicates("group").set_index("group")["value"].reindex(range(groups.count))
+
+
+def _worst_numerics(groups: Groups, statuses: Series) -> Series:
+    severity = {status.value: rank for rank, status in enumerate(reversed(_NUMERICS_ORDER))}
+    worst = groups.max(floats(statuses.map(severity).astype("Float64")))
+    return Series(worst).map({rank: status for status, rank in severity.items()})
+
+
+def _time_columns(
+    trials: DataFrame, groups: Groups, timed: Bools, eager: Bools, *, seed: int, resamples: int
+) -> dict[str, object]:
+    """`timed`: flags of the trials whose times count. `eager`: flags of the cases that are the reference."""
+
+    def over_trials(values: Floats, *, log: bool) -> Medians:
+        return medians_over_trials(groups, values, log=log, seed=seed, resamples=resamples)
+
+    latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
+    control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
+    cost = np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan)
+    latencies, speedups, costs = (
+        over_trials(latency, log=True),
+        over_trials(control / latency, log=True),
+        over_trials(cost, log=False),
+    )
+    borrowed = np.array([each is Control.SAME_RUN for each in origin])
+    ends = repayment_intervals(groups, cost, np.where(borrowed[groups.codes], np.nan, control - latency))
+    control_ns = groups.median(control)
+    return {
+        "counted_trials": latencies.n,
+        "latency_ns": latencies.value,
+        "latency_low_ns": latencies.low,
+        "latency_high_ns": latencies.high,
+        "control_latency_ns": control_ns,
+        "control": origin,
+        **_speedup_columns(speedups, borrowed, eager & (latencies.n > 0)),
+        "compile_cost_ns": costs.value,
+        "compile_cost_low_ns": costs.low,
+        "compile_cost_high_ns": costs.high,
+        **repayment_columns(costs.value, latencies.value, control_ns, eager=eager, ends=ends),
+        "time_to_first_result_ns": groups.median(
+            np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan)
+        ),
+    }
+
+
+def _speedup_columns(speedups: Medians, borrowed: Bools, eager: Bools) -> dict[str, object]:
+    """Eager is 1 against itself by definition; a borrowed control leaves no interval."""
+    hidden = np.where(borrowed, np.nan, 1.0)
+    method = np.select(
+        [eager, borrowed],
+        [Method.REFERENCE.value, Method.NONE.value],
+        [each.value for each in speedups.method],
+    )
+    return {
+        "speedup": np.where(eager, 1.0, speedups.value),
+        "speedup_low": np.where(eager, 1.0, speedups.low * hidden),
+        "speedup_high": np.where(eager, 1.0, speedups.high * hidden),
+        "interval_method": method,
+    }
+
+
+def _memory_columns(trials: DataFrame, groups: Groups, passed: Bools, eager: Bools) -> dict[str, object]:
+    """Peaks without compilation; the ratio is the median of the trials' own ratios."""
+    peak = np.where(passed, positive(trials["peak_bytes"]), np.nan)
+    control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
+    peaks = groups.median(peak)
+    return {
+        "peak_bytes": peaks,
+        "control_peak_bytes": groups.median(control),
+        "memory_ratio": np.where(eager & ~np.isnan(peaks), 1.0, groups.median(control / peak)),
+    }
+
+
+def _compiler_columns(trials: DataFrame, groups: Groups, passed: Bools, kinds: Series) -> dict[str, object]:
+    """Counts are exact and the same in every trial of a healthy case: the largest is the one to look at."""
+    counts = {
+        name: groups.max(np.where(passed, floats(trials[name]), np.nan))
+        for name in ("graphs", "graph_breaks", "recompiles")
+    }
+    compiled = (kinds.astype("str") == StrategyKind.COMPILE.value).to_numpy(dtype=np.bool_)
+    return {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}

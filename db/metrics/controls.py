@@ -1,0 +1,46 @@
+"""What each compiled trial is compared with: eager on the same inputs, machine, build and run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from pandas import DataFrame
+
+from db.metrics.groups import Bools, Floats, Groups
+from db.records import StrategyKind
+
+_RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
+
+
+class Control(StrEnum):
+    IN_PROCESS = "in_process"  # eager samples interleaved with the compiled ones
+    SAME_RUN = "same_run"  # eager trials of the same run, in other processes
+    NONE = "none"
+
+
+def is_eager(trials: DataFrame) -> Bools:
+    return (trials["strategy_kind"].astype("str") == StrategyKind.EAGER.value).to_numpy(dtype=np.bool_)
+
+
+def with_same_run(
+    trials: DataFrame, cases: Groups, own: Floats, values: Floats
+) -> tuple[Floats, list[Control]]:
+    """Eager's value for every compiled trial, and per case where it comes from.
+
+    `own`: the trial's own control, NaN without one. `values`: the trial's value, NaN where it does not count.
+    A case without any own control takes the median of the eager trials of its run; eager trials get none.
+    """
+    eager = is_eager(trials)
+    own = np.where(eager | np.isnan(values), np.nan, own)
+    has_own = cases.sum(~np.isnan(own)) > 0
+    runs = Groups.by(trials, _RUN_KEYS)
+    eager_of_run = runs.median(np.where(eager, values, np.nan))[runs.codes]
+    borrowed = np.where(eager | np.isnan(values), np.nan, eager_of_run)
+    control = np.where(has_own[cases.codes], own, borrowed)
+    found = cases.sum(~np.isnan(control)) > 0
+    origin = [
+        Control.IN_PROCESS if mine else Control.SAME_RUN if some else Control.NONE
+        for mine, some in zip(has_own, found, strict=True)
+    ]
+    return control, origin

@@ -1,0 +1,40 @@
+"""Which trials count, decided once for every metric.
+
+A trial that failed, or whose numerics fail (a wrong result), counts in nothing. A suspect trial (throttled,
+shared device) keeps its memory and compiler facts but counts in no time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pandas import DataFrame, Series
+
+from db.metrics.groups import Bools, Floats, flags, floats
+from db.records import FailureKind, NumericsStatus, Status
+
+
+def _wrong_result(trials: DataFrame) -> Series:
+    return (trials["numerics_status"].astype("str") == NumericsStatus.FAIL.value).astype(bool)
+
+
+def passed_mask(trials: DataFrame) -> Bools:
+    """One flag per trial: it ran to its end and its result was not wrong."""
+    failed = trials["status"].astype("str") == Status.FAILED.value
+    return ~(failed | _wrong_result(trials)).to_numpy(dtype=np.bool_)
+
+
+def suspect_mask(trials: DataFrame) -> Bools:
+    """One flag per trial: the device's state makes its times untrustworthy."""
+    return flags(trials["suspect"])
+
+
+def failure_kinds(trials: DataFrame) -> Series:
+    """Per trial the kind of failure: `wrong_result` where only the numerics failed, missing if it passed."""
+    kinds = trials["failure_kind"].astype("str")
+    return kinds.mask(_wrong_result(trials) & kinds.isna(), FailureKind.WRONG_RESULT.value)
+
+
+def positive(column: Series) -> Floats:
+    """A measured amount as float64; zero and less cannot be a measurement and are missing."""
+    values = floats(column)
+    return np.where(values > 0, values, np.nan)

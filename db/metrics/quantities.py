@@ -1,0 +1,112 @@
+"""Numbers that know their unit and what they were measured on, so that neither can be mixed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from numbers import Rational
+from typing import NamedTuple
+
+from pandas import DataFrame
+
+from db.errors import UnitError
+
+
+class Unit(StrEnum):
+    NANOSECONDS = "ns"
+    BYTES = "B"
+
+
+class Subject(NamedTuple):
+    """What must be the same before two measurements meet in one formula."""
+
+    machine_id: str
+    workload_id: str
+
+    def __str__(self) -> str:
+        return f"workload {self.workload_id} on machine {self.machine_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with its unit and, where known, its subject. Arithmetic is exact (rational numbers).
+
+    Adding, subtracting, comparing or dividing quantities of different units or different known subjects
+    raises UnitError; so does a value that is not finite. A quotient is a plain number.
+    """
+
+    value: Fraction
+    unit: Unit
+    subject: Subject | None = None
+
+    def _shared_subject(self, other: Quantity) -> Subject | None:
+        if not isinstance(other, Quantity):
+            raise UnitError(f"{self.unit.value} cannot meet a plain number.", "Give the number its unit.")
+        if self.unit is not other.unit:
+            raise UnitError(
+                f"{self.unit.value} and {other.unit.value} cannot meet in one formula.",
+                "Convert or choose one quantity.",
+            )
+        if self.subject is not None and other.subject is not None and self.subject != other.subject:
+            raise UnitError(
+                f"Measurements of {self.subject} and of {other.subject} cannot meet in one formula.",
+                "Compare the same workload on the same machine.",
+            )
+        return self.subject if self.subject is not None else other.subject
+
+    def __add__(self, other: Quantity) -> Quantity:
+        return Quantity(self.value + other.value, self.unit, self._shared_subject(other))
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return Quantity(self.value - other.value, self.unit, self._shared_subject(other))
+
+    def __mul__(self, times: int | Fraction) -> Quantity:
+        if not isinstance(times, Rational):
+            raise UnitError("A quantity can only be multiplied by a whole number or a fraction.", "")
+        return replace(self, value=self.value * times)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Quantity) -> Fraction:
+        """Raises UnitError where `other` is zero."""
+        self._shared_subject(other)
+        if other.value == 0:
+            raise UnitError(f"Nothing can be divided by 0 {other.unit.value}.", "Measure it again.")
+        return self.value / other.value
+
+    def __lt__(self, other: Quantity) -> bool:
+        self._shared_subject(other)
+        return self.value < other.value
+
+    def __le__(self, other: Quantity) -> bool:
+        self._shared_subject(other)
+        return self.value <= other.value
+
+
+def _exact(value: float | Fraction) -> Fraction:
+    if not math.isfinite(value):
+        raise UnitError(f"{value} is no measurement.", "Leave out what is missing.")
+    return Fraction(value)
+
+
+def nanoseconds(value: float | Fraction, subject: Subject | None = None) -> Quantity:
+    """A time. Raises UnitError for a value that is not finite."""
+    return Quantity(_exact(value), Unit.NANOSECONDS, subject)
+
+
+def byte_count(value: float | Fraction, subject: Subject | None = None) -> Quantity:
+    """An amount of memory. Raises UnitError for a value that is not finite."""
+    return Quantity(_exact(value), Unit.BYTES, subject)
+
+
+def require_one(frame: DataFrame, columns: tuple[str, ...], purpose: str) -> None:
+    """Raises UnitError when `frame` mixes several values in one of `columns`; an empty frame passes."""
+    for column in columns:
+        distinct = sorted(frame[column].dropna().astype(str).unique())
+        if len(distinct) > 1:
+            raise UnitError(
+                f"{purpose} cannot mix several values of {column}: {', '.join(distinct[:3])}.",
+                f"Choose one {column.removesuffix('_id')}.",
+            )

@@ -1,0 +1,153 @@
+"""Numbers as text, once for the command line, tables, tooltips and reports.
+
+Three significant digits; numbers of a thousand and more stay whole. What is missing (`None`, NaN,
+`pandas.NA`) or not finite is an en dash, never "nan" or "None". The exact value belongs in the tooltip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import SupportsFloat, TypeVar
+
+from db.errors import UnitError
+
+MISSING = "\N{EN DASH}"
+NEVER = "never"
+
+_NANOSECONDS = (
+    ("ns", 1),
+    ("µs", 10**3),
+    ("ms", 10**6),
+    ("s", 10**9),
+    ("min", 60 * 10**9),
+    ("h", 3600 * 10**9),
+)
+_BYTES = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40))
+
+_Value = TypeVar("_Value")
+
+
+def _number(value: SupportsFloat | None) -> float | None:
+    """`value` as a finite float, or None where it is missing; `pandas.NA` refuses `float()`."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2e}") if abs(value) < 1000 else float(round(value))
+
+
+def significant(value: SupportsFloat | None) -> str:
+    """Three significant digits with thousands separators: "0.0123", "1.83", "41.0", "12,400"."""
+    number = _number(value)
+    if number is None:
+        return MISSING
+    rounded = _rounded(number)
+    if rounded == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
+
+
+def _scaled(value: SupportsFloat | None, scale: tuple[tuple[str, int], ...]) -> str:
+    """`value` in the largest unit of `scale` in which it is at least 1 once rounded."""
+    number = _number(value)
+    if number is None:
+        return MISSING
+    unit, factor = next(
+        ((unit, factor) for unit, factor in reversed(scale) if abs(number) >= factor), scale[0]
+    )
+    following = scale[scale.index((unit, factor)) + 1 :][:1]
+    for next_unit, next_factor in following:
+        if abs(_rounded(number / factor)) * factor >= next_factor:
+            unit, factor, number = next_unit, next_factor, math.copysign(next_factor, number)
+    if factor == 1 and number.is_integer():
+        return f"{number:,.0f} {unit}"
+    return f"{significant(number / factor)} {unit}"
+
+
+def duration(ns: SupportsFloat | None) -> str:
+    """Nanoseconds in ns, µs, ms, s, min or h: "12.4 ms"."""
+    return _scaled(ns, _NANOSECONDS)
+
+
+def size(bytes_: SupportsFloat | None) -> str:
+    """Bytes in binary units: "1.15 GiB"."""
+    return _scaled(bytes_, _BYTES)
+
+
+def ratio(value: SupportsFloat | None) -> str:
+    """A quotient of two like quantities: "1.83x"."""
+    return MISSING if _number(value) is None else f"{significant(value)}x"
+
+
+def percent(fraction: SupportsFloat | None, *, signed: bool = False) -> str:
+    """A fraction in percent: 0.032 is "3.20 %"; `signed` writes "+3.20 %" for a change."""
+    number = _number(fraction)
+    if number is None:
+        return MISSING
+    sign = "+" if signed and number > 0 else ""
+    return f"{sign}{significant(number * 100)} %"
+
+
+def count(value: SupportsFloat | None) -> str:
+    """A whole number, exact: "12,400"."""
+    return MISSING if _number(value) is None else f"{_whole(value):,}"
+
+
+def _whole(value: SupportsFloat | None) -> int:
+    return value if isinstance(value, int) else round(float(value or 0))
+
+
+def steps(value: SupportsFloat | str | object | None) -> str:
+    """A number of steps, or the value "never" (a string or a `db.metrics.break_even.Never`)."""
+    if str(value) == NEVER:
+        return NEVER
+    if not isinstance(value, SupportsFloat) or _number(value) is None:
+        return MISSING
+    return f"{count(value)} step{'' if _whole(value) == 1 else 's'}"
+
+
+def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:
+    """Throughput: "985 sequence/s"; without an item "985 /s"."""
+    return MISSING if _number(per_second) is None else f"{significant(per_second)} {item or ''}/s"
+
+
+def money(amount: SupportsFloat | None, currency: str = "$") -> str:
+    """An amount to the cent, below one cent with three significant digits: "$1,240.50", "$0.00123"."""
+    number = _number(amount)
+    if number is None:
+        return MISSING
+    sign = "-" if number < 0 else ""
+    magnitude = abs(number)
+    return f"{sign}{currency}{significant(magnitude) if 0 < magnitude < 0.01 else f'{magnitude:,.2f}'}"
+
+
+def moment(value: datetime | None) -> str:
+    """A point in time in UTC: "2026-11-20 18:00 UTC". Raises UnitError for one without a time zone."""
+    # pandas.NaT is a datetime that differs from itself
+    if value is None or value != value:  # noqa: PLR0124
+        return MISSING
+    if value.tzinfo is None:
+        raise UnitError(f"The time {value.isoformat()} has no time zone.", "Give it one, for example UTC.")
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def interval(low: _Value | None, high: _Value | None, formatter: Callable[[_Value], str]) -> str:
+    """Both ends in the words of `formatter`: "1.70x to 1.96x"; one end missing reads "from" or "up to"."""
+    low_text = MISSING if low is None else formatter(low)
+    high_text = MISSING if high is None else formatter(high)
+    if low_text == high_text:
+        return low_text
+    if low_text == MISSING:
+        return f"up to {high_text}"
+    if high_text == MISSING:
+        return f"from {low_text}"
+    return f"{low_text} to {high_text}"

@@ -1,0 +1,86 @@
+"""Trial frames for metric tests, built from plain values, with the columns and types the queries return."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame
+
+START = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
+
+TRIAL_TYPES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id "
+            "build_label torch torch_variant cuda driver triton cudnn python os workload_id workload "
+            "workload_version task dtype item strategy_id strategy strategy_kind cache scope series_id status "
+            "failure_kind failure_message numerics_status"
+        ).split(),
+        "str",
+    ),
+    **dict.fromkeys(["started_at", "ended_at"], "datetime64[us, UTC]"),
+    **dict.fromkeys(
+        (
+            "batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes "
+            "peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs graph_breaks recompiles "
+            "time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns"
+        ).split(),
+        "Int64",
+    ),
+    **dict.fromkeys(
+        (
+            "items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns control_latency_ns "
+            "trial_compile_cost_ns cpu_stall_fraction"
+        ).split(),
+        "Float64",
+    ),
+    "shape": "object",
+    "suspect": "boolean",
+}
+
+_numbers = itertools.count(1)
+
+
+def trial(workload: str = "bert", strategy: str = "default", **fields: Any) -> dict[str, Any]:
+    """One row; anything not given is a plain default, and an unknown column is an error."""
+    number = next(_numbers)
+    machine, build = fields.pop("machine", "box"), fields.pop("torch", "2.13.0")
+    row: dict[str, Any] = dict.fromkeys(TRIAL_TYPES) | {
+        "trial_id": f"T{number:08d}",
+        "run_id": "R1",
+        "started_at": START + timedelta(minutes=number % 50_000),
+        "source_kind": "measured",
+        "machine_id": f"m-{machine}",
+        "machine": machine,
+        "build_id": f"b-{build}",
+        "torch": build,
+        "workload_id": f"w-{workload}",
+        "workload": workload,
+        "workload_version": "v1",
+        "task": "inference",
+        "batch_size": 8,
+        "shape": {"sequence_length": 128},
+        "dtype": "bfloat16",
+        "items_per_iteration": 8.0,
+        "item": "sequence",
+        "strategy_id": f"s-{strategy}",
+        "strategy": strategy,
+        "strategy_kind": "eager" if strategy == "eager" else "compile",
+        "cache": "none" if strategy == "eager" else "cold",
+        "scope": "full",
+        "series_id": f"{machine}/{workload}/{strategy}",
+        "status": "ok",
+        "numerics_status": "pass",
+        "suspect": False,
+    }
+    unknown = fields.keys() - row.keys()
+    assert not unknown, unknown
+    return row | fields
+
+
+def trials_frame(rows: list[dict[str, Any]]) -> DataFrame:
+    frame = DataFrame(rows, columns=list(TRIAL_TYPES))
+    return DataFrame({name: pd.Series(frame[name]).astype(dtype) for name, dtype in TRIAL_TYPES.items()})
