@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from db.errors import NotFoundError
 from db.records import CacheState, Strategy, StrategyKind
 
 EAGER = Strategy(name="eager", kind=StrategyKind.EAGER, cache=CacheState.NONE)
+
+# The cache state of a strategy that names none: a fresh process with empty caches, or a package loaded.
+CACHE_OF_KIND = {
+    StrategyKind.EAGER: CacheState.NONE,
+    StrategyKind.COMPILE: CacheState.COLD,
+    StrategyKind.EXPORT: CacheState.COLD,
+    StrategyKind.AOT_PACKAGE: CacheState.PACKAGED,
+}
 
 
 def _compiled(mode: str) -> Strategy:
@@ -23,6 +37,15 @@ BUILTIN: dict[str, Strategy] = {
         _compiled("max-autotune-no-cudagraphs"),
     )
 }
+
+# What may follow a name after "+", in the order of the short name. One of each group at most.
+_MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
+    {"dynamic": {"dynamic": True}, "static": {"dynamic": False}},
+    {"fullgraph": {"fullgraph": True}},
+    {"regional": {"scope": "regional"}},
+    {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
+)
+_SUBMODULE = re.compile(r"submodule:[A-Za-z_]\w*(\.\w+)*")
 
 # torch._inductor.list_mode_options(): these modes only switch on CUDA graphs and Triton autotuning.
 _GPU_ONLY_MODES = {
@@ -44,3 +67,52 @@ def sort_key(name: str) -> tuple[int, str]:
     order = list(BUILTIN)
     base = name.split("+", 1)[0]
     return (order.index(base) if base in order else len(order), name)
+
+
+def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> Strategy:
+    """The strategy behind a short name: a built-in one or one of `named`, with modifiers after "+".
+
+    `default+dynamic`, `reduce-overhead+regional+fullgraph`, `max-autotune+submodule:encoder.layer`,
+    `default+warm`. The name of the result has its modifiers in one order, whatever order they were given in.
+    Raises NotFoundError naming the nearest strategy or modifier.
+    """
+    known = {**BUILTIN, **(named or {})}
+    if name in known:
+        return known[name]
+    base, *modifiers = name.split("+")
+    if base not in known:
+        raise NotFoundError(
+            f"There is no strategy {base!r}.",
+            f"{_nearest(base, list(known))}`compilewatch list strategies` shows all.",
+        )
+    strategy = known[base]
+    if strategy.kind is StrategyKind.EAGER:
+        raise NotFoundError(
+            f"{base} is not compiled, so +{modifiers[0]} means nothing for it.", f"Write {base}."
+        )
+    groups = {_group_of(modifier, name): modifier for modifier in modifiers}
+    if len(groups) < len(modifiers):
+        raise NotFoundError(
+            f"{name!r} gives two modifiers that exclude each other.", "Leave one of them out."
+        )
+    changes: dict[str, Any] = {}
+    for group, modifier in sorted(groups.items()):
+        changes |= _MODIFIERS[group].get(modifier, {"scope": modifier})
+    ordered = [base, *(groups[group] for group in sorted(groups))]
+    return strategy.model_copy(update={"name": "+".join(ordered), **changes})
+
+
+def _group_of(modifier: str, name: str) -> int:
+    for group, members in enumerate(_MODIFIERS):
+        if modifier in members or ("regional" in members and _SUBMODULE.fullmatch(modifier)):
+            return group
+    every = [member for members in _MODIFIERS for member in members]
+    raise NotFoundError(
+        f"{name!r} has an unknown modifier {modifier!r}.",
+        f"{_nearest(modifier, every)}Modifiers are {', '.join(every)} and submodule:PATH.",
+    )
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]}? " if near else ""

@@ -1,0 +1,180 @@
+"""What can be configured, and its checks: `compilewatch.toml`, then `COMPILEWATCH_*`, then options.
+
+Later sources win. A setting inside a table is reached from the environment with two underscores:
+`COMPILEWATCH_RUN__TRIALS=5`. Reading and merging the sources is in `runner.config_sources`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from db.records import Strategy, StrategyKind, Task
+from db.strategies import CACHE_OF_KIND
+
+ShortName = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
+]
+Positive = Annotated[int, Field(ge=1)]
+Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+Dtype = Literal["float32", "float16", "bfloat16", "float64"]
+
+
+class Section(BaseModel):
+    """Base of every table of the file: immutable, and a key it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunSettings(Section):
+    """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
+
+    suite: ShortName = "smoke"
+    strategies: tuple[ShortName, ...] = Field(default=(), description="empty: those of the suite")
+    trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
+    timeout_s: Annotated[float, Field(gt=0)] = Field(
+        default=600, description="a trial that takes longer is a failure"
+    )
+    threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
+    samples: Annotated[int, Field(ge=5)] = Field(default=50, description="timed iterations per trial")
+    device: Device = "auto"
+    matmul_precision: Literal["highest", "high", "medium"] = "high"
+    seed: int = Field(default=0, description="of weights, inputs and the order of trials")
+
+
+class WorkloadSettings(Section):
+    """`[[workload]]`: a model or function of your own, or another size of a built-in one.
+
+    `target` is "module:function" (a file beside the configuration) or the name of a built-in workload. A
+    list as `batch_size` or as an entry of `shape` makes one workload of each value.
+    """
+
+    name: ShortName
+    target: str
+    task: Task | None = Field(default=None, description="unset: inference, or the built-in's")
+    batch_size: Positive | tuple[Positive, ...] | None = None
+    shape: dict[str, Positive | tuple[Positive, ...]] = {}
+    dtype: Dtype | None = Field(default=None, description="unset: float32, or the built-in's")
+    item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
+    items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="unset: batch_size"
+    )
+    kwargs: dict[str, Any] = {}
+    path: tuple[str, ...] = Field(
+        default=(), description="more directories for sys.path, relative to the file"
+    )
+
+
+class SuiteSettings(Section):
+    """`[[suite]]`: a named list of workloads and strategies."""
+
+    name: ShortName
+    workloads: Annotated[tuple[str, ...], Field(min_length=1)]
+    strategies: Annotated[tuple[ShortName, ...], Field(min_length=1)] = ("eager", "default")
+    trials: Positive = 3
+    worker_env: dict[str, str] = {}
+
+
+class StrategySettings(Section):
+    """`[[strategy]]`: a combination of your own, as `torch.compile` takes it."""
+
+    name: ShortName
+    kind: StrategyKind = StrategyKind.COMPILE
+    mode: ShortName | None = "default"
+    backend: ShortName = "inductor"
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    scope: Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")] = "full"
+    options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _mode_or_options(self) -> Self:
+        if self.options and "mode" in self.model_fields_set and self.mode is not None:
+            raise ValueError("torch.compile takes mode or options, not both; leave one out")
+        return self
+
+    def strategy(self) -> Strategy:
+        """As a trial record names it."""
+        return Strategy(
+            name=self.name,
+            kind=self.kind,
+            backend=None if self.kind is StrategyKind.EAGER else self.backend,
+            mode=None if self.options or self.kind is not StrategyKind.COMPILE else self.mode,
+            dynamic=self.dynamic,
+            fullgraph=self.fullgraph,
+            scope=self.scope,
+            cache=CACHE_OF_KIND[self.kind],
+            options=self.options,
+        )
+
+
+class BuildSettings(Section):
+    """`[[build]]`: another interpreter with a torch in it, measured by the same worker."""
+
+    name: ShortName
+    python: Path
+
+
+class Settings(BaseSettings):
+    """Everything the file and the environment can say. Made by `runner.config_sources.load_settings`."""
+
+    database_url: Annotated[str, Field(min_length=1)] = "sqlite:///compilewatch.db"
+    data_dir: Path = Field(default=Path(".compilewatch"), description="traces, logs and other torch builds")
+    run: RunSettings = RunSettings()
+    workload: tuple[WorkloadSettings, ...] = ()
+    suite: tuple[SuiteSettings, ...] = ()
+    strategy: tuple[StrategySettings, ...] = ()
+    build: tuple[BuildSettings, ...] = ()
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="COMPILEWATCH_", env_nested_delimiter="__"
+    )
+    _config_file: Path | None = PrivateAttr(None)
+
+    @property
+    def config_file(self) -> Path | None:
+        """The file that was read, if any."""
+        return self._config_file
+
+    @property
+    def project_root(self) -> Path:
+        """Where user modules are looked for: beside the configuration file, else the working directory."""
+        return self._config_file.parent if self._config_file else Path.cwd()
+
+    @property
+    def threads(self) -> int:
+        """Threads of a measured process. One CPU stays free: with as many threads as CPUs, one other busy
+        process makes OpenMP's spinning threads wait for each other and a step up to 100 times slower.
+        """
+        return self.run.threads or max(1, _usable_cpus() - 1)
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        for table in ("workload", "suite", "strategy", "build"):
+            names = [entry.name for entry in getattr(self, table)]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice:
+                raise ValueError(f"two [[{table}]] entries are named {twice!r}; names must differ")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load_settings` hands over, so that every value's origin is known."""
+        return (init_settings,)
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,175 @@
+"""Suite x strategies x builds -> the ordered trials of a run. Imports no torch.
+
+Order: every round measures each case once, so that a machine that drifts over minutes drifts over all
+strategies alike. Within a round the workloads are shuffled, the strategies of one workload stand side by side
+and take turns in going first, and several builds alternate A B, B A.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+from ulid import ULID
+
+from db.errors import ConfigError
+from db.records import Strategy, Task
+from db.strategies import not_applicable_reason
+from runner.config import BuildSettings, Settings
+from runner.selection import Selection, check_packages, select
+from runner.trial_spec import Sampling, TorchSettings, TrialSpec, WorkloadSpec
+from runner.workloads.definition import WorkloadDefinition
+
+
+class Part(BaseModel):
+    """Base of every part of a plan: immutable and closed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NotApplicable(Part):
+    """A case that means nothing here, and why. It is shown and not measured."""
+
+    workload: str
+    strategy: str
+    reason: str
+
+
+class PlannedRun(Part):
+    """One execution of a suite with one build. `build` and `interpreter` None stand for the planning one."""
+
+    run_id: str
+    suite: str | None
+    label: str | None
+    build: str | None
+    interpreter: Path | None
+    planned_trials: int
+
+
+class Plan(Part):
+    """Everything one command measures: a run per build, and the trials of all in the order to run them."""
+
+    runs: tuple[PlannedRun, ...]
+    trials: tuple[TrialSpec, ...]
+    not_applicable: tuple[NotApplicable, ...]
+
+
+def plan_run(
+    settings: Settings,
+    *,
+    suite: str | None = None,
+    workloads: Sequence[str] = (),
+    strategies: Sequence[str] = (),
+    trials: int | None = None,
+    device: str,
+    label: str | None = None,
+    builds: Sequence[BuildSettings] = (),
+) -> Plan:
+    """What `compilewatch run` would measure.
+
+    `suite` and `workloads`: neither stands for the configured suite, both for those workloads of the suite,
+    `workloads` alone for no suite. `device` is resolved ("cpu", "cuda:0"), never "auto". No `builds` stands
+    for this interpreter. Raises NotFoundError or ConfigError for a name that is not known, a workload that
+    cannot be built, or a plan without a trial.
+    """
+    selection = select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    if not builds:
+        check_packages(selection.workloads)
+    cases, not_applicable = _split(selection, device)
+    if not cases:
+        raise ConfigError(
+            f"Nothing of this can be measured on {device}: {not_applicable[0].reason}.",
+            "Name another strategy; `compilewatch list strategies` shows all.",
+        )
+    rounds = trials or settings.run.trials or selection.trials
+    runs = tuple(
+        PlannedRun(
+            run_id=str(ULID()),
+            suite=selection.suite,
+            label=label,
+            build=build.name if build else None,
+            interpreter=build.python if build else None,
+            planned_trials=rounds * sum(len(chosen) for chosen in cases.values()),
+        )
+        for build in builds or (None,)
+    )
+    specs = _specs(settings, selection, device, runs, _ordered(cases, len(runs), rounds, settings.run.seed))
+    return Plan(runs=runs, trials=tuple(specs), not_applicable=not_applicable)
+
+
+def _specs(
+    settings: Settings,
+    selection: Selection,
+    device: str,
+    runs: Sequence[PlannedRun],
+    order: Iterable[tuple[int, str, Strategy, int]],
+) -> Iterator[TrialSpec]:
+    workloads = {definition.name: _workload_spec(definition) for definition in selection.workloads}
+    for round_, name, strategy, index in order:
+        run = runs[index]
+        yield TrialSpec(
+            trial_id=str(ULID()),
+            run_id=run.run_id,
+            suite=run.suite,
+            label=run.label,
+            workload=workloads[name],
+            strategy=strategy,
+            device=device,
+            threads=settings.threads,
+            settings=TorchSettings(matmul_precision=settings.run.matmul_precision),
+            sampling=Sampling(samples=settings.run.samples),
+            timeout_s=settings.run.timeout_s,
+            seed=settings.run.seed,
+            worker_env=dict(selection.worker_env[name]),
+            round=round_,
+            build=run.build,
+            interpreter=run.interpreter,
+        )
+
+
+def _split(selection: Selection, device: str) -> tuple[dict[str, list[Strategy]], tuple[NotApplicable, ...]]:
+    """Strategies that mean something by workload, and the other cases with their reasons."""
+    cases: dict[str, list[Strategy]] = {}
+    others: list[NotApplicable] = []
+    device_kind = device.split(":", maxsplit=1)[0]
+    for definition in selection.workloads:
+        for strategy in selection.strategies:
+            reason = not_applicable_reason(strategy, device_kind) or _unfit(definition, strategy)
+            if reason is None:
+                cases.setdefault(definition.name, []).append(strategy)
+            else:
+                others.append(NotApplicable(workload=definition.name, strategy=strategy.name, reason=reason))
+    return cases, tuple(others)
+
+
+def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
+    if definition.task is Task.FUNCTION and strategy.scope != "full":
+        return "a function has no submodules to compile one by one"
+    return None
+
+
+def _ordered(
+    cases: dict[str, list[Strategy]], builds: int, rounds: int, seed: int
+) -> Iterator[tuple[int, str, Strategy, int]]:
+    """(round, workload, strategy, index of the build) in the order to measure them."""
+    for round_ in range(rounds):
+        names = list(cases)
+        random.Random(f"{seed}:{round_}").shuffle(names)  # noqa: S311
+        for name in names:
+            strategies = cases[name]
+            for position in range(len(strategies)):
+                strategy = strategies[(position + round_) % len(strategies)]
+                order = range(builds) if (position + round_) % 2 == 0 else reversed(range(builds))
+                for build in order:
+                    yield round_, name, strategy, build
+
+
+def _workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
+    return WorkloadSpec(
+        **definition.record().model_dump(),
+        target=definition.target,
+        kwargs=dict(definition.kwargs),
+        path=definition.path,
+    )

@@ -1,0 +1,161 @@
+"""Names on the command line and in the configuration -> workloads, strategies and the suite."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from db.errors import CompilewatchError, ConfigError, NotFoundError
+from db.records import Strategy
+from db.strategies import BUILTIN, parse_strategy
+from runner.config import Settings
+from runner.suites import SUITES, Suite
+from runner.workloads.catalog import WORKLOADS
+from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.targets import check_target, is_target
+from runner.workloads.user import user_target, user_workloads
+
+T = TypeVar("T")
+
+AD_HOC_STRATEGIES = ("eager", "default")
+AD_HOC_TRIALS = 3
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is to be measured, every name resolved. `suite` is None when only workloads were named."""
+
+    suite: str | None
+    workloads: tuple[WorkloadDefinition, ...]
+    strategies: tuple[Strategy, ...]
+    trials: int
+    worker_env: Mapping[str, Mapping[str, str]]
+    """By workload name: those of the suite, else of the suite that the workload is at home in."""
+
+
+def known_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
+    """Built-in workloads, then those of the configuration. Raises ConfigError for one that cannot be."""
+    own = user_workloads(settings)
+    _refuse_taken("workload", own, WORKLOADS)
+    return {**WORKLOADS, **own}
+
+
+def known_strategies(settings: Settings) -> dict[str, Strategy]:
+    """Built-in strategies, then those of the configuration."""
+    own = {entry.name: entry.strategy() for entry in settings.strategy}
+    _refuse_taken("strategy", own, BUILTIN)
+    return {**BUILTIN, **own}
+
+
+def known_suites(settings: Settings) -> dict[str, Suite]:
+    """Built-in suites, then those of the configuration."""
+    own = {
+        entry.name: Suite(
+            name=entry.name,
+            summary="from the configuration",
+            workloads=entry.workloads,
+            strategies=entry.strategies,
+            trials=entry.trials,
+            worker_env=entry.worker_env,
+        )
+        for entry in settings.suite
+    }
+    _refuse_taken("suite", own, SUITES)
+    return {**SUITES, **own}
+
+
+def select(
+    settings: Settings,
+    *,
+    suite: str | None = None,
+    workloads: Sequence[str] = (),
+    strategies: Sequence[str] = (),
+) -> Selection:
+    """Resolve every name; without `suite` and `workloads`, the configured suite.
+
+    Raises NotFoundError for an unknown name, ConfigError for a workload that cannot be built.
+    """
+    chosen = None
+    if suite or not workloads:
+        chosen = _lookup("suite", suite or settings.run.suite, known_suites(settings))
+    names = _workload_names(chosen, workloads)
+    known = known_workloads(settings)
+    definitions = tuple(_workload(name, known, settings) for name in names)
+    wanted = strategies or settings.run.strategies or (chosen.strategies if chosen else AD_HOC_STRATEGIES)
+    named = known_strategies(settings)
+    return Selection(
+        suite=chosen.name if chosen else None,
+        workloads=definitions,
+        strategies=tuple(
+            {parsed.name: parsed for parsed in (parse_strategy(n, named) for n in wanted)}.values()
+        ),
+        trials=chosen.trials if chosen else AD_HOC_TRIALS,
+        worker_env={name: (chosen or _home(name, settings)).worker_env for name in names},
+    )
+
+
+def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:
+    """Raises ConfigError when this interpreter lacks a package that a workload is built with."""
+    missing: dict[str, list[str]] = {}
+    for definition in definitions:
+        for package in definition.packages:
+            if importlib.util.find_spec(package) is None:
+                missing.setdefault(package, []).append(definition.name)
+    if missing:
+        package, users = next(iter(missing.items()))
+        verb = "need" if len(users) > 1 else "needs"
+        raise ConfigError(
+            f"{', '.join(users)} {verb} {package}, which is not installed.",
+            "Install it with: pip install 'compilewatch[models]'",
+        )
+
+
+def _workload_names(suite: Suite | None, workloads: Sequence[str]) -> tuple[str, ...]:
+    if suite is None or not workloads:
+        return tuple(dict.fromkeys(workloads or (suite.workloads if suite else ())))
+    for name in workloads:
+        if name not in suite.workloads:
+            raise NotFoundError(
+                f"Suite {suite.name} has no workload {name!r}; it has {', '.join(suite.workloads)}.",
+                "Leave --suite out to measure it on its own.",
+            )
+    return tuple(dict.fromkeys(workloads))
+
+
+def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Settings) -> WorkloadDefinition:
+    if name not in known and is_target(name):
+        return user_target(name, settings)
+    definition = _lookup("workload", name, known)
+    check_target(definition.target, definition.path)
+    return definition
+
+
+def _home(workload: str, settings: Settings) -> Suite:
+    """The first suite that lists `workload`, so that a case run on its own continues the suite's series."""
+    for suite in known_suites(settings).values():
+        if workload in suite.workloads:
+            return suite
+    return Suite(name="", workloads=(), strategies=())
+
+
+def _lookup(kind: str, name: str, known: Mapping[str, T]) -> T:
+    if name in known:
+        return known[name]
+    raise _unknown(kind, name, list(known))
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> CompilewatchError:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    return NotFoundError(f"There is no {kind} {name!r}.", f"{hint}`compilewatch list {kind}s` shows all.")
+
+
+def _refuse_taken(kind: str, own: Mapping[str, object], builtin: Mapping[str, object]) -> None:
+    for name in own:
+        if name in builtin:
+            raise ConfigError(
+                f"[[{kind}]] {name!r} has the name of a built-in {kind}.", "Give it a name of its own."
+            )

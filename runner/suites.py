@@ -1,0 +1,62 @@
+"""Suites: named lists of workloads and strategies, how often each case runs, and in what environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`workloads` and `strategies` by name. `trials` is per case. `worker_env` is added to the environment
+    of each measured process and stored in the trial's `build.settings`, since it can change a cold start.
+    """
+
+    name: str
+    workloads: tuple[str, ...]
+    strategies: tuple[str, ...]
+    summary: str = ""
+    trials: int = 3
+    worker_env: Mapping[str, str] = field(default_factory=dict)
+
+
+# Together these take two thirds off a cold compilation on a CPU, and neither depends on the model: the probe
+# for vector instructions (torch/_inductor/cpu_vec_isa.py) runs g++ three times per empty cache directory,
+# and the precompiled header (torch/_inductor/codecache.py) is 149 MB that only many kernels pay back.
+_WITHOUT_HOST_SETUP = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            name="smoke",
+            summary="four small workloads in plain torch: minutes on two CPU cores",
+            workloads=("cnn", "encoder", "elementwise", "mlp-train"),
+            strategies=("eager", "default", "reduce-overhead"),
+            worker_env=_WITHOUT_HOST_SETUP,
+        ),
+        Suite(
+            name="standard",
+            summary="ten workloads at datacenter size: for a GPU, needs the extra `models`",
+            workloads=(
+                "resnet50",
+                "bert-base",
+                "bert-base-train",
+                "vit-b16",
+                "gpt2",
+                "sd-unet",
+                "encoder-512",
+                "lstm-cell",
+                "mlp-4096",
+                "elementwise-4096",
+            ),
+            strategies=(
+                "eager",
+                "default",
+                "reduce-overhead",
+                "max-autotune",
+                "max-autotune-no-cudagraphs",
+            ),
+        ),
+    )
+}

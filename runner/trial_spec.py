@@ -1,0 +1,73 @@
+"""One trial to run, as the parent hands it to the measured process: `compilewatch.spec/1`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from db.records import Strategy, Workload
+
+SPEC_SCHEMA: Literal["compilewatch.spec/1"] = "compilewatch.spec/1"
+
+
+class Part(BaseModel):
+    """Base of every part of a plan: immutable and closed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorkloadSpec(Workload):
+    """The workload of a record, and how the worker builds it."""
+
+    target: str
+    kwargs: dict[str, Any] = Field(default={})
+    path: tuple[str, ...] = ()
+
+
+class TorchSettings(Part):
+    """Global settings of torch that change speed; stored in the trial's `build.settings`."""
+
+    matmul_precision: Literal["highest", "high", "medium"]
+
+
+class Sampling(Part):
+    """How samples are taken: eager and compiled alternate in blocks, after a warm-up."""
+
+    samples: int
+    min_samples: int = 5
+    block_ns: int = 100_000_000
+    max_ns: int = 20_000_000_000
+    warmup_calls: int = 10
+    warmup_ns: int = 500_000_000
+
+
+class TrialSpec(Part):
+    """One trial to run. Its JSON is the worker's standard input; excluded fields concern the parent alone."""
+
+    schema_: Annotated[Literal["compilewatch.spec/1"], Field(alias="schema")] = SPEC_SCHEMA
+    trial_id: str
+    run_id: str
+    suite: str | None
+    label: str | None
+    workload: WorkloadSpec
+    strategy: Strategy
+    device: str
+    threads: int
+    settings: TorchSettings
+    sampling: Sampling
+    timeout_s: float
+    seed: int
+    worker_env: dict[str, str] = {}
+    record_fd: int | None = None
+    round: int = Field(exclude=True)
+    build: str | None = Field(default=None, exclude=True)
+    interpreter: Path | None = Field(default=None, exclude=True)
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+    @property
+    def case(self) -> str:
+        """Workload and strategy by name, for a person."""
+        return f"{self.workload.name} / {self.strategy.name}"

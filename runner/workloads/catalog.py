@@ -1,0 +1,186 @@
+"""The workloads every installation knows. Importing this imports no torch.
+
+Smoke sizes are chosen for two CPU cores: a step of a fraction of a millisecond to a few milliseconds and a
+compilation of seconds. Standard sizes are those of the papers and of PyTorch's own benchmarks, for a
+datacenter GPU. Every model is built from its configuration with random weights; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from db.records import Task
+from runner.workloads.definition import WorkloadDefinition
+
+_SMOKE = (
+    WorkloadDefinition(
+        name="cnn",
+        summary="convolutions, batch norm and residual additions, the operations of a ResNet",
+        task=Task.INFERENCE,
+        target="runner.workloads.cnn:build",
+        batch_size=16,
+        shape={"image_size": 32},
+        item="image",
+        kwargs={"channels": 32, "blocks": 2},
+    ),
+    WorkloadDefinition(
+        name="encoder",
+        summary="pre-norm transformer encoder with scaled dot product attention",
+        task=Task.INFERENCE,
+        target="runner.workloads.transformer:build",
+        batch_size=32,
+        shape={"sequence_length": 32},
+        item="token",
+        items_per_iteration=32 * 32,
+        kwargs={"width": 64, "heads": 4, "layers": 2},
+    ),
+    WorkloadDefinition(
+        name="elementwise",
+        summary="bias, GELU, residual and layer norm written out as single operations",
+        task=Task.FUNCTION,
+        target="runner.workloads.elementwise:build",
+        batch_size=512,
+        shape={"width": 512},
+        item="row",
+    ),
+    WorkloadDefinition(
+        name="mlp-train",
+        summary="training step of linear layers with GELU: forward, loss, backward, optimizer",
+        task=Task.TRAINING,
+        target="runner.workloads.mlp:build_training",
+        batch_size=64,
+        shape={"width": 256},
+        item="row",
+        kwargs={"layers": 3, "classes": 10},
+    ),
+)
+
+_STANDARD = (
+    WorkloadDefinition(
+        name="resnet50",
+        summary="ResNet-50 image classification, channels last",
+        task=Task.INFERENCE,
+        target="runner.workloads.vision:build_resnet50",
+        batch_size=64,
+        shape={"image_size": 224},
+        dtype="bfloat16",
+        item="image",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="bert-base",
+        summary="BERT-base sequence classification",
+        task=Task.INFERENCE,
+        target="runner.workloads.language:build_bert",
+        batch_size=32,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="sequence",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="bert-base-train",
+        summary="training step of BERT-base sequence classification",
+        task=Task.TRAINING,
+        target="runner.workloads.language:build_bert_training",
+        batch_size=16,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="sequence",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="vit-b16",
+        summary="ViT-B/16 image classification",
+        task=Task.INFERENCE,
+        target="runner.workloads.vision:build_vit",
+        batch_size=64,
+        shape={"image_size": 224},
+        dtype="bfloat16",
+        item="image",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="gpt2",
+        summary="GPT-2 forward pass over a whole context, without a key-value cache",
+        task=Task.INFERENCE,
+        target="runner.workloads.language:build_gpt2",
+        batch_size=8,
+        shape={"sequence_length": 512},
+        dtype="bfloat16",
+        item="token",
+        items_per_iteration=8 * 512,
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="sd-unet",
+        summary="one denoising step of the Stable Diffusion 1 U-Net, channels last",
+        task=Task.INFERENCE,
+        target="runner.workloads.diffusion:build_sd_unet",
+        batch_size=2,
+        shape={"latent_size": 64, "text_length": 77},
+        dtype="float16",
+        item="image",
+        packages=("diffusers", "transformers"),
+    ),
+    WorkloadDefinition(
+        name="encoder-512",
+        summary="the encoder at datacenter size: six blocks, 512 wide",
+        task=Task.INFERENCE,
+        target="runner.workloads.transformer:build",
+        batch_size=32,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="token",
+        items_per_iteration=32 * 128,
+        kwargs={"width": 512, "heads": 8, "layers": 6},
+    ),
+    WorkloadDefinition(
+        name="lstm-cell",
+        summary="an LSTM cell in a Python loop over the sequence, unrolled by the compiler",
+        task=Task.INFERENCE,
+        target="runner.workloads.rnn:build_lstm_cell",
+        batch_size=16,
+        shape={"sequence_length": 32, "width": 256},
+        dtype="bfloat16",
+        item="sequence",
+        kwargs={"hidden": 512},
+    ),
+    WorkloadDefinition(
+        name="mlp-4096",
+        summary="linear layers with GELU, 4096 wide",
+        task=Task.INFERENCE,
+        target="runner.workloads.mlp:build",
+        batch_size=1024,
+        shape={"width": 4096},
+        dtype="bfloat16",
+        item="row",
+        kwargs={"layers": 4, "classes": 10},
+    ),
+    WorkloadDefinition(
+        name="elementwise-4096",
+        summary="the element-wise function at datacenter size",
+        task=Task.FUNCTION,
+        target="runner.workloads.elementwise:build",
+        batch_size=16384,
+        shape={"width": 4096},
+        dtype="bfloat16",
+        item="row",
+    ),
+)
+
+_UNLISTED = (
+    WorkloadDefinition(
+        name="unet",
+        summary="a DDPM U-Net in plain torch, for where diffusers is not installed",
+        task=Task.INFERENCE,
+        target="runner.workloads.unet:build",
+        batch_size=2,
+        shape={"image_size": 64},
+        dtype="float32",
+        item="image",
+        kwargs={"channels": 64, "levels": 3},
+    ),
+)
+
+WORKLOADS: dict[str, WorkloadDefinition] = {
+    definition.name: definition for definition in (*_SMOKE, *_STANDARD, *_UNLISTED)
+}

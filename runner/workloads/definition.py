@@ -1,0 +1,76 @@
+"""What a workload is before it is built: names and sizes, without importing torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from db.errors import ConfigError
+from db.records import Task, Workload
+from runner.workloads.targets import locate_module, split_target
+
+
+@dataclass(frozen=True)
+class WorkloadDefinition:
+    """A model or function with its inputs and task, at one size.
+
+    `target` is the "module:function" that builds it; it is called with `batch_size`, every entry of `shape`
+    and `kwargs`, and with `device` and `dtype`, as far as it declares them. `items_per_iteration` counts
+    `item`s (images, sequences, tokens) in one call; None stands for the batch size. `packages` are modules
+    it imports besides torch. `path` holds the directories put on the worker's `sys.path`.
+    """
+
+    name: str
+    task: Task
+    target: str
+    summary: str = ""
+    batch_size: int | None = None
+    shape: Mapping[str, int] = field(default_factory=dict)
+    dtype: str = "float32"
+    item: str = "item"
+    items_per_iteration: float | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """First 8 hex digits of the SHA-256 of the builder's source file, its name and `kwargs`.
+
+        Batch size, shape and dtype are fields of the record of their own, so they are left out.
+        Raises ConfigError when the module cannot be found or read.
+        """
+        call = json.dumps([self.target, dict(self.kwargs)], sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(call.encode())
+        digest.update(_source(self.target, self.path))
+        return digest.hexdigest()[:8]
+
+    def record(self) -> Workload:
+        """The workload as a trial record names it."""
+        items = self.items_per_iteration
+        return Workload(
+            name=self.name,
+            version=self.version,
+            task=self.task,
+            batch_size=self.batch_size,
+            shape=dict(self.shape),
+            dtype=self.dtype,
+            items_per_iteration=self.batch_size if items is None else items,
+            item=self.item,
+        )
+
+
+def _source(target: str, path: tuple[str, ...]) -> bytes:
+    file: Path = locate_module(split_target(target)[0], path)
+    try:
+        # A checkout with Windows line ends is the same workload.
+        return file.read_bytes().replace(b"\r\n", b"\n")
+    except OSError as error:
+        raise ConfigError(
+            f"The source of {target} cannot be read: {error.strerror}.",
+            "Make the file readable; its hash is the workload's version.",
+        ) from error

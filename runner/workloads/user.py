@@ -1,0 +1,95 @@
+"""Workloads of the configuration and of the command line -> definitions, sweeps expanded."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from db.errors import ConfigError, NotFoundError
+from db.records import Task
+from runner.workloads.catalog import WORKLOADS
+from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.targets import check_target, is_target
+
+if TYPE_CHECKING:
+    from runner.config import Settings, WorkloadSettings
+
+
+def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
+    """Every [[workload]] of the configuration by name, one for each value of a sweep.
+
+    Raises ConfigError when a target is neither "module:function" nor a built-in workload, or two
+    workloads end up with one name.
+    """
+    found: dict[str, WorkloadDefinition] = {}
+    for entry in settings.workload:
+        base = _base(entry, settings.project_root)
+        for definition in _sweep(entry, base):
+            if definition.name in found:
+                raise ConfigError(f"Two workloads are named {definition.name!r}.", "Rename one of them.")
+            found[definition.name] = definition
+    return found
+
+
+def user_target(target: str, settings: Settings) -> WorkloadDefinition:
+    """The workload of `--workload module:function`: inference in float32 at the function's own size.
+
+    Raises ConfigError when there is no such function.
+    """
+    path = (str(settings.project_root),)
+    check_target(target, path)
+    return WorkloadDefinition(
+        name=target, task=Task.INFERENCE, target=target, summary="from the command line", path=path
+    )
+
+
+def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
+    """`entry` with its target resolved and everything but batch size and shape filled in."""
+    path = (str(root), *(str((root / extra).resolve()) for extra in entry.path))
+    if is_target(entry.target):
+        base = WorkloadDefinition(
+            name=entry.name,
+            task=Task.INFERENCE,
+            target=entry.target,
+            summary="from the configuration",
+            path=path,
+        )
+    elif entry.target in WORKLOADS:
+        base = dataclasses.replace(WORKLOADS[entry.target], name=entry.name, items_per_iteration=None)
+    else:
+        near = difflib.get_close_matches(entry.target, list(WORKLOADS), n=1, cutoff=0.5)
+        raise NotFoundError(
+            f"Workload {entry.name!r} has target {entry.target!r}, neither module:function nor built in.",
+            f"Did you mean {near[0]}?" if near else "`compilewatch list workloads` shows the built-in ones.",
+        )
+    return dataclasses.replace(
+        base,
+        task=entry.task or base.task,
+        dtype=entry.dtype or base.dtype,
+        item=entry.item or base.item,
+        items_per_iteration=entry.items_per_iteration,
+        kwargs={**base.kwargs, **entry.kwargs},
+    )
+
+
+def _sweep(entry: WorkloadSettings, base: WorkloadDefinition) -> list[WorkloadDefinition]:
+    """One definition for each combination of the listed sizes; the name says the values that vary."""
+    batch_sizes = entry.batch_size if isinstance(entry.batch_size, tuple) else (entry.batch_size,)
+    sizes: dict[str, int | tuple[int, ...]] = {**base.shape, **entry.shape}
+    listed = {key: value for key, value in sizes.items() if isinstance(value, tuple)}
+    definitions = []
+    points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
+    for batch_size, point in itertools.product(batch_sizes, points):
+        name = entry.name + (f"-b{batch_size}" if len(batch_sizes) > 1 else "")
+        name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
+        shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
+        definitions.append(
+            dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
+        )
+    return definitions
+
+
+_SHORT = {"sequence_length": "s"}
