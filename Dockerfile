@@ -17,8 +17,7 @@ RUN /opt/compilewatch/bin/pip install --constraint constraints.txt setuptools \
 COPY db db
 COPY runner runner
 COPY dashboard dashboard
-RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall . \
-    && /opt/compilewatch/bin/python -m compileall -q -j 0 /opt/compilewatch/lib
+RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall .
 
 FROM python:3.11-slim
 # g++: torch.compile compiles with it on a CPU, and Triton its launchers on a GPU. tini: reaps what trials leave.

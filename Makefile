@@ -20,18 +20,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
+HAS_FINISHED_RUN := import json, sys; sys.exit(all(row["status"] != "finished" for row in json.load(sys.stdin)["rows"]))
+
 # The stamps carry the checkout's path and the extras: console scripts of a moved checkout point to the old
 # folder, and other extras are another installation.
 STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install dev browser up serve test test-slow test-gpu lint fix bench docs clean
+.PHONY: help install up serve dev browser test test-slow test-gpu lint fix bench docs clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## create .venv with the console script .venv/bin/compilewatch, everything pinned
+
+# A failed trial (exit 1) is a result to look at; anything worse stops here, with its sentence.
+up: install ## install, measure the smoke suite if nothing was measured yet, serve the dashboard
+	@if ! $(BIN)/compilewatch list runs --json 2>/dev/null | $(BIN)/python -c '$(HAS_FINISHED_RUN)' 2>/dev/null; then \
+	    echo "No finished run is stored yet: measuring the smoke suite, about three minutes on two cores"; \
+	    $(BIN)/compilewatch run --suite smoke || { code=$$?; [ $$code = 1 ] || exit $$code; }; \
+	fi
+	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
+
+serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
+	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
 
 dev: $(INSTALLED_DEV) ## install, plus what tests and checks need
 
@@ -67,9 +80,6 @@ browser: ## install Debian's Chromium for the browser tests, where root and apt-
 	    echo "Chromium is not installed; the browser tests will be skipped. By hand: sudo apt-get install chromium" >&2; \
 	fi
 
-serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
-	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
-
 test: dev browser ## all checks: ruff, mypy, unit tests, real subprocesses, browser
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
@@ -93,6 +103,10 @@ fix: dev ## let ruff mend and format what it can
 
 bench: dev ## print the measured ratios: overhead, agreement with torch's own timer, page speed
 	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
+
+docs: dev ## write docs/commands.md from the command line itself, check every link and command in the docs
+	$(BIN)/python -m typer runner.cli.app utils docs --name compilewatch --title Commands --output docs/commands.md
+	$(BIN)/python -m pytest tests/house/test_docs.py
 
 clean: ## remove .venv and every cache; measured data stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

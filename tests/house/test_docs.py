@@ -1,0 +1,128 @@
+"""The documentation names only files, headings, make targets, commands and options that exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from runner.cli.app import app
+from tests.house.tracked import ROOT, project_files
+
+PAGES = [path for path in project_files() if path.suffix == ".md"]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+ENDS_COMMAND = {"|", "||", "&&", ";", ">", ">>", "2>", "<", "&"}
+
+
+def prose(text: str) -> str:
+    """Return `text` without its fenced blocks."""
+    return FENCE.sub("", text)
+
+
+def shell_lines(text: str) -> list[str]:
+    """Return the command lines of the shell blocks in `text`, continued lines joined, without prompts."""
+    blocks = [
+        body for language, body in FENCE.findall(text) if language in {"sh", "bash", "shell", "console"}
+    ]
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.strip().removeprefix("$ ") for line in lines if line.strip()]
+
+
+def words_of(line: str, program: str) -> list[str] | None:
+    """Return the arguments of `program` if the line runs it, whatever variables are set before, else None."""
+    words = shlex.split(line, comments=True)
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    if not words or Path(words[0]).name != program:
+        return None
+    end = next((at for at, word in enumerate(words) if word in ENDS_COMMAND), len(words))
+    return words[1:end]
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Return the relative links of a page that lead nowhere."""
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (ROOT / page.parent / name).resolve() if name else ROOT / page
+        missing = not file.exists()
+        if missing or (anchor and anchor not in anchors(file.read_text(encoding="utf-8"))):
+            broken.append(f"{page}: {target}")
+    return broken
+
+
+def unknown_words(arguments: list[str]) -> list[str]:
+    """Return the command or the options among `arguments` that compilewatch does not have."""
+    command: Any = typer.main.get_command(app)
+    options = {option for parameter in command.params for option in parameter.opts}
+    unknown = []
+    for word in arguments:
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            unknown += [] if name in options | {"--help"} else [name]
+        elif hasattr(command, "commands"):
+            if word not in command.commands:
+                return [*unknown, word]
+            command = command.commands[word]
+            options |= {option for parameter in command.params for option in parameter.opts}
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken_links(page, (ROOT / page).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_commands_exist(page: Path) -> None:
+    lines = shell_lines((ROOT / page).read_text(encoding="utf-8"))
+    unknown = {
+        line: unknown_words(arguments)
+        for line in lines
+        if (arguments := words_of(line, "compilewatch")) is not None and unknown_words(arguments)
+    }
+    assert unknown == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_make_targets_exist(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    inline = re.findall(r"`(make [^`\n]+)`", prose(text))
+    called = [words for line in [*shell_lines(text), *inline] if (words := words_of(line, "make"))]
+    named = {word for words in called for word in words if "=" not in word and not word.startswith("-")}
+    assert named - TARGETS == set()
+
+
+def test_command_reference_is_current(tmp_path: Path) -> None:
+    written = tmp_path / "commands.md"
+    command = [sys.executable, "-m", "typer", "runner.cli.app", "utils", "docs"]
+    command += ["--name", "compilewatch", "--title", "Commands", "--output", str(written)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    kept = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert kept == written.read_text(encoding="utf-8"), "the command line changed: run make docs and commit"
+
+
+def test_a_wrong_command_in_a_page_is_found() -> None:
+    text = "```sh\n$ DB=x .venv/bin/compilewatch run --suite smoke --no-such | tee log\ncompilewatch rum\n```"
+    found = [unknown_words(words_of(line, "compilewatch") or []) for line in shell_lines(text)]
+    assert found == [["--no-such"], ["rum"]]
+
+
+def test_a_broken_link_in_a_page_is_found() -> None:
+    text = "[here](README.md) [there](no-such.md) [up](CONTRIBUTING.md#no-such-heading) [web](https://example.org)"
+    page = Path("page.md")
+    assert broken_links(page, text) == ["page.md: no-such.md", "page.md: CONTRIBUTING.md#no-such-heading"]
