@@ -1,0 +1,148 @@
+"""What a person sees while trials run: a bar on a terminal, one line per trial elsewhere. On standard error."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from db.records import Status, Trial
+from db.units import duration
+
+Case = tuple[str, str]
+# A first guess before anything was measured here; replaced by the first finished trial.
+_UNKNOWN_TRIAL_S = 15.0
+
+
+class TimeLeft:
+    """Expected seconds left: each waiting trial costs the median of its case, else of its strategy, else of all."""
+
+    def __init__(self, cases: Sequence[Case], history_s: Mapping[Case, float]) -> None:
+        self._waiting = list(cases)
+        self._history_s = dict(history_s)
+        self._by_case: dict[Case, list[float]] = defaultdict(list)
+        self._by_strategy: dict[str, list[float]] = defaultdict(list)
+
+    def finished(self, case: Case, seconds: float) -> None:
+        self._waiting.remove(case)
+        self._by_case[case].append(seconds)
+        self._by_strategy[case[1]].append(seconds)
+
+    def seconds(self) -> float:
+        return sum(self._expected(case) for case in self._waiting)
+
+    def _expected(self, case: Case) -> float:
+        if self._by_case[case]:
+            return statistics.median(self._by_case[case])
+        if case in self._history_s:
+            return self._history_s[case]
+        if self._by_strategy[case[1]]:
+            return statistics.median(self._by_strategy[case[1]])
+        return _UNKNOWN_TRIAL_S
+
+
+class RunProgress(Protocol):
+    """Told by the execution of a plan what happens."""
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None: ...
+
+    def phase(self, name: str) -> None: ...
+
+    def trial_finished(self, trial: Trial, seconds: float) -> None: ...
+
+
+def bar_wanted() -> bool:
+    """A bar needs a terminal; NO_COLOR asks for plain text (https://no-color.org)."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+class BarProgress:
+    """Trials done, what runs now and in which phase, time elapsed and expected time left."""
+
+    def __init__(self, total: int, time_left: TimeLeft) -> None:
+        self._time_left = time_left
+        self._progress = Progress(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("[dim]{task.fields[phase]}"),
+            TimeElapsedColumn(),
+            TextColumn("about {task.fields[left]} left"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=total, phase="", left=self._left())
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+        self._progress.update(self._task, description=f"{workload} · {strategy}", phase="")
+
+    def phase(self, name: str) -> None:
+        self._progress.update(self._task, phase=name.replace("_", " "))
+
+    def trial_finished(self, trial: Trial, seconds: float) -> None:
+        self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
+        if trial.failure is not None:
+            self._progress.console.print(_line(trial, seconds), markup=False, highlight=False)
+        self._progress.update(self._task, advance=1, left=self._left())
+
+    def _left(self) -> str:
+        return duration(round(self._time_left.seconds()) * 1e9)
+
+
+class LineProgress:
+    """One plain line per finished trial, for logs and pipes."""
+
+    def __init__(self, total: int, time_left: TimeLeft) -> None:
+        self._total, self._time_left, self._number = total, time_left, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+        self._number = number
+
+    def phase(self, name: str) -> None:
+        """Phases change too fast for lines."""
+
+    def trial_finished(self, trial: Trial, seconds: float) -> None:
+        self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
+        left = duration(round(self._time_left.seconds()) * 1e9)
+        print(  # noqa: T201
+            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {left} left)", file=sys.stderr, flush=True
+        )
+
+
+def run_progress(cases: Sequence[Case], history_s: Mapping[Case, float]) -> BarProgress | LineProgress:
+    """The progress display that fits standard error."""
+    time_left = TimeLeft(cases, history_s)
+    return (BarProgress if bar_wanted() else LineProgress)(len(cases), time_left)
+
+
+def _line(trial: Trial, seconds: float) -> str:
+    case = f"{trial.workload.name} · {trial.strategy.name}"
+    took = duration(seconds * 1e9)
+    if trial.status is Status.FAILED and trial.failure is not None:
+        return f"{case}: failed ({trial.failure.kind.value}): {trial.failure.message.splitlines()[0]} after {took}"
+    latency = duration(statistics.median(trial.samples_ns)) if trial.samples_ns else "no samples"
+    return f"{case}: {latency} per iteration, trial took {took}"

@@ -1,0 +1,40 @@
+"""The expected time left, and the lines a pipe gets."""
+
+import pytest
+
+from db.records import Status
+from runner.cli.progress import LineProgress, TimeLeft
+from tests.builders import make_trial
+
+
+def test_a_case_seen_before_costs_its_own_median() -> None:
+    left = TimeLeft([("mlp", "eager")] * 3 + [("mlp", "default")] * 2, {})
+    left.finished(("mlp", "eager"), 2.0)
+    left.finished(("mlp", "default"), 10.0)
+    assert left.seconds() == 2 * 2.0 + 1 * 10.0
+
+
+def test_history_stands_in_before_the_first_trial() -> None:
+    left = TimeLeft([("mlp", "eager"), ("mlp", "default")], {("mlp", "eager"): 3.0, ("mlp", "default"): 9.0})
+    assert left.seconds() == 12.0
+
+
+def test_an_unseen_case_costs_what_its_strategy_does() -> None:
+    left = TimeLeft([("cnn", "default"), ("mlp", "default")], {})
+    left.finished(("cnn", "default"), 8.0)
+    assert left.seconds() == 8.0
+
+
+def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> None:
+    trial = make_trial()
+    case = (trial.workload.name, trial.strategy.name)
+    with LineProgress(2, TimeLeft([case, case], {})) as progress:
+        progress.trial_started(1, *case)
+        progress.phase("first_call")
+        progress.trial_finished(trial, 7.0)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"[1/2] {case[0]} · {case[1]}: ")
+    assert captured.err.rstrip().endswith("(about 7.00 s left)")
+    assert captured.err.count("\n") == 1
+    assert trial.status is Status.OK

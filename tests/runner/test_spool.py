@@ -1,0 +1,86 @@
+"""What was measured waits on disk until the database has it, and is stored once."""
+
+from pathlib import Path
+
+import pytest
+
+from db.errors import CompilewatchError, ConflictError, DatabaseError
+from db.records import Trial
+from runner.spool import Spool
+from tests.builders import make_trial
+
+
+def _ids(count: int) -> list[str]:
+    return [f"01TRIAL{number:04d}" for number in range(count)]
+
+
+def test_a_waiting_trial_is_the_one_that_was_put(tmp_path: Path) -> None:
+    trial = make_trial()
+    spool = Spool(tmp_path / "spool")
+    spool.put(trial)
+    seen: list[Trial] = []
+    assert spool.replay(seen.append).stored == 1
+    assert seen == [trial]
+    assert spool.waiting() == []
+
+
+def test_replay_keeps_the_order_of_ids(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for trial_id in reversed(_ids(5)):
+        spool.put(make_trial(trial_id=trial_id))
+    seen: list[str] = []
+    spool.replay(lambda trial: seen.append(trial.trial_id))
+    assert seen == _ids(5)
+
+
+def test_what_the_database_refused_waits(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for trial_id in _ids(3):
+        spool.put(make_trial(trial_id=trial_id))
+    stored: list[str] = []
+
+    def goes_away(trial: Trial) -> None:
+        if len(stored) == 1:
+            raise DatabaseError("The database is away.")
+        stored.append(trial.trial_id)
+
+    with pytest.raises(DatabaseError):
+        spool.replay(goes_away)
+    assert [path.stem for path in spool.waiting()] == _ids(3)[1:]
+    spool.replay(lambda trial: stored.append(trial.trial_id))
+    assert stored == _ids(3)
+
+
+def test_a_broken_file_is_set_aside_with_its_reason(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    (tmp_path / "01AAA.json").write_text('{"schema": "compilewatch.trial/1"', encoding="utf-8")
+    spool.put(make_trial(trial_id="01ZZZ"))
+    seen: list[str] = []
+    replay = spool.replay(lambda trial: seen.append(trial.trial_id))
+    assert seen == ["01ZZZ"]
+    assert [path.name for path in replay.rejected] == ["01AAA.json"]
+    assert "01AAA.json" in (tmp_path / "bad" / "01AAA.reason.txt").read_text(encoding="utf-8")
+
+
+def test_an_id_taken_by_another_trial_is_set_aside(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.put(make_trial(trial_id="01AAA"))
+
+    def conflict(trial: Trial) -> None:
+        raise ConflictError(f"{trial.trial_id} is stored with other content.")
+
+    replay = spool.replay(conflict)
+    assert replay.stored == 0
+    assert [path.name for path in replay.rejected] == ["01AAA.json"]
+    assert spool.waiting() == []
+
+
+def test_a_half_written_file_is_not_seen(tmp_path: Path) -> None:
+    (tmp_path / "01AAA.tmp").write_text("{", encoding="utf-8")
+    assert Spool(tmp_path).waiting() == []
+
+
+def test_a_disk_that_refuses_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(CompilewatchError, match="cannot be written"):
+        Spool(tmp_path / "file" / "spool").put(make_trial())
