@@ -1,0 +1,114 @@
+"""Pure ASGI middleware: security headers on every response, and static files compressed once."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
+
+
+def content_security_policy(index_html: str) -> str:
+    """The policy under which Streamlit and Vega run with nothing from outside.
+
+    Inline scripts of `index_html` are allowed by their hash; there is no `unsafe-eval`, since Streamlit runs
+    Vega through its interpreter. Styles are inline because emotion writes them at run time.
+    """
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()}'"
+        for body in _INLINE_SCRIPT.findall(index_html)
+    )
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' {hashes}".strip(),
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self'",
+            "media-src 'self'",
+            "worker-src 'self' blob:",
+            "manifest-src 'self'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+        )
+    )
+
+
+class SecurityHeaders:
+    """Adds the content security policy and its companions to every HTTP response."""
+
+    def __init__(self, app: ASGIApp, *, policy: str) -> None:
+        self._app = app
+        self._headers = {
+            "Content-Security-Policy": policy,
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class CompressedStatic:
+    """Serves Streamlit's JavaScript and CSS gzip-compressed, each file compressed once and kept in memory.
+
+    Streamlit leaves them uncompressed: about 5 MB for a browser that comes for the first time, 1.5 MB with
+    this. Their names carry a content hash, so they may be cached for ever.
+    """
+
+    def __init__(self, app: ASGIApp, *, folder: Path, prefix: str = "/static/") -> None:
+        self._app = app
+        self._folder = folder.resolve()
+        self._prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        file = self._file(scope)
+        if file is None:
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            "Content-Encoding": "gzip",
+            "Vary": "Accept-Encoding",
+            "Cache-Control": "public, max-age=31536000, immutable",
+        }
+        body = b"" if scope["method"] == "HEAD" else _gzipped(file)
+        response = Response(body, media_type=_COMPRESSIBLE[file.suffix], headers=headers)
+        await response(scope, receive, send)
+
+    def _file(self, scope: Scope) -> Path | None:
+        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+            return None
+        path = str(scope["path"])
+        if not path.startswith(self._prefix) or "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
+            return None
+        file = (self._folder / path.removeprefix(self._prefix)).resolve()
+        inside = file.is_relative_to(self._folder) and file.suffix in _COMPRESSIBLE
+        return file if inside and file.is_file() else None
+
+
+@lru_cache(maxsize=512)
+def _gzipped(file: Path) -> bytes:
+    return gzip.compress(file.read_bytes(), compresslevel=6, mtime=0)

@@ -1,0 +1,265 @@
+"""The one file that knows URL keys: a frozen `Link`, its query string, and the sentence that says it.
+
+A link carries every selector of its page. In the address bar only what differs from the default is written;
+a permalink (`permalink`) writes all of them and the data version, so that it keeps its meaning when a default
+moves. Reading never fails: what cannot be applied becomes a sentence and the nearest valid view.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from dashboard.selectors import (
+    BadValueError,
+    Choice,
+    Choices,
+    Day,
+    Decimal,
+    Selector,
+    Text,
+    Texts,
+    Whole,
+    quoted,
+)
+from db.records import CacheState, SourceKind, Status, Task
+
+
+class Page(StrEnum):
+    """Every page; the value is its path."""
+
+    OVERVIEW = ""
+    TRENDS = "trends"
+    MODES = "modes"
+    BREAK_EVEN = "break-even"
+    COLD_START = "cold-start"
+    TRIAL = "trial"
+    GUIDE = "guide"
+
+
+TITLES: dict[Page, str] = {
+    Page.OVERVIEW: "Overview",
+    Page.TRENDS: "Trends",
+    Page.MODES: "Modes",
+    Page.BREAK_EVEN: "Break-even",
+    Page.COLD_START: "Cold start",
+    Page.TRIAL: "Trial",
+    Page.GUIDE: "Guide",
+}
+
+METRICS = ("speedup", "latency", "compile_cost", "peak_memory", "break_even")
+AXES = ("time", "torch")
+SCALES = ("linear", "log")
+GOALS = ("latency", "steps", "memory")
+
+_EVERYWHERE = frozenset(Page) - {Page.GUIDE}
+_TRENDS = frozenset({Page.TRENDS})
+_CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.TRIAL})
+_FOCUS = frozenset({Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
+_TRIAL = frozenset({Page.TRIAL})
+_MONEY = frozenset({Page.BREAK_EVEN})
+_STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
+
+SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
+    "machine": (Text(), _EVERYWHERE),
+    "build": (Text(), _EVERYWHERE),
+    "suite": (Text(), _EVERYWHERE),
+    "task": (Choices(tuple(Task)), _EVERYWHERE),
+    "workload": (Texts(), _EVERYWHERE),
+    "strategy": (Texts(), _CASES),
+    "focus": (Text(), _FOCUS),
+    "metric": (Choice(METRICS, "speedup"), _TRENDS),
+    "axis": (Choice(AXES, "time"), _TRENDS),
+    "scale": (Choice(SCALES, "linear"), _TRENDS | {Page.BREAK_EVEN}),
+    "since": (Day(), _TRENDS | {Page.TRIAL}),
+    "until": (Day(), _TRENDS | {Page.TRIAL}),
+    "goal": (Choice(GOALS, "latency"), frozenset({Page.MODES})),
+    "steps": (Whole(10_000, 1, 1_000_000_000), _STEPS),
+    "restarts": (Whole(1, 0, 10_000), _MONEY),
+    "price": (Decimal(2.0, 0.0, 10_000.0), _MONEY),
+    "cache": (Choices(tuple(CacheState)), frozenset({Page.BREAK_EVEN, Page.COLD_START})),
+    "status": (Choices(tuple(Status)), _TRIAL),
+    "source": (Choices(tuple(SourceKind)), _TRIAL),
+    "run": (Text(), _TRIAL),
+    "trial": (Text(), _TRIAL),
+}
+DATA_VERSION = "data"
+GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One view of the dashboard. Every field but `page` and `data` is a selector of `SELECTORS`.
+
+    `steps` is steps per process, `restarts` restarts per day, `price` money per GPU-hour, `data` the data
+    version the link was made at.
+    """
+
+    page: Page = Page.OVERVIEW
+    machine: str | None = None
+    build: str | None = None
+    suite: str | None = None
+    task: tuple[str, ...] = ()
+    workload: tuple[str, ...] = ()
+    strategy: tuple[str, ...] = ()
+    focus: str | None = None
+    metric: str = "speedup"
+    axis: str = "time"
+    scale: str = "linear"
+    since: date | None = None
+    until: date | None = None
+    goal: str = "latency"
+    steps: int = 10_000
+    restarts: int = 1
+    price: float = 2.0
+    cache: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    run: str | None = None
+    trial: str | None = None
+    data: int | None = None
+
+
+def keys_of(page: Page) -> tuple[str, ...]:
+    """The keys that mean something on `page`, in the order in which links write them."""
+    return tuple(key for key, (_, pages) in SELECTORS.items() if page in pages)
+
+
+def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[str, ...]]:
+    """The link that `params` (key -> all its values) stand for, and a sentence per thing not applied."""
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, raw in params.items():
+        if key == DATA_VERSION:
+            values[key] = int(raw[0]) if raw and raw[0].isdecimal() and len(raw[0]) < 19 else None
+        elif key not in SELECTORS:
+            close = difflib.get_close_matches(key, keys_of(page), n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            problems.append(f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}")
+        elif page not in SELECTORS[key][1]:
+            problems.append(f"{key} selects nothing on the page {TITLES[page]} and was ignored.")
+        elif raw:
+            try:
+                values[key] = SELECTORS[key][0].read(raw)
+            except BadValueError as error:
+                values[key] = error.instead
+                problems.append(f"{key}: {error}.")
+    link = Link(page=page, **values)
+    if link.since and link.until and link.since > link.until:
+        problems.append(f"until ({link.until}) lies before since ({link.since}) and was ignored.")
+        link = replace(link, until=None)
+    return link, tuple(problems)
+
+
+def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
+    """`read` for a whole URL or path; an unknown path gives the Overview and a sentence."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/").rsplit("/", 1)[-1]
+    params = parse_qs(parts.query, keep_blank_values=True)
+    if path in set(Page):
+        return read(Page(path), params)
+    link, problems = read(Page.OVERVIEW, params)
+    return link, (f"There is no page {quoted(path)}; showing the Overview.", *problems)
+
+
+def params(link: Link, *, full: bool = False) -> list[tuple[str, str]]:
+    """The query parameters of `link`, repeated keys repeated; with `full` also those at their default."""
+    pairs = []
+    for key in keys_of(link.page):
+        selector, value = SELECTORS[key][0], getattr(link, key)
+        if full or value != selector.default:
+            pairs += [(key, text) for text in selector.write(value)]
+    if link.data is not None:
+        pairs.append((DATA_VERSION, str(link.data)))
+    return pairs
+
+
+def href(link: Link, *, full: bool = False) -> str:
+    """Path and query string, relative to the root of the dashboard: `trends?metric=latency`."""
+    query = urlencode(params(link, full=full), errors="replace")
+    return link.page.value + (f"?{query}" if query else "")
+
+
+def permalink(link: Link, data_version: int, origin: str) -> str:
+    """The address to send: under `origin` (scheme, host, base path), every selector and the data version."""
+    return f"{origin.rstrip('/')}/{href(replace(link, data=data_version), full=True)}"
+
+
+def move(link: Link, page: Page, **changes: object) -> Link:
+    """A link to `page` that keeps the global selectors of `link` and takes `changes`."""
+    kept = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}
+    wanted: dict[str, Any] = {**kept, **changes}
+    return replace(Link(page=page), **wanted)
+
+
+def settle(link: Link, known: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[str, ...]]:
+    """Drop values that the database does not know. `known` maps a key to its values; absent keys pass."""
+    changes: dict[str, Any] = {}
+    problems: list[str] = []
+    for field in fields(link):
+        if field.name not in known:
+            continue
+        value, options = getattr(link, field.name), known[field.name]
+        asked = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        unknown = [item for item in asked if item not in options]
+        if not unknown:
+            continue
+        kept = tuple(item for item in asked if item in options)
+        changes[field.name] = kept if isinstance(value, tuple) else None
+        for item in unknown:
+            close = difflib.get_close_matches(item, options, n=1)
+            hint = f" Did you mean {quoted(close[0])}?" if close else ""
+            problems.append(f"No {field.name} {quoted(item)} is stored here; it was left out.{hint}")
+    return replace(link, **changes), tuple(problems)
+
+
+_METRIC_WORDS = {
+    "speedup": "Speedup",
+    "latency": "Latency",
+    "compile_cost": "Compile cost",
+    "peak_memory": "Peak memory",
+    "break_even": "Break-even",
+}
+_GOAL_WORDS = {"latency": "for latency", "memory": "for memory"}
+
+
+def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """What `link` shows, in words. `names` maps `machine` and `build` from id to label."""
+    labels = names or {}
+    parts = [_subject(link)]
+    if link.trial:
+        return f"{parts[0]} {link.trial}."
+    parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
+    if Page(link.page) in _CASES and link.strategy:
+        parts.append(f"with {_listed(link.strategy)}")
+    for key, word in (("machine", "on"), ("build", "with build")):
+        if value := getattr(link, key):
+            parts.append(f"{word} {labels.get(key, {}).get(value, value)}")
+    if link.suite:
+        parts.append(f"in suite {link.suite}")
+    if link.task:
+        parts.append(f"for {_listed(link.task)}")
+    parts += [f"{key} {getattr(link, key)}" for key in ("since", "until") if getattr(link, key)]
+    return " ".join(parts) + "."
+
+
+def _subject(link: Link) -> str:
+    if link.page is Page.TRENDS:
+        over = "over time" if link.axis == "time" else "over torch versions"
+        return f"{_METRIC_WORDS[link.metric]} {over}"
+    if link.page is Page.MODES:
+        return f"Modes {_GOAL_WORDS.get(link.goal, f'for {link.steps:,} steps')}"
+    if link.page is Page.BREAK_EVEN:
+        return f"Break-even at {link.steps:,} steps and {link.restarts:,} restarts per day"
+    return TITLES[link.page]
+
+
+def _listed(items: Sequence[str]) -> str:
+    if len(items) > 3:
+        return f"{', '.join(items[:2])} and {len(items) - 2} more"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

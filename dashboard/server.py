@@ -1,0 +1,157 @@
+"""The one ASGI process: Streamlit, a health route, security headers, compressed static files, warm caches."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import ipaddress
+import logging
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from anyio import to_thread
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from dashboard import data, theme
+from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from db.errors import CompilewatchError, DatabaseError
+from db.session import open_database
+
+HERE = Path(__file__).parent
+STATIC = Path(st.__file__).parent / "static"
+_LOG = logging.getLogger("compilewatch.dashboard")
+
+
+class ServeError(CompilewatchError):
+    """The dashboard cannot be served as asked."""
+
+
+def serve(database_url: str, host: str, port: int, *, allow_public: bool = False) -> None:
+    """Serve the dashboard of `database_url` on `host`:`port` until interrupted. Never migrates.
+
+    Raises DatabaseError when the database is absent or its schema is not this program's, ServeError when the
+    port is taken or `host` is reachable from other machines without `allow_public`.
+    """
+    _require_private(host, allow_public=allow_public)
+    open_database(database_url, read_only=True).close()
+    _require_free(host, port)
+    os.environ[data.DATABASE_VARIABLE] = database_url
+    build_app(_address(host, port)).run(config=options(host, port))
+
+
+def build_app(address: str | None = None) -> st.App:
+    """The ASGI application. It reads the database named in the environment; `address` is announced once up."""
+
+    @asynccontextmanager
+    async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:
+        await to_thread.run_sync(data.warm)
+        # What was imported and cached so far lives as long as the process: keep the collector away from it.
+        gc.collect()
+        gc.freeze()
+        if address:
+            sys.stdout.write(f"compilewatch dashboard: {address}\n")
+            sys.stdout.flush()
+        yield {}
+
+    policy = content_security_policy((STATIC / "index.html").read_text(encoding="utf-8"))
+    return st.App(
+        HERE / "app.py",
+        routes=[
+            Route("/healthz", _health),
+            Route("/favicon.png", _favicon),
+        ],
+        middleware=[
+            Middleware(SecurityHeaders, policy=policy),
+            Middleware(CompressedStatic, folder=STATIC / "static"),
+        ],
+        lifespan=lifespan,
+        on_script_error=_report_script_error,
+    )
+
+
+def options(host: str, port: int) -> dict[str, Any]:
+    """Streamlit's configuration: nothing leaves the machine, errors are sentences, reruns are cheap."""
+    return {
+        "server.address": host,
+        "server.port": port,
+        "server.headless": True,
+        "server.fileWatcherType": "none",
+        "server.maxUploadSize": 1,
+        "server.enableWebsocketCompression": False,
+        "browser.gatherUsageStats": False,
+        "client.showErrorDetails": "none",
+        "client.showErrorLinks": False,
+        "client.toolbarMode": "viewer",
+        "client.allowedOrigins": [],
+        "logger.hideWelcomeMessage": True,
+        # A full collection after every rerun costs 100 to 200 ms with pandas and Altair loaded.
+        "runner.postScriptGC": False,
+        "runner.magicEnabled": False,
+        **theme.options(),
+    }
+
+
+def _report_script_error(error: Exception) -> bool:
+    if isinstance(error, CompilewatchError):
+        st.error(data.plain(str(error)), icon=":material/error:")
+        return True
+    _LOG.error("a page failed", exc_info=error)
+    st.error(
+        "This page failed. The reason is in the log of the server; please report it.",
+        icon=":material/error:",
+    )
+    return True
+
+
+def _health(_: Request) -> Response:
+    try:
+        return JSONResponse({"status": "ok", "data_version": data.read_version()})
+    except DatabaseError as error:
+        return JSONResponse({"status": "unavailable", "message": error.message}, status_code=503)
+
+
+def _favicon(_: Request) -> Response:
+    return FileResponse(HERE / "favicon.svg", media_type="image/svg+xml")
+
+
+def _require_private(host: str, *, allow_public: bool) -> None:
+    try:
+        private = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        private = False
+    if not private and not allow_public:
+        raise ServeError(
+            f"{host} can be reached from other machines, and the dashboard has no login.",
+            "Use --host 127.0.0.1, or add --allow-public if the network may read every result.",
+        )
+
+
+def _require_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise ServeError(
+                    f"Port {port} on {host} is taken by another program.",
+                    f"Choose another with --port, for example --port {port + 1}.",
+                ) from error
+            raise ServeError(
+                f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+                "Check --host and --port.",
+            ) from error
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
