@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 from pandas import DataFrame
 
+MIXED = "mixed"  # the status of a case of which some trials failed
 CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]
 
 _LABELS = {

@@ -13,12 +13,15 @@ from __future__ import annotations
 import numpy as np
 from pandas import DataFrame, Series
 
-from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, empty_frame, typed_frame
-from db.metrics.controls import Control, is_eager, with_same_run
-from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask
+from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
+from db.metrics.controls import Control, is_eager
+from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask
 from db.metrics.groups import Bools, Floats, Groups, floats
-from db.metrics.intervals import RESAMPLES, Medians, Method, medians_over_trials, repayment_intervals
+from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, repayment_intervals
+from db.metrics.memory import memory_columns
 from db.metrics.repayment import repayment_columns
+from db.metrics.speedup import speedup_columns
+from db.metrics.trial_times import trial_times
 from db.records import NumericsStatus, Status, StrategyKind
 
 # worst first; a check that was not made says less than one that was
@@ -41,6 +44,13 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
     if trials.empty:
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
+    return typed_frame(summary_columns(trials, groups, seed=seed, resamples=resamples), CASE_COLUMNS)
+
+
+def summary_columns(
+    trials: DataFrame, groups: Groups, *, seed: int = 0, resamples: int = RESAMPLES
+) -> dict[str, object]:
+    """The columns of `CASE_COLUMNS` for any `groups` of trials of one case each; `trials` is not empty."""
     started = trials["started_at"].astype("datetime64[us, UTC]")
     newest_rows = groups.last_row(started.to_numpy(dtype="datetime64[us]"), trials["trial_id"].to_numpy(str))
     newest = trials.iloc[newest_rows].reset_index(drop=True)
@@ -51,18 +61,18 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
     columns |= _time_columns(
         trials, groups, passed & ~suspect_mask(trials), eager, seed=seed, resamples=resamples
     )
-    columns |= _memory_columns(trials, groups, passed, eager)
+    columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     columns |= _compiler_columns(trials, groups, passed, newest["strategy_kind"])
     columns["throughput_per_s"] = (
         floats(newest["items_per_iteration"]) * 1e9 / np.asarray(columns["latency_ns"])
     )
-    return typed_frame(columns, CASE_COLUMNS)
+    return columns
 
 
 def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[str, object]:
     total, failed = groups.sum(np.ones(len(trials))), groups.sum(~passed)
     return {
-        "status": np.select([failed == 0, failed == total], [Status.OK.value, Status.FAILED.value], "mixed"),
+        "status": np.select([failed == 0, failed == total], [Status.OK.value, Status.FAILED.value], MIXED),
         "trials": total,
         "failed_trials": failed,
         "suspect_trials": groups.sum(suspect_mask(trials)),
@@ -86,67 +96,39 @@ def _worst_numerics(groups: Groups, statuses: Series) -> Series:
 
 
 def _time_columns(
-    trials: DataFrame, groups: Groups, timed: Bools, eager: Bools, *, seed: int, resamples: int
+    trials: DataFrame, groups: Groups, eager: Bools, *, seed: int, resamples: int
 ) -> dict[str, object]:
-    """`timed`: flags of the trials whose times count. `eager`: flags of the cases that are the reference."""
+    """`eager`: flags of the cases that are the reference."""
 
     def over_trials(values: Floats, *, log: bool) -> Medians:
         return medians_over_trials(groups, values, log=log, seed=seed, resamples=resamples)
 
-    latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
-    control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
-    cost = np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan)
-    latencies, speedups, costs = (
-        over_trials(latency, log=True),
-        over_trials(control / latency, log=True),
-        over_trials(cost, log=False),
-    )
-    borrowed = np.array([each is Control.SAME_RUN for each in origin])
-    ends = repayment_intervals(groups, cost, np.where(borrowed[groups.codes], np.nan, control - latency))
-    control_ns = groups.median(control)
+    times = trial_times(trials, groups)
+    latencies, costs = over_trials(times.latency_ns, log=True), over_trials(times.compile_cost_ns, log=False)
+    borrowed = np.array([each is Control.SAME_RUN for each in times.control])
+    saved = np.where(borrowed[groups.codes], np.nan, times.control_ns - times.latency_ns)
+    control_ns = groups.median(times.control_ns)
     return {
         "counted_trials": latencies.n,
         "latency_ns": latencies.value,
         "latency_low_ns": latencies.low,
         "latency_high_ns": latencies.high,
         "control_latency_ns": control_ns,
-        "control": origin,
-        **_speedup_columns(speedups, borrowed, eager & (latencies.n > 0)),
+        "control": times.control,
+        **speedup_columns(
+            over_trials(times.speedup, log=True), borrowed=borrowed, reference=eager & (latencies.n > 0)
+        ),
         "compile_cost_ns": costs.value,
         "compile_cost_low_ns": costs.low,
         "compile_cost_high_ns": costs.high,
-        **repayment_columns(costs.value, latencies.value, control_ns, eager=eager, ends=ends),
-        "time_to_first_result_ns": groups.median(
-            np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan)
+        **repayment_columns(
+            costs.value,
+            latencies.value,
+            control_ns,
+            eager=eager,
+            ends=repayment_intervals(groups, times.compile_cost_ns, saved),
         ),
-    }
-
-
-def _speedup_columns(speedups: Medians, borrowed: Bools, eager: Bools) -> dict[str, object]:
-    """Eager is 1 against itself by definition; a borrowed control leaves no interval."""
-    hidden = np.where(borrowed, np.nan, 1.0)
-    method = np.select(
-        [eager, borrowed],
-        [Method.REFERENCE.value, Method.NONE.value],
-        [each.value for each in speedups.method],
-    )
-    return {
-        "speedup": np.where(eager, 1.0, speedups.value),
-        "speedup_low": np.where(eager, 1.0, speedups.low * hidden),
-        "speedup_high": np.where(eager, 1.0, speedups.high * hidden),
-        "interval_method": method,
-    }
-
-
-def _memory_columns(trials: DataFrame, groups: Groups, passed: Bools, eager: Bools) -> dict[str, object]:
-    """Peaks without compilation; the ratio is the median of the trials' own ratios."""
-    peak = np.where(passed, positive(trials["peak_bytes"]), np.nan)
-    control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
-    peaks = groups.median(peak)
-    return {
-        "peak_bytes": peaks,
-        "control_peak_bytes": groups.median(control),
-        "memory_ratio": np.where(eager & ~np.isnan(peaks), 1.0, groups.median(control / peak)),
+        "time_to_first_result_ns": groups.median(times.time_to_first_result_ns),
     }
 
 

@@ -1,4 +1,4 @@
-"""Which trials count, decided once for every metric.
+"""Which trials and which cases count, decided once for every metric.
 
 A trial that failed, or whose numerics fail (a wrong result), counts in nothing. A suspect trial (throttled,
 shared device) keeps its memory and compiler facts but counts in no time.
@@ -6,7 +6,12 @@ shared device) keeps its memory and compiler facts but counts in no time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from pandas import DataFrame, Series
 
 from db.metrics.groups import Bools, Floats, flags, floats
@@ -38,3 +43,25 @@ def positive(column: Series) -> Floats:
     """A measured amount as float64; zero and less cannot be a measurement and are missing."""
     values = floats(column)
     return np.where(values > 0, values, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A case that takes no part, and why; `side` where one of several sides is meant."""
+
+    workload: str
+    strategy: str
+    reason: str
+    side: str | None = None
+
+
+def why_left_out(case: Mapping[str, Any], needed: Mapping[str, str]) -> str | None:
+    """Why a row of cases cannot take part, or None where it can.
+
+    `needed` names the columns that must hold a value and what to call each in the reason.
+    """
+    if case["status"] == Status.FAILED.value:
+        return f"failed: {case['failure_kind']}"
+    if case["nothing_compiled"]:
+        return "nothing was compiled"
+    return next((f"no {words}" for column, words in needed.items() if pd.isna(case[column])), None)

@@ -11,32 +11,21 @@ from pandas import DataFrame
 
 START = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 
+_TEXT = """trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id
+build_label torch torch_variant cuda driver triton cudnn python os workload_id workload workload_version
+task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind failure_message
+numerics_status"""
+_WHOLE = """batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
+peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs graph_breaks recompiles
+time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns"""
+_FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns
+control_latency_ns trial_compile_cost_ns cpu_stall_fraction"""
+
 TRIAL_TYPES: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id "
-            "build_label torch torch_variant cuda driver triton cudnn python os workload_id workload "
-            "workload_version task dtype item strategy_id strategy strategy_kind cache scope series_id status "
-            "failure_kind failure_message numerics_status"
-        ).split(),
-        "str",
-    ),
+    **dict.fromkeys(_TEXT.split(), "str"),
     **dict.fromkeys(["started_at", "ended_at"], "datetime64[us, UTC]"),
-    **dict.fromkeys(
-        (
-            "batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes "
-            "peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs graph_breaks recompiles "
-            "time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns"
-        ).split(),
-        "Int64",
-    ),
-    **dict.fromkeys(
-        (
-            "items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns control_latency_ns "
-            "trial_compile_cost_ns cpu_stall_fraction"
-        ).split(),
-        "Float64",
-    ),
+    **dict.fromkeys(_WHOLE.split(), "Int64"),
+    **dict.fromkeys(_FRACTIONAL.split(), "Float64"),
     "shape": "object",
     "suspect": "boolean",
 }

@@ -1,0 +1,148 @@
+"""Mode choice over the cases of a frame: options of one workload, its chart, and the best per workload.
+
+Each compiled process has its own eager control, and processes differ by more than strategies do. So all
+options of a workload stand on one eager latency, the median of its eager case and of all controls, and a
+strategy's latency is that divided by its speedup: its ratio to eager is the paired one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import pandas as pd
+from pandas import DataFrame
+
+from db.metrics.case_columns import empty_frame, typed_frame
+from db.metrics.eligibility import LeftOut, why_left_out
+from db.metrics.mode_choice import ModeOption, best_option
+from db.metrics.quantities import Subject, nanoseconds, require_one
+from db.records import StrategyKind
+from db.strategies import EAGER
+
+GROUP_KEYS = ["machine_id", "build_id", "workload_id"]
+
+TOTALS_COLUMNS = {
+    "strategy": "str",
+    "steps": "Int64",
+    "total_ns": "Float64",
+    "total_low_ns": "Float64",
+    "total_high_ns": "Float64",
+    "best": "bool",
+}
+CHOICE_COLUMNS = {
+    **dict.fromkeys(GROUP_KEYS, "str"),
+    "workload": "str",
+    "strategy": "str",
+    "total_ns": "Float64",
+    "eager_total_ns": "Float64",
+    "saved_ns": "Float64",  # against eager; 0 where eager is the choice
+    "options": "Int64",
+}
+
+
+_EAGER_NEEDS = {"latency_ns": "latency"}
+_COMPILED_NEEDS = {"speedup": "eager latency to compare with", "compile_cost_ns": "compile cost"}
+
+
+def _is_eager(row: pd.Series) -> bool:
+    return bool(row["strategy_kind"] == StrategyKind.EAGER)
+
+
+def _reason(row: pd.Series) -> str | None:
+    return why_left_out(dict(row), _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
+
+
+def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
+    """Eager first, then every usable strategy in the order of `cases`; and the cases left out.
+
+    `cases`: rows of `summarize_cases` of one machine, build and workload; no options where no eager latency
+    is known. Raises UnitError where the rows mix machines, builds or workloads.
+    """
+    require_one(cases, ("machine_id", "build_id", "workload_id"), "A mode choice")
+    rows = [row for _, row in cases.iterrows()]
+    reasons = [_reason(row) for row in rows]
+    left_out = [
+        LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
+    ]
+    usable = [row for row, why in zip(rows, reasons, strict=True) if why is None]
+    eager_ns = [row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable]
+    if not eager_ns:
+        return [], left_out
+    subject = Subject(rows[0]["machine_id"], rows[0]["workload_id"])
+    base_ns = median(eager_ns)
+    options = [ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))]
+    options += [_option(row, base_ns, subject) for row in usable if not _is_eager(row)]
+    return options, left_out
+
+
+def _option(row: pd.Series, base_ns: float, subject: Subject) -> ModeOption:
+    cost, latency = (
+        None
+        if pd.isna(low) or pd.isna(high)
+        else (nanoseconds(float(low), subject), nanoseconds(float(high), subject))
+        for low, high in (
+            (row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
+            (base_ns / row["speedup_high"], base_ns / row["speedup_low"]),
+        )
+    )
+    return ModeOption(
+        row["strategy"],
+        nanoseconds(float(row["compile_cost_ns"]), subject),
+        nanoseconds(float(base_ns / row["speedup"]), subject),
+        compile_cost_interval=cost,
+        latency_interval=latency,
+    )
+
+
+def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: int = 0) -> DataFrame:
+    """The lines of a chart: one row per option and number of steps, with the columns `TOTALS_COLUMNS`.
+
+    The band takes both low ends together and both high ends together; it is missing where an end is unknown,
+    and for eager, on whose latency all lines stand. Raises UnitError as `best_option` does.
+    """
+    rows: list[tuple[object, ...]] = []
+    for count in steps:
+        best = best_option(options, count, restarts)
+        for option in options:
+            low, high = _band(option, count, restarts)
+            total = float(option.total(count, restarts).value)
+            rows.append((option.strategy, count, total, low, high, option is best))
+    if not rows:
+        return empty_frame(TOTALS_COLUMNS)
+    return typed_frame(_by_column(rows, TOTALS_COLUMNS), TOTALS_COLUMNS)
+
+
+def _band(option: ModeOption, steps: int, restarts: int) -> tuple[float | None, float | None]:
+    if option.compile_cost_interval is None or option.latency_interval is None:
+        return None, None
+    ends = (
+        ModeOption(option.strategy, cost, latency).total(steps, restarts)
+        for cost, latency in zip(option.compile_cost_interval, option.latency_interval, strict=True)
+    )
+    low, high = (float(end.value) for end in ends)
+    return low, high
+
+
+def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFrame:
+    """The best strategy per machine, build and workload, for `steps` steps per process.
+
+    Columns `CHOICE_COLUMNS`, totals over restarts + 1 processes; a workload without a usable case has no row.
+    Raises UnitError as `best_option` does.
+    """
+    rows: list[tuple[object, ...]] = []
+    for keys, group in cases.groupby(GROUP_KEYS, sort=True):
+        options, _ = mode_options(group)
+        if not options:
+            continue
+        best = best_option(options, steps, restarts)
+        total, eager = best.total(steps, restarts), options[0].total(steps, restarts)
+        figures = (float(each.value) for each in (total, eager, eager - total))
+        rows.append((*keys, group["workload"].iloc[0], best.strategy, *figures, len(options)))
+    if not rows:
+        return empty_frame(CHOICE_COLUMNS)
+    return typed_frame(_by_column(rows, CHOICE_COLUMNS), CHOICE_COLUMNS)
+
+
+def _by_column(rows: list[tuple[object, ...]], columns: dict[str, str]) -> dict[str, list[object]]:
+    return {name: [row[place] for row in rows] for place, name in enumerate(columns)}

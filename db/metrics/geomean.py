@@ -1,0 +1,115 @@
+"""Geometric mean speedup over the matched set, beside the naive one, with who was left out and why.
+
+A mean over whatever passed rises when slow cases fail. The matched set holds the cases that passed on every
+side: status ok, something compiled, and a value. The naive mean takes each side's own set of values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame
+
+from db.errors import UnitError
+from db.metrics.case_columns import MIXED
+from db.metrics.eligibility import LeftOut, why_left_out
+from db.metrics.quantities import require_one
+from db.records import StrategyKind
+
+CASE = ("workload_id", "strategy_id")
+
+
+@dataclass(frozen=True, slots=True)
+class SideMean:
+    """Geometric means of one side: over the matched set and over its own set; None over no cases."""
+
+    matched: float | None
+    naive: float | None
+    naive_cases: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedGeomeans:
+    """Means by side, how many cases passed on all, and who was left out, once per side that lacks it."""
+
+    sides: dict[str, SideMean]
+    matched_cases: int
+    left_out: tuple[LeftOut, ...]
+
+
+def geomean(values: Iterable[float]) -> float | None:
+    """exp of the mean log; None of no values. Raises UnitError for a value not positive and finite."""
+    logs = []
+    for value in values:
+        if not (math.isfinite(value) and value > 0):
+            raise UnitError(f"{value} has no place in a geometric mean.", "Leave out what did not pass.")
+        logs.append(math.log(value))
+    # fsum is exact, so the order of the values does not matter
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+
+
+def matched_geomeans(
+    sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CASE, value: str = "speedup"
+) -> MatchedGeomeans:
+    """Geometric means of `value` per side.
+
+    `sides`: rows of `summarize_cases` by the name of the side, such as two builds (`on` the case) or several
+    strategies (`on=("workload_id",)`). Eager cases are the reference and take no part. Raises UnitError where
+    the sides mix machines or a side has several rows of the same `on`.
+    """
+    taking_part = {name: _without_eager(frame) for name, frame in sides.items()}
+    present = [frame for frame in taking_part.values() if len(frame)]
+    if present:
+        require_one(pd.concat(present), ("machine_id",), "A geometric mean")
+    rows = {name: _rows_by_key(name, frame, on) for name, frame in taking_part.items()}
+    labels = {key: row for by_key in rows.values() for key, row in by_key.items()}
+    left_out, matched = [], []
+    for key, label in sorted(labels.items(), key=lambda item: item[0]):
+        reasons = {name: _reason(by_key.get(key), value) for name, by_key in rows.items()}
+        if not any(reasons.values()):
+            matched.append(key)
+        for side, reason in reasons.items():
+            case = rows[side].get(key, label)
+            if reason is not None:
+                left_out.append(LeftOut(str(case["workload"]), str(case["strategy"]), reason, side))
+    means = {name: _side_mean(by_key, matched, value) for name, by_key in rows.items()}
+    return MatchedGeomeans(means, len(matched), tuple(left_out))
+
+
+def _without_eager(frame: DataFrame) -> DataFrame:
+    return frame[frame["strategy_kind"].astype("str") != StrategyKind.EAGER.value]
+
+
+_Row = dict[str, Any]
+_Key = tuple[str, ...]
+
+
+def _rows_by_key(side: str, frame: DataFrame, on: tuple[str, ...]) -> dict[_Key, _Row]:
+    rows: dict[_Key, _Row] = {}
+    for record in frame.to_dict("records"):
+        row = {str(name): field for name, field in record.items()}
+        key = tuple(str(row[name]) for name in on)
+        if key in rows:
+            raise UnitError(
+                f"{side} has several rows for {row['workload']}.", "Choose one build or run a side."
+            )
+        rows[key] = row
+    return rows
+
+
+def _reason(row: _Row | None, value: str) -> str | None:
+    """Why this row is no part of the matched set, or None where it passed."""
+    if row is None:
+        return "not measured"
+    if row["status"] == MIXED:
+        return f"failed in some trials: {row['failure_kind']}"
+    return why_left_out(row, {value: value})
+
+
+def _side_mean(rows: dict[_Key, _Row], matched: list[_Key], value: str) -> SideMean:
+    own = [float(row[value]) for row in rows.values() if not pd.isna(row[value])]
+    return SideMean(geomean(float(rows[key][value]) for key in matched), geomean(own), len(own))

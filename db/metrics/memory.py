@@ -1,0 +1,37 @@
+"""How much less memory compiled needs: eager peak / compiled peak, above 1 is less.
+
+Both peaks are those of the warm iterations, without compilation; the peak with compilation is a column of the
+trial and has no eager counterpart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pandas import DataFrame
+
+from db.errors import UnitError
+from db.metrics.controls import with_same_run
+from db.metrics.eligibility import positive
+from db.metrics.groups import Bools, Groups
+from db.metrics.quantities import Quantity, Unit
+
+
+def memory_ratio(*, eager: Quantity, compiled: Quantity) -> float:
+    """Raises UnitError for anything but two peaks above 0 bytes of the same workload and machine."""
+    if eager.unit is not Unit.BYTES or eager.value <= 0 or compiled.value <= 0:
+        raise UnitError("A memory ratio needs two peaks above 0 bytes.", "Measure the case again.")
+    return float(eager / compiled)
+
+
+def memory_columns(
+    trials: DataFrame, groups: Groups, *, passed: Bools, reference: Bools
+) -> dict[str, object]:
+    """Columns of many cases; the ratio is the median of the trials' own, for eager (`reference`) 1."""
+    peak = np.where(passed, positive(trials["peak_bytes"]), np.nan)
+    control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
+    peaks = groups.median(peak)
+    return {
+        "peak_bytes": peaks,
+        "control_peak_bytes": groups.median(control),
+        "memory_ratio": np.where(reference & ~np.isnan(peaks), 1.0, groups.median(control / peak)),
+    }

@@ -1,0 +1,85 @@
+"""The history of a series: one point per run, or per build, with how far trials spread around it.
+
+A point whose passed trials are all suspect (throttled, shared device) is drawn from them and marked, instead
+of leaving a hole; otherwise suspect trials count in no time.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pandas import DataFrame
+
+from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, empty_frame, typed_frame
+from db.metrics.cases import summary_columns
+from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.groups import Floats, Groups
+from db.metrics.intervals import RESAMPLES
+from db.metrics.trial_times import trial_times
+
+BANDED = ("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "time_to_first_result_ns")
+
+POINT_COLUMNS: dict[str, str] = {
+    "run_id": "str",  # by build: of the newest trial
+    **CASE_COLUMNS,
+    "first_started_at": "datetime64[us, UTC]",
+    "point_suspect": "bool",
+    # across trials: 10th and 90th percentile of the trials' values, missing below two of them
+    **{f"{metric}_{end}": "Float64" for metric in BANDED for end in ("p10", "p90")},
+    # within trials: median over trials of the percentiles of their samples
+    "latency_within_p05_ns": "Float64",
+    "latency_within_p95_ns": "Float64",
+}
+
+
+def series_points(
+    trials: DataFrame, *, by: Literal["run", "build"] = "run", seed: int = 0, resamples: int = RESAMPLES
+) -> DataFrame:
+    """One row per case and run (and build, where a run has several) or per case and build, oldest first.
+
+    Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the bands around
+    it. `trials` as for `summarize_cases`. A point's value and interval do not depend on other points.
+    """
+    if trials.empty:
+        return empty_frame(POINT_COLUMNS)
+    groups = Groups.by(trials, [*CASE_KEYS, "run_id"] if by == "run" else CASE_KEYS)
+    passed, suspect = passed_mask(trials), suspect_mask(trials)
+    sound = groups.sum(passed & ~suspect) > 0
+    only_suspect = ~sound & (groups.sum(passed) > 0)
+    drawn = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
+    started = trials["started_at"].astype("datetime64[us, UTC]")
+    moments = started.to_numpy(dtype="datetime64[us]")
+    newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
+    first = groups.last_row(-moments.astype(np.int64))
+    columns = summary_columns(drawn, groups, seed=seed, resamples=resamples)
+    columns |= {
+        "run_id": trials["run_id"].iloc[newest].reset_index(drop=True),
+        "first_started_at": started.iloc[first].reset_index(drop=True),
+        "suspect_trials": groups.sum(suspect),
+        "point_suspect": only_suspect,
+        **_bands(drawn, groups),
+    }
+    points = typed_frame(columns, POINT_COLUMNS)
+    return points.sort_values(["last_started_at", *CASE_KEYS, "run_id"], ignore_index=True)
+
+
+def _bands(trials: DataFrame, groups: Groups) -> dict[str, Floats]:
+    passed = passed_mask(trials)
+    times = trial_times(trials, groups)
+    values = {
+        "latency_ns": times.latency_ns,
+        "speedup": times.speedup,
+        "compile_cost_ns": times.compile_cost_ns,
+        "peak_bytes": np.where(passed, positive(trials["peak_bytes"]), np.nan),
+        "time_to_first_result_ns": times.time_to_first_result_ns,
+    }
+    bands: dict[str, Floats] = {}
+    for metric in BANDED:
+        present = groups.present(values[metric])
+        for end, share in (("p10", 0.1), ("p90", 0.9)):
+            bands[f"{metric}_{end}"] = np.where(present.n >= 2, present.quantile(share), np.nan)
+    for end in ("p05", "p95"):
+        within = np.where(np.isnan(times.latency_ns), np.nan, positive(trials[f"latency_{end}_ns"]))
+        bands[f"latency_within_{end}_ns"] = groups.median(within)
+    return bands

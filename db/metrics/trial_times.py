@@ -1,0 +1,42 @@
+"""The times of trials that count, one value per trial, before anything is summed up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pandas import DataFrame
+
+from db.metrics.controls import Control, is_eager, with_same_run
+from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.groups import Floats, Groups, floats
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTimes:
+    """Nanoseconds per trial, NaN where unknown or where the trial does not count; `control` is per group."""
+
+    latency_ns: Floats
+    control_ns: Floats
+    compile_cost_ns: Floats
+    time_to_first_result_ns: Floats
+    control: list[Control]
+
+    @property
+    def speedup(self) -> Floats:
+        return self.control_ns / self.latency_ns
+
+
+def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
+    """`trials` as for `summarize_cases`; each of `groups` holds trials of one case."""
+    timed = passed_mask(trials) & ~suspect_mask(trials)
+    latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
+    control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
+    return TrialTimes(
+        latency_ns=latency,
+        control_ns=control,
+        # eager compiles nothing: its first calls are the part that compile cost leaves out
+        compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
+        time_to_first_result_ns=np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan),
+        control=origin,
+    )
