@@ -58,9 +58,7 @@ def summary_columns(
     columns["last_started_at"] = started.iloc[newest_rows].reset_index(drop=True)
     passed, eager = passed_mask(trials), is_eager(newest)
     columns |= _outcome_columns(trials, groups, passed)
-    columns |= _time_columns(
-        trials, groups, passed & ~suspect_mask(trials), eager, seed=seed, resamples=resamples
-    )
+    columns |= _time_columns(trials, groups, eager, seed=seed, resamples=resamples)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     columns |= _compiler_columns(trials, groups, passed, newest["strategy_kind"])
     columns["throughput_per_s"] = (
