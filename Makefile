@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
 
 HAS_FINISHED_RUN := import json, sys; sys.exit(all(row["status"] != "finished" for row in json.load(sys.stdin)["rows"]))
 
@@ -62,6 +62,7 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[$(EXTRAS)]'
 	@touch $@
+	@echo "Installed: $(BIN)/compilewatch"
 
 $(INSTALLED_DEV): $(INSTALLED)
 	@echo "Installing compilewatch[dev,$(EXTRAS)] into $(VENV)"

@@ -1,24 +1,69 @@
 """The doors that people and CI use: make targets, .ci/run, the hooks before a commit."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 
 from tests.house.tracked import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)[1].split()
 
+# Stands in for the console script: notes its arguments, answers `list` and fails on request.
+NOTING_SCRIPT = """#!/bin/sh
+echo "$@" >> calls
+case "$1" in
+    list) cat stored.json ;;
+    run) exit {run_exit} ;;
+esac
+"""
 
-def make(*arguments: str) -> str:
-    """Return what make prints, run as from a bare login shell."""
+
+def make(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run make as from a bare login shell."""
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    command = ["make", "--directory", str(ROOT), "--no-print-directory", *arguments]
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    command = ["make", "--directory", str(folder), "--no-print-directory", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder with what make needs to install, and nothing installed."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def make_up(checkout: Path, *, stored: str, run_exit: int) -> tuple[int, list[str]]:
+    """Return the exit code of `make up` in an installed checkout, and the commands it called."""
+    binaries = checkout / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "python").symlink_to(sys.executable)
+    script = binaries / "compilewatch"
+    script.write_text(NOTING_SCRIPT.format(run_exit=run_exit), encoding="utf-8")
+    script.chmod(0o755)
+    (checkout / "stored.json").write_text(stored, encoding="utf-8")
+    (checkout / ".venv" / ".installed-here").touch()
+    code = make("up", "STAMP_KEY=here", "PORT=8502", folder=checkout).returncode
+    return code, (checkout / "calls").read_text(encoding="utf-8").splitlines()
+
+
+def stored_runs(*statuses: str | None) -> str:
+    return json.dumps({"schema": "compilewatch.list/1", "rows": [{"status": status} for status in statuses]})
+
+
+LIST, RUN = "list runs --json", "run --suite smoke"
+SERVE = "dashboard --host 127.0.0.1 --port 8502"
 
 
 def test_help_has_one_line_per_target() -> None:
-    lines = make("help").splitlines()
+    lines = make("help").stdout.splitlines()
     assert [line.split()[0] for line in lines] == TARGETS
     assert all(len(line.split(maxsplit=1)[1]) > len("no words") for line in lines)
 
@@ -28,7 +73,7 @@ def test_promised_targets_exist() -> None:
 
 
 def test_make_test_runs_every_check() -> None:
-    commands = make("--dry-run", "test")
+    commands = make("--dry-run", "test").stdout
     for check in ("ruff check", "ruff format --check", "mypy", "pytest"):
         assert check in commands
 
@@ -43,3 +88,48 @@ def test_hooks_run_the_pinned_tools() -> None:
     hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     assert "repo: local" in hooks
     assert set(re.findall(r"entry: (\S+)", hooks)) == {".venv/bin/ruff", ".venv/bin/mypy"}
+
+
+@pytest.mark.parametrize("stored", [stored_runs(), stored_runs("running", "cancelled", None), "not json", ""])
+def test_up_measures_when_no_run_is_finished(checkout: Path, stored: str) -> None:
+    assert make_up(checkout, stored=stored, run_exit=0) == (0, [LIST, RUN, SERVE])
+
+
+def test_up_reuses_a_finished_run(checkout: Path) -> None:
+    assert make_up(checkout, stored=stored_runs("running", "finished"), run_exit=0) == (0, [LIST, SERVE])
+
+
+def test_up_shows_failed_trials(checkout: Path) -> None:
+    assert make_up(checkout, stored=stored_runs(), run_exit=1) == (0, [LIST, RUN, SERVE])
+
+
+@pytest.mark.parametrize("code", [2, 3, 130])
+def test_up_stops_where_nothing_could_be_measured(checkout: Path, code: int) -> None:
+    exit_code, calls = make_up(checkout, stored=stored_runs(), run_exit=code)
+    assert exit_code != 0
+    assert calls == [LIST, RUN]
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "sentence"),
+    [
+        ("exit 127", "needs 3.11 or newer"),
+        ('case "$2" in *ensurepip*) exit 1;; esac', "cannot create virtual environments"),
+    ],
+)
+def test_an_unfit_interpreter_is_refused_with_the_next_step(
+    checkout: Path, interpreter: str, sentence: str
+) -> None:
+    python = checkout / "some-python"
+    python.write_text(f"#!/bin/sh\n{interpreter}\n", encoding="utf-8")
+    python.chmod(0o755)
+    result = make("install", f"PYTHON={python}", folder=checkout)
+    assert result.returncode != 0
+    assert sentence in result.stderr
+    assert not (checkout / ".venv").exists()
+
+
+def test_a_missing_interpreter_is_named(checkout: Path) -> None:
+    result = make("install", "PYTHON=no-such-python", folder=checkout)
+    assert result.returncode != 0
+    assert "no-such-python was not found" in result.stderr

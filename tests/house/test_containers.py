@@ -1,0 +1,52 @@
+"""What the image and the compose files promise: nothing public, no password written down, no tests inside."""
+
+import re
+from typing import Any
+
+import yaml
+
+from tests.house.tracked import ROOMS, ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+OURS = [service for service in COMPOSE["services"].values() if service["image"] == "compilewatch"]
+
+
+def test_ports_are_published_to_this_machine_only() -> None:
+    published = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_the_password_comes_from_outside() -> None:
+    variables = [service.get("environment", {}) for service in COMPOSE["services"].values()]
+    passwords = [value for each in variables for name, value in each.items() if "PASSWORD" in name]
+    assert len(passwords) == len(COMPOSE["services"])
+    assert all(re.fullmatch(r"\$\{POSTGRES_PASSWORD:\?.+\}", password) for password in passwords)
+
+
+def test_our_containers_can_write_only_where_they_must() -> None:
+    assert [service["read_only"] for service in OURS] == [True, True]
+    assert all(service["cap_drop"] == ["ALL"] for service in OURS)
+
+
+def test_compiled_kernels_may_be_loaded_from_tmp() -> None:
+    """Docker mounts a tmpfs noexec unless told otherwise; then no compiled trial can load its kernels."""
+    mounts = [mount for service in OURS for mount in service["tmpfs"]]
+    assert all("exec" in mount.partition(":")[2].split(",") for mount in mounts)
+
+
+def test_the_image_holds_the_program_and_no_tests() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    assert {rule.removeprefix("!") for rule in rules[1:] if rule.startswith("!")} == {
+        *ROOMS, "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "docker/entrypoint",
+    }  # fmt: skip
+
+
+def test_the_image_runs_as_a_numbered_user_under_an_init() -> None:
+    user = re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert user == ["10001:10001"]
+    assert re.search(r'^ENTRYPOINT \["/usr/bin/tini"', DOCKERFILE, re.MULTILINE)
+    assert "/_stcore/health" in DOCKERFILE
