@@ -19,7 +19,7 @@ _SMOKE = (
         batch_size=16,
         shape={"image_size": 32},
         item="image",
-        kwargs={"channels": 32, "blocks": 2},
+        kwargs={"channels": 32, "blocks": 1},
     ),
     WorkloadDefinition(
         name="encoder",
