@@ -137,8 +137,10 @@ def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotient
     root = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([(linear - root) / quadratic, (linear + root) / quadratic]), axis=0)
-    bounded, crossing = quadratic > 0, (linear**2 > quadratic * constant) & np.isfinite(ends[1])
-    low = np.where(bounded, ends[0], np.where(crossing & (mean_cost > 0), ends[1], 1.0))
+    bounded = quadratic > 0
+    # outside the roots: the upper part alone where the lower one ends before the first step
+    upper = (linear**2 > quadratic * constant) & np.isfinite(ends[1]) & (ends[0] < 1) & (mean_cost > 0)
+    low = np.where(bounded, ends[0], np.where(upper, ends[1], 1.0))
     high = np.where(bounded, ends[1], np.inf)
     never = (mean_saved <= 0) & (quadratic >= 0)
     low[never] = high[never] = np.inf

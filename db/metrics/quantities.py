@@ -57,10 +57,12 @@ class Quantity:
         return self.subject if self.subject is not None else other.subject
 
     def __add__(self, other: Quantity) -> Quantity:
-        return Quantity(self.value + other.value, self.unit, self._shared_subject(other))
+        subject = self._shared_subject(other)
+        return Quantity(self.value + other.value, self.unit, subject)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        return Quantity(self.value - other.value, self.unit, self._shared_subject(other))
+        subject = self._shared_subject(other)
+        return Quantity(self.value - other.value, self.unit, subject)
 
     def __mul__(self, times: int | Fraction) -> Quantity:
         if not isinstance(times, Rational):

@@ -1,0 +1,142 @@
+"""Break-even against hand-computed numbers and against counting step by step."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from db.errors import UnitError
+from db.metrics.break_even import (
+    BEYOND_COUNTING,
+    NOT_FASTER,
+    BreakEven,
+    Never,
+    break_even,
+    price,
+    steps_to_break_even,
+)
+from db.metrics.compile_cost import compile_cost_ns
+from db.metrics.quantities import Subject, byte_count, nanoseconds
+from db.units import steps as steps_text
+
+
+@pytest.mark.parametrize(
+    ("cost", "compiled", "eager", "steps"),
+    [
+        (9, 1, 2, 9),  # 9 + 9 x 1 = 18 = 9 x 2
+        (10, 3, 6, 4),  # 10 + 3 x 3 = 19 > 18; 10 + 4 x 3 = 22 <= 24
+        (38_095_619_814.5, 8_126_728.5, 11_826_728.5, 10_297),  # / 3,700,000 = 10,296.1
+        (0, 1, 2, 1),
+        (-5, 1, 2, 1),
+        (0, 2, 2, 1),
+        (-5, 2, 2, 1),
+        (1, 2, 2, NOT_FASTER),
+        (1, 3, 2, NOT_FASTER),
+        (0, 3, 2, NOT_FASTER),
+        (-5, 3, 2, NOT_FASTER),  # cheaper for five steps only
+        (2**62 + 1, 1, 2, 2**62 + 1),  # as a float it would lose the 1
+        (2**63 - 1, 1, 1.5, BEYOND_COUNTING),
+    ],
+)
+def test_break_even_by_hand(cost: float, compiled: float, eager: float, steps: object) -> None:
+    assert steps_to_break_even(cost, compiled, eager) == steps
+
+
+def test_two_compiled_calls_count_as_cost_beyond_two_steady_ones() -> None:
+    # calls of 10 and 1 until steady, steady 1, eager 2: cost 9, repaid after 9 steps (adding the steady calls
+    # instead of taking them off would say 13)
+    cost = float(compile_cost_ns(np.array([11.0]), np.array([2.0]), np.array([1.0]))[0])
+    assert cost == 9
+    assert steps_to_break_even(cost, 1, 2) == 9
+
+
+@given(st.integers(-300, 300), st.integers(1, 40), st.integers(1, 40))
+@example(0, 5, 5)
+def test_it_is_the_first_step_from_which_the_compiled_total_is_not_above_eagers(
+    cost: int, compiled: int, eager: int
+) -> None:
+    horizon = 700
+    not_above = [cost + n * compiled <= n * eager for n in range(1, horizon + 1)]
+    steps = steps_to_break_even(cost, compiled, eager)
+    if isinstance(steps, Never):
+        assert not not_above[-1]
+    else:
+        assert steps == not_above.index(True) + 1
+        assert all(not_above[steps - 1 :])
+
+
+@given(
+    st.floats(1e-3, 1e18),
+    st.floats(1e-3, 1e12),
+    st.floats(1e-3, 1e12),
+)
+def test_it_is_exact_for_any_floats(cost: float, compiled: float, eager: float) -> None:
+    steps = steps_to_break_even(cost, compiled, eager)
+    saved = Fraction(eager) - Fraction(compiled)
+    if isinstance(steps, Never):
+        assert saved <= 0 or Fraction(cost) / saved > 2**63 - 1
+    else:
+        assert Fraction(cost) <= steps * saved
+        assert steps == 1 or Fraction(cost) > (steps - 1) * saved
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0, -1])
+def test_a_latency_must_be_positive_and_finite(bad: float) -> None:
+    for latencies in ((bad, 2), (2, bad)):
+        with pytest.raises(UnitError):
+            steps_to_break_even(1, *latencies)
+
+
+def test_an_unknown_cost_is_refused() -> None:
+    with pytest.raises(UnitError):
+        steps_to_break_even(float("nan"), 1, 2)
+
+
+def test_never_is_no_number_and_says_why() -> None:
+    assert steps_text(NOT_FASTER) == "never"
+    assert NOT_FASTER.reason == "compiled is not faster than eager"
+    with pytest.raises(TypeError):
+        NOT_FASTER + 1  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        float(NOT_FASTER)  # type: ignore[arg-type]
+
+
+def test_break_even_in_time_and_money() -> None:
+    # 100 steps of 1 s on top of a cost of 100 s: 200 s; at 36 an hour, 1 cent a second
+    second = 10**9
+    found = break_even(
+        compile_cost=nanoseconds(100 * second),
+        compiled=nanoseconds(1 * second),
+        eager=nanoseconds(2 * second),
+    )
+    assert found == BreakEven(100, nanoseconds(200 * second))
+    assert found.money(Decimal(36)) == Decimal("2.00")
+
+
+def test_what_never_pays_has_neither_time_nor_price() -> None:
+    found = break_even(compile_cost=nanoseconds(1), compiled=nanoseconds(2), eager=nanoseconds(2))
+    assert found == BreakEven(NOT_FASTER, None)
+    assert found.money(Decimal(3)) is None
+
+
+def test_break_even_and_price_refuse_mixed_units_and_subjects() -> None:
+    bert, resnet = Subject("box", "bert"), Subject("box", "resnet")
+    for cost, compiled, eager in (
+        (nanoseconds(1, bert), nanoseconds(1, bert), nanoseconds(2, resnet)),
+        (nanoseconds(1, resnet), nanoseconds(1, bert), nanoseconds(2, bert)),
+        (nanoseconds(1, bert), nanoseconds(2, bert), nanoseconds(1, Subject("laptop", "bert"))),
+        (byte_count(1), nanoseconds(1), nanoseconds(2)),
+        (byte_count(1), byte_count(1), byte_count(2)),
+    ):
+        with pytest.raises(UnitError):
+            break_even(compile_cost=cost, compiled=compiled, eager=eager)
+    with pytest.raises(UnitError):
+        price(byte_count(5), Decimal(1))
+    for amount in (Decimal(-1), Decimal("NaN")):
+        with pytest.raises(UnitError):
+            price(nanoseconds(5), amount)

@@ -1,0 +1,136 @@
+"""Intervals against hand-computed numbers, exact distributions and plain resampling."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from db.metrics.groups import Groups
+from db.metrics.intervals import Medians, Method, medians_over_trials, repayment_intervals
+
+
+def one_group(values: list[float], *, log: bool = False, resamples: int = 2000) -> Medians:
+    groups = Groups(np.zeros(len(values), dtype=np.int64), 1)
+    return medians_over_trials(groups, np.array(values), log=log, resamples=resamples)
+
+
+def test_below_ten_trials_it_is_students_t_interval() -> None:
+    # mean 20, standard deviation 10, t(0.975, 2) = 4.302653: 20 -+ 4.302653 x 10 / sqrt 3
+    found = one_group([10, 30, 20])
+    assert (found.value[0], found.n[0], found.method[0]) == (20, 3, Method.STUDENT_T)
+    assert found.low[0] == pytest.approx(20 - 24.84138, abs=1e-4)
+    assert found.high[0] == pytest.approx(20 + 24.84138, abs=1e-4)
+
+
+def test_positive_values_have_it_on_logarithms() -> None:
+    # 1, 2, 4: mean log is log 2, standard deviation log 2; half width log 2 x 4.302653 / sqrt 3
+    found = one_group([4, 1, 2], log=True)
+    assert found.low[0] == pytest.approx(2 ** (1 - 2.484138), rel=1e-5)
+    assert found.high[0] == pytest.approx(2 ** (1 + 2.484138), rel=1e-5)
+
+
+def test_one_trial_has_no_interval_and_none_has_no_value() -> None:
+    one = one_group([7])
+    assert one.value[0] == 7
+    assert math.isnan(one.low[0])
+    assert math.isnan(one.high[0])
+    assert one.method == [Method.NONE]
+    none = one_group([math.nan, math.nan])
+    assert none.n[0] == 0
+    assert math.isnan(none.value[0])
+
+
+@pytest.mark.parametrize("n", [10, 11, 30])
+def test_from_ten_trials_it_is_the_bootstrap_over_trials(n: int) -> None:
+    values = np.random.default_rng(7).lognormal(0, 0.1, n)
+    found = one_group(list(values), log=True, resamples=20_000)
+    plain = np.random.default_rng(8).choice(values, (20_000, n))
+    low, high = np.quantile(np.median(plain, axis=1), [0.025, 0.975])
+    assert found.method == [Method.BOOTSTRAP]
+    assert found.low[0] == pytest.approx(low, rel=0.01)
+    assert found.high[0] == pytest.approx(high, rel=0.01)
+
+
+def test_resampled_medians_follow_their_exact_distribution() -> None:
+    # the median of a resample of 1 ... 11 is at most k with probability P(Binomial(11, k / 11) >= 6): .007 and
+    # .051 at k = 2 and 3, .949 and .993 at k = 8 and 9, so 2.5 % lie below 3 and 2.5 % above 9
+    at_most = stats.binom.sf(5, 11, np.array([2, 3, 8, 9]) / 11)
+    assert list(at_most < [0.025, 0.025, 0.975, 0.975]) == [True, False, True, False]
+    found = one_group([float(value) for value in range(11, 0, -1)])
+    assert (found.low[0], found.value[0], found.high[0]) == (3, 6, 9)
+
+
+@pytest.mark.parametrize(("trials", "at_least"), [(3, 0.93), (5, 0.93), (10, 0.90), (20, 0.92)])
+def test_an_interval_holds_the_true_median_about_as_often_as_it_says(trials: int, at_least: float) -> None:
+    series = 2000
+    values = np.random.default_rng(trials).lognormal(0, 0.02, series * trials)
+    groups = Groups(np.repeat(np.arange(series), trials), series)
+    found = medians_over_trials(groups, values, log=True, resamples=500)
+    held = np.mean((found.low <= 1) & (found.high >= 1))
+    assert held >= at_least
+
+
+_values = st.lists(st.floats(1.0, 1e12), min_size=2, max_size=14)
+
+
+@given(_values, st.booleans())
+def test_an_interval_holds_its_median_and_ignores_order_and_neighbours(
+    values: list[float], log: bool
+) -> None:
+    alone = one_group(values, log=log, resamples=50)
+    assert alone.low[0] <= alone.value[0] <= alone.high[0]
+    assert alone.value[0] == pytest.approx(np.median(values), rel=1e-12)
+    codes = np.array([1] * len(values) + [0] * 12 + [2])
+    mixed = np.concatenate([values[::-1], np.arange(1.0, 13.0), [5.0]])
+    among = medians_over_trials(Groups(codes, 3), mixed, log=log, resamples=50)
+    assert (among.low[1], among.high[1]) == pytest.approx((alone.low[0], alone.high[0]), rel=1e-9)
+
+
+def repayment(cost: list[float], saved: list[float]) -> tuple[float, float]:
+    groups = Groups(np.zeros(len(cost), dtype=np.int64), 1)
+    ends = repayment_intervals(groups, np.array(cost), np.array(saved))
+    return float(ends.low[0]), float(ends.high[0])
+
+
+def test_fiellers_interval_with_a_certain_saving_is_the_t_interval_of_the_cost() -> None:
+    # cost 10, standard error 1 / sqrt 3, t(0.975, 2) = 4.302653, saving exactly 2
+    assert repayment([9, 10, 11], [2, 2, 2]) == pytest.approx(
+        ((10 - 2.484138) / 2, (10 + 2.484138) / 2), rel=1e-6
+    )
+
+
+def test_fiellers_interval_is_open_where_the_saving_may_be_none() -> None:
+    low, high = repayment([10, 11, 12], [-1, 0.5, 2])
+    assert math.isinf(high)
+    assert 1 <= low < 22
+
+
+def test_fiellers_interval_is_never_where_compiled_is_slower_in_every_way() -> None:
+    assert repayment([10, 11, 12], [-1, -1.01, -0.99]) == (math.inf, math.inf)
+    assert repayment([10, 11, 12], [0, 0, 0]) == (math.inf, math.inf)
+    assert all(math.isnan(end) for end in repayment([10], [1]))
+    assert all(math.isnan(end) for end in repayment([10, math.nan], [1, 2]))
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 1000), st.floats(-5, 20)), min_size=3, max_size=8),
+    st.floats(1, 1e4),
+)
+def test_fiellers_interval_is_the_set_that_the_t_test_accepts(
+    pairs: list[tuple[float, float]], steps: float
+) -> None:
+    cost, saved = np.array(pairs).T
+    low, high = repayment(list(cost), list(saved))
+    left_over = cost - steps * saved
+    error = left_over.std(ddof=1) / math.sqrt(len(cost))
+    bar = stats.t.ppf(0.975, len(cost) - 1) * error
+    distance = abs(left_over.mean()) - bar
+    # at the very edge rounding decides, and a saving below zero is repaid by no number of steps
+    if abs(distance) > 1e-6 * (bar + abs(left_over.mean())) and math.isfinite(low) and distance < 0:
+        assert low <= steps * (1 + 1e-9)
+        assert steps <= high * (1 + 1e-9)

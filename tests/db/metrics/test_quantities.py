@@ -1,0 +1,81 @@
+"""Units and subjects cannot be mixed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from db.errors import UnitError
+from db.metrics.memory import memory_ratio
+from db.metrics.quantities import Quantity, Subject, byte_count, nanoseconds, require_one
+from db.metrics.speedup import speedup
+from tests.db.metrics.frames import trial, trials_frame
+
+BERT = Subject("box", "bert")
+OPERATIONS = [operator.add, operator.sub, operator.truediv, operator.lt, operator.le]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    "other",
+    [
+        byte_count(5, BERT),
+        nanoseconds(5, Subject("box", "resnet")),
+        nanoseconds(5, Subject("laptop", "bert")),
+        5,
+        5.0,
+    ],
+)
+def test_unlike_things_never_meet(operation: Callable[[Any, Any], Any], other: object) -> None:
+    with pytest.raises(UnitError):
+        operation(nanoseconds(10, BERT), other)
+
+
+def test_like_things_add_compare_and_divide_exactly() -> None:
+    third = nanoseconds(Fraction(1, 3), BERT)
+    assert third + third + third == nanoseconds(1, BERT)
+    assert 3 * third - nanoseconds(1) == nanoseconds(0, BERT)
+    assert nanoseconds(9, BERT) / nanoseconds(6) == Fraction(3, 2)
+    assert third < nanoseconds(1, BERT) <= nanoseconds(1, BERT)
+
+
+def test_a_product_of_quantities_and_a_division_by_zero_are_refused() -> None:
+    with pytest.raises(UnitError):
+        nanoseconds(2) * nanoseconds(3)  # type: ignore[operator]
+    with pytest.raises(UnitError, match="divided by 0 ns"):
+        nanoseconds(2) / nanoseconds(0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("make", [nanoseconds, byte_count])
+def test_what_is_not_finite_is_no_quantity(make: Callable[[float], Quantity], value: float) -> None:
+    with pytest.raises(UnitError):
+        make(value)
+
+
+def test_a_speedup_needs_two_times_and_a_memory_ratio_two_sizes_of_one_subject() -> None:
+    assert speedup(eager=nanoseconds(183, BERT), compiled=nanoseconds(100, BERT)) == 1.83
+    assert memory_ratio(eager=byte_count(3, BERT), compiled=byte_count(2, BERT)) == 1.5
+    resnet = Subject("box", "resnet")
+    for wrong in (
+        lambda: speedup(eager=byte_count(2), compiled=byte_count(1)),
+        lambda: speedup(eager=nanoseconds(2, BERT), compiled=nanoseconds(1, resnet)),
+        lambda: speedup(eager=nanoseconds(2), compiled=nanoseconds(0)),
+        lambda: memory_ratio(eager=nanoseconds(2), compiled=nanoseconds(1)),
+        lambda: memory_ratio(eager=byte_count(2, BERT), compiled=byte_count(1, resnet)),
+        lambda: memory_ratio(eager=byte_count(0), compiled=byte_count(1)),
+    ):
+        with pytest.raises(UnitError):
+            wrong()
+
+
+def test_a_frame_of_two_machines_is_refused_where_one_is_needed() -> None:
+    frame = trials_frame([trial(machine="box"), trial(machine="laptop")])
+    with pytest.raises(UnitError, match="m-box, m-laptop"):
+        require_one(frame, ("machine_id",), "This")
+    require_one(frame, ("workload_id",), "This")
+    require_one(frame.iloc[:0], ("machine_id",), "This")
