@@ -1,0 +1,1 @@
+"""Results of other tools in, results for other tools out: one file per foreign format."""

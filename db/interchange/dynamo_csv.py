@@ -1,0 +1,109 @@
+"""PyTorch `benchmarks/dynamo` CSV: performance and accuracy files, by header.
+
+Shapes follow `speedup_experiment`, `_write_accuracy_row`, `write_csv_when_exception` and `output_csv` in
+pytorch/pytorch benchmarks/dynamo/common.py. Columns come and go between versions, so they are looked up
+by name. `speedup` 0 is how the tool writes a failure.
+
+A performance file is joined with the accuracy file beside it by device and model, as PyTorch's dashboard
+does: a model that fails its accuracy run failed. Either file of a pair stands for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from db.errors import RecordError
+from db.interchange.dynamo_metrics import outcome, peak_unit_bytes
+from db.interchange.fields import Fields, Place, csv_header, csv_rows
+from db.interchange.files import InputFile
+from db.interchange.imported import Result, compiled, to_trial
+from db.interchange.options import ImportOptions
+from db.records import Strategy, Task, Trial
+
+SOURCE = "dynamo-csv"
+
+# <compiler>_<suite>_<dtype>_<mode>_<device>_<accuracy|performance>.csv, as in .ci/pytorch/test.sh.
+_NAME = re.compile(
+    r"(?P<compiler>.+?)_(?P<suite>torchbench|huggingface|timm_models|timm)_(?P<dtype>[a-z0-9]+(?:_bf16|_fp16)?)"
+    r"_(?P<task>inference|training)_(?P<device>[a-z]+)_(?:accuracy|performance)\.csv"
+)
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """Trials of a performance file, of an accuracy file, or of the pair when both lie side by side.
+
+    Raises RecordError naming file, line and field.
+    """
+    if file.name.endswith("_compilation_metrics.csv"):
+        raise RecordError(
+            f"{file.shown}: the names of its columns do not hold for every row.",
+            "Import the performance and accuracy files beside it instead.",
+        )
+    header = csv_header(file)
+    if "speedup" in header:
+        yield from _read_pair(file, _partner(file, "_performance.csv", "_accuracy.csv"), options)
+    elif "accuracy" in header:
+        yield from _read_pair(_partner(file, "_accuracy.csv", "_performance.csv"), file, options)
+    else:
+        raise Place(file.shown, 1).error("the header", "has neither a speedup nor an accuracy column")
+
+
+def _partner(file: InputFile, ending: str, other: str) -> InputFile | None:
+    if not file.name.endswith(ending):
+        return None
+    return file.sibling(file.name.removesuffix(ending) + other)
+
+
+def _read_pair(
+    performance: InputFile | None, accuracy: InputFile | None, options: ImportOptions
+) -> Iterator[Trial]:
+    verdicts = {_key(row): row for row in csv_rows(accuracy)} if accuracy else {}
+    if performance:
+        for row in csv_rows(performance):
+            yield to_trial(_result(row, performance, verdicts.pop(_key(row), None)), SOURCE, options)
+    if accuracy:
+        for row in verdicts.values():
+            yield to_trial(_result(row, accuracy, row), SOURCE, options)
+
+
+def _key(row: Fields) -> tuple[str | None, str | None]:
+    return row.text("dev"), row.text("name")
+
+
+def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
+    named = file_name_facts(file.name)
+    device = str(row.text("dev") or named.get("device"))
+    accuracy = verdict.required_text("accuracy") if verdict else None
+    parts, failure = outcome(row, accuracy, device=device, peak_unit=peak_unit_bytes(device))
+    return Result(
+        place=row.place,
+        workload=row.required_text("name"),
+        strategy=strategy_of(named.pop("compiler", PurePosixPath(file.name).stem)),
+        raw=dict(row.data),
+        # An empty batch size and the 0 of a failed row both mean that the file does not say it.
+        said={"device": row.text("dev"), "batch_size": row.count("batch_size") or None},
+        named=named,
+        failure=failure,
+        parts=parts,
+    )
+
+
+def file_name_facts(name: str) -> dict[str, Any]:
+    """Compiler, suite, dtype, task and device as the tool writes them into the file's name, if it is one."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return {}
+    return {**match.groupdict(), "task": Task(match["task"])}
+
+
+def strategy_of(compiler: str) -> Strategy:
+    """The compiler label of the file name: which mode and caches it stands for, the name does not say."""
+    words = compiler.split("_")
+    return compiled(
+        compiler[:200],
+        backend="inductor" if words[0] == "inductor" else None,
+        dynamic=True if "dynamic" in words else None,
+    )

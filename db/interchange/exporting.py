@@ -1,0 +1,88 @@
+"""The way out: the trials that a filter selects, streamed into one file of a chosen format."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO
+
+from db.errors import CompilewatchError
+from db.interchange import markdown, oss_v3_export, parquet, table_csv, trial_jsonl
+from db.queries.filters import Filters
+from db.queries.trials import trial_records
+from db.records import Trial
+from db.session import Database
+
+Writer = Callable[[Iterable[Trial], BinaryIO], int]
+
+
+class ExportFormat(StrEnum):
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    OSS_V3 = "oss-v3"
+    MARKDOWN = "markdown"
+
+
+WRITERS: dict[ExportFormat, Writer] = {
+    ExportFormat.JSONL: trial_jsonl.write,
+    ExportFormat.CSV: table_csv.write,
+    ExportFormat.PARQUET: parquet.write,
+    ExportFormat.OSS_V3: oss_v3_export.write,
+    ExportFormat.MARKDOWN: markdown.write,
+}
+
+
+def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Path) -> int:
+    """Write every trial that `filters` selects, oldest first; returns how many.
+
+    Memory does not grow with their number. A path is replaced only once the whole file is written.
+    Raises CompilewatchError for an unknown format or a path that cannot be written.
+    """
+    if format not in list(ExportFormat):
+        raise CompilewatchError(
+            f"{format}: is no format that can be exported.", f"Known are {', '.join(ExportFormat)}."
+        )
+    write = WRITERS[ExportFormat(format)]
+    trials = trial_records(db, filters)
+    if not isinstance(output, Path):
+        return write(trials, output)
+    with _replacing(output) as stream:
+        return write(trials, stream)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` that takes its place when the block ends well, and is removed when not."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+        partial.chmod(0o666 & ~_umask())
+        partial.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's mask; it can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _unwritable(path: Path, error: OSError) -> CompilewatchError:
+    return CompilewatchError(
+        f"{path}: cannot be written ({error.strerror or error}).",
+        "Check the folder, its permissions and space.",
+    )

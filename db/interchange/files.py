@@ -1,0 +1,208 @@
+"""Opening what the user names: plain files, gzip and zip, within stated size bounds.
+
+Bounds, so that no input can exhaust memory or disk:
+
+- a line has at most 16 MiB, a document that must be read whole (JSON) at most 64 MiB;
+- an archive expands to at most 4 GiB, and to at most 200 times its own size once past 16 MiB;
+- a zip has at most 10,000 members and no archive inside it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from db.errors import RecordError
+
+MAX_LINE_BYTES = 16 * 2**20
+MAX_DOCUMENT_BYTES = 64 * 2**20
+MAX_EXPANDED_BYTES = 4 * 2**30
+MAX_EXPANSION_RATIO = 200
+FREE_EXPANDED_BYTES = 16 * 2**20
+MAX_ZIP_MEMBERS = 10_000
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGIC = b"PK\x03\x04"
+_EMPTY_ZIP_MAGIC = b"PK\x05\x06"
+_ARCHIVE_SUFFIXES = {".gz", ".zip"}
+_UTF8_BOM = b"\xef\xbb\xbf"
+_BOUNDS = "Archives may expand to 4 GiB and 200 times their size; unpack it and import the files."
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One file to read, plain, compressed, or a member of an archive.
+
+    `shown` is how messages name it, `name` its base name without `.gz`.
+    """
+
+    shown: str
+    name: str
+    opener: Callable[[], BinaryIO]
+    find_sibling: Callable[[str], InputFile | None]
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The expanded bytes; damage in the file is a RecordError."""
+        try:
+            with self.opener() as stream:
+                yield stream
+        except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            raise RecordError(
+                f"{self.shown}: the archive is damaged or of an unknown kind ({error}).",
+                "Pack it again, or import the unpacked file.",
+            ) from error
+        except OSError as error:
+            raise RecordError(
+                f"{self.shown}: cannot be read ({error.strerror or error}).",
+                "Check the path and its permissions.",
+            ) from error
+
+    def sibling(self, name: str) -> InputFile | None:
+        """The file called `name` in the same folder or archive, if there is one."""
+        return self.find_sibling(name)
+
+    def head(self, size: int = 65_536) -> bytes:
+        """The first `size` expanded bytes, without a byte order mark."""
+        with self.open() as stream:
+            return stream.read(size).removeprefix(_UTF8_BOM)
+
+    def document(self) -> bytes:
+        """The whole content, for formats that cannot be read in parts."""
+        with self.open() as stream:
+            data = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if len(data) > MAX_DOCUMENT_BYTES:
+            raise RecordError(
+                f"{self.shown}: has more than {MAX_DOCUMENT_BYTES // 2**20} MiB in one JSON document.",
+                "Split it, or write one record per line where the format allows it.",
+            )
+        return data.removeprefix(_UTF8_BOM)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """(line number from 1, line without its end); memory does not grow with the file."""
+        with self.open() as stream:
+            number = 0
+            while line := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise RecordError(
+                        f"{self.shown}, line {number}: is longer than {MAX_LINE_BYTES // 2**20} MiB.",
+                        "Check that the file has one record per line.",
+                    )
+                yield number, (line.removeprefix(_UTF8_BOM) if number == 1 else line).rstrip(b"\r\n")
+
+
+class _Bounded(io.RawIOBase):
+    """Passes an expanding stream through and stops a decompression bomb."""
+
+    def __init__(self, stream: gzip.GzipFile, shown: str, packed_bytes: int) -> None:
+        self._stream = stream
+        self._shown = shown
+        self._left = min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, packed_bytes * MAX_EXPANSION_RATIO))
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise RecordError(f"{self._shown}: expands too far.", _BOUNDS)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def input_files(path: Path) -> list[InputFile]:
+    """What `path` holds: itself, or the members of a zip in the order of their names.
+
+    Raises RecordError when it cannot be read or breaks a bound.
+    """
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(4)
+    except OSError as error:
+        raise RecordError(
+            f"{path}: cannot be read ({error.strerror or error}).", "Check the path and its permissions."
+        ) from error
+    if magic in (_ZIP_MAGIC, _EMPTY_ZIP_MAGIC):
+        return _zip_members(path)
+    return [_plain_file(path)]
+
+
+def _plain_file(path: Path) -> InputFile:
+    def opener() -> BinaryIO:
+        stream = path.open("rb")
+        if stream.read(2) != _GZIP_MAGIC:
+            stream.seek(0)
+            return stream
+        stream.close()
+        bounded = _Bounded(gzip.GzipFile(path, "rb"), str(path), path.stat().st_size)
+        return io.BufferedReader(bounded, 2**17)
+
+    def sibling(name: str) -> InputFile | None:
+        for candidate in (path.with_name(name), path.with_name(name + ".gz")):
+            if candidate.is_file():
+                return _plain_file(candidate)
+        return None
+
+    return InputFile(str(path), path.name.removesuffix(".gz"), opener, sibling)
+
+
+def _zip_members(path: Path) -> list[InputFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if _is_content(info)]
+    except (zipfile.BadZipFile, OSError, NotImplementedError, UnicodeDecodeError, ValueError) as error:
+        raise RecordError(
+            f"{path}: the archive is damaged ({error}).", "Pack it again, or import the unpacked files."
+        ) from error
+    _check_zip(path, infos)
+    names = {info.filename for info in infos}
+    return [_zip_member(path, info.filename, names) for info in sorted(infos, key=lambda info: info.filename)]
+
+
+def _is_content(info: zipfile.ZipInfo) -> bool:
+    parts = PurePosixPath(info.filename).parts
+    return not info.is_dir() and not any(part.startswith((".", "__MACOSX")) for part in parts)
+
+
+def _check_zip(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    """Trusts declared sizes: zipfile reads no more than them and then checks the CRC."""
+    if not infos:
+        raise RecordError(f"{path}: the archive holds no file.", "Pack the result files into it.")
+    if len(infos) > MAX_ZIP_MEMBERS:
+        raise RecordError(f"{path}: has {len(infos)} members, more than {MAX_ZIP_MEMBERS}.", _BOUNDS)
+    expanded = sum(info.file_size for info in infos)
+    allowed = min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, path.stat().st_size * MAX_EXPANSION_RATIO))
+    if expanded > allowed:
+        raise RecordError(f"{path}: expands to {expanded} bytes, {allowed} are allowed.", _BOUNDS)
+    for info in infos:
+        shown = f"{path}: {info.filename}"
+        if info.flag_bits & 0x1:
+            raise RecordError(f"{shown}: is encrypted.", "Import the decrypted files.")
+        if PurePosixPath(info.filename).suffix.lower() in _ARCHIVE_SUFFIXES:
+            raise RecordError(f"{shown}: is an archive inside an archive.", "Unpack it and import the files.")
+
+
+def _zip_member(path: Path, member: str, names: set[str]) -> InputFile:
+    def opener() -> BinaryIO:
+        with zipfile.ZipFile(path) as archive:
+            # The member keeps the archive's file open until it is closed itself.
+            return io.BufferedReader(archive.open(member), 2**17)  # type: ignore[type-var]
+
+    def sibling(name: str) -> InputFile | None:
+        other = str(PurePosixPath(member).with_name(name))
+        return _zip_member(path, other, names) if other in names else None
+
+    return InputFile(f"{path}: {member}", PurePosixPath(member).name, opener, sibling)

@@ -1,0 +1,159 @@
+"""The way in: recognise a file, read it, store it whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from db.errors import CompilewatchError, RecordError
+from db.interchange.detect import detect
+from db.interchange.files import InputFile, input_files
+from db.interchange.formats import READERS, Format
+from db.interchange.options import ImportOptions
+from db.records import Status, Trial
+from db.session import Database
+from db.store import save_trials
+from db.store_batch import TrialWriter
+
+AUTO = "auto"
+FIRST_ROWS = 5
+REHEARSAL_BATCH = 1000
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What one file brought, or why it brought nothing.
+
+    `new` and `known` count trials, in a dry run those that would be.
+    """
+
+    path: str
+    formats: tuple[Format, ...] = ()
+    new: int = 0
+    known: int = 0
+    failed_trials: int = 0
+    first: tuple[Trial, ...] = ()
+    error: CompilewatchError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "formats": [str(name) for name in self.formats],
+            "new": self.new,
+            "known": self.known,
+            "failed_trials": self.failed_trials,
+            "first": [trial.model_dump(mode="json", by_alias=True) for trial in self.first],
+            "error": str(self.error) if self.error else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """One entry per named path, in the order given."""
+
+    files: tuple[FileReport, ...]
+    dry_run: bool
+
+    @property
+    def new(self) -> int:
+        return sum(file.new for file in self.files)
+
+    @property
+    def known(self) -> int:
+        return sum(file.known for file in self.files)
+
+    @property
+    def errors(self) -> tuple[CompilewatchError, ...]:
+        return tuple(file.error for file in self.files if file.error)
+
+    def as_json(self) -> dict[str, Any]:
+        """The document that `import --json` prints."""
+        return {
+            "schema": "compilewatch.import/1",
+            "dry_run": self.dry_run,
+            "new": self.new,
+            "known": self.known,
+            "files": [file.as_json() for file in self.files],
+        }
+
+
+def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None = None) -> Iterator[Trial]:
+    """Every trial of `path`, streaming; a zip's members one after the other.
+
+    Raises RecordError naming file, line and field. What was yielded before the error must not be kept:
+    the caller's transaction makes a file all or nothing.
+    """
+    for file, name in _recognised(path, format):
+        yield from READERS[name](file, options or ImportOptions())
+
+
+def import_paths(
+    db: Database,
+    paths: Sequence[Path],
+    *,
+    format: str = AUTO,
+    options: ImportOptions | None = None,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Store every file that can be read whole; a file with an error adds nothing and is reported.
+
+    A second import of the same content adds nothing. With `dry_run` nothing is stored.
+    """
+    reports = [_import_path(db, path, format, options or ImportOptions(), dry_run) for path in paths]
+    return ImportReport(tuple(reports), dry_run)
+
+
+def _import_path(db: Database, path: Path, format_: str, options: ImportOptions, dry_run: bool) -> FileReport:
+    report = FileReport(str(path))
+    try:
+        recognised = _recognised(path, format_)
+        report.formats = tuple(dict.fromkeys(name for _, name in recognised))
+        save = _rehearse if dry_run else save_trials
+        report.new, report.known = save(db, _observed(recognised, options, report))
+    except CompilewatchError as error:
+        return FileReport(str(path), report.formats, error=error)
+    return report
+
+
+class _UndoError(Exception):
+    """Leaves the rehearsal's transaction, which rolls it back."""
+
+
+def _rehearse(db: Database, trials: Iterable[Trial]) -> tuple[int, int]:
+    """What `save_trials` would return or raise, with nothing stored."""
+    new = known = 0
+    with suppress(_UndoError), db.write() as connection:
+        writer = TrialWriter(connection)
+        remaining = iter(trials)
+        while chunk := list(islice(remaining, REHEARSAL_BATCH)):
+            added, repeated = writer.save(chunk)
+            new, known = new + added, known + repeated
+        raise _UndoError
+    return new, known
+
+
+def _observed(
+    recognised: list[tuple[InputFile, Format]], options: ImportOptions, report: FileReport
+) -> Iterator[Trial]:
+    """Yields the trials and notes the first rows and the failures on the way."""
+    empty = True
+    for file, name in recognised:
+        for trial in READERS[name](file, options):
+            empty = False
+            if len(report.first) < FIRST_ROWS:
+                report.first = (*report.first, trial)
+            report.failed_trials += trial.status is Status.FAILED
+            yield trial
+    if empty:
+        raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
+
+
+def _recognised(path: Path, format_: str) -> list[tuple[InputFile, Format]]:
+    if format_ != AUTO and format_ not in list(Format):
+        known = ", ".join((AUTO, *Format))
+        raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")
+    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in input_files(path)]

@@ -1,0 +1,58 @@
+"""Markdown for issues and pull requests: one table row per trial, in the units people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import BinaryIO
+
+from db import units
+from db.interchange.flat import flat_row
+from db.records import Trial
+
+_HEADER = (
+    "Workload", "Strategy", "Device", "torch", "Measured", "Status", "Latency", "Speedup", "First result",
+    "Peak memory", "Graph breaks", "Source",
+)  # fmt: skip
+_RIGHT_ALIGNED = {"Latency", "Speedup", "First result", "Peak memory", "Graph breaks"}
+
+
+def write(trials: Iterable[Trial], output: BinaryIO) -> int:
+    """A GitHub-flavoured table, UTF-8; returns the row count."""
+    output.write(_line(_HEADER))
+    output.write(_line(["---:" if name in _RIGHT_ALIGNED else "---" for name in _HEADER]))
+    count = 0
+    for trial in trials:
+        output.write(_line(_cells(trial)))
+        count += 1
+    return count
+
+
+def _cells(trial: Trial) -> list[str]:
+    row = flat_row(trial)
+    batch = f", batch {row['batch_size']}" if row["batch_size"] is not None else ""
+    return [
+        f"{row['workload']} ({row['task']}, {row['dtype']}{batch})",
+        row["strategy"],
+        row["device_name"],
+        row["torch"],
+        units.moment(row["started_at"]),
+        row["failure_kind"] or row["status"],
+        units.duration(row["latency_ns"]),
+        units.ratio(row["speedup"]),
+        units.duration(row["time_to_first_result_ns"]),
+        units.size(row["peak_bytes"]),
+        units.count(row["graph_breaks"]),
+        row["source_kind"] if row["source_kind"] == "measured" else f"imported ({row['source_name']})",
+    ]
+
+
+def _line(cells: Iterable[str]) -> bytes:
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n".encode()
+
+
+def _escaped(cell: str) -> str:
+    """A cell that stays one: no column break, no line break, no HTML, no markup of the table's own."""
+    flat = " ".join(cell.split())
+    for character, replacement in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`")):
+        flat = flat.replace(character, replacement)
+    return flat

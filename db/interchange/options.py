@@ -1,0 +1,34 @@
+"""What a foreign file does not say and the user must tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from db.records import Task
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Facts told by the user. They fill what the file's content does not say and outrank its name.
+
+    `measured_at` must be aware. `columns` maps our field names to the columns of a generic CSV,
+    `pair_key` names the pytest-benchmark parameter that tells eager from compiled.
+    """
+
+    torch: str | None = None
+    cuda: str | None = None
+    driver: str | None = None
+    python: str | None = None
+    device: str | None = None
+    device_name: str | None = None
+    machine: str | None = None
+    measured_at: datetime | None = None
+    dtype: str | None = None
+    task: Task | None = None
+    batch_size: int | None = None
+    suite: str | None = None
+    label: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    pair_key: str | None = None

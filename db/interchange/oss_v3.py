@@ -1,0 +1,189 @@
+"""PyTorch OSS benchmark database v3 JSON: one record per metric, as an object, a list, or one per line.
+
+Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/schema.sql and its loader
+.github/scripts/upload_benchmark_results.py. Only `metric` is required. Records that agree in everything
+but `metric` are one result. The metric names of PyTorch `benchmarks/dynamo` (and of our own export) have
+the meaning they have there; every other metric is kept under its name, without a guess at its unit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from db.interchange import dynamo_metrics
+from db.interchange.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
+from db.interchange.files import InputFile
+from db.interchange.imported import Result, strategy_called, to_trial, torch_facts
+from db.interchange.options import ImportOptions
+from db.records import Strategy, Summary, Task, Trial
+from db.strategies import EAGER
+
+SOURCE = "oss-v3"
+
+# benchmark.name of pytorch/pytorch benchmarks/dynamo (`output_json` in common.py) and of our export.
+OWN_BENCHMARK = "compilewatch"
+DYNAMO_BENCHMARKS = {"TorchInductor", OWN_BENCHMARK}
+_MODES = {
+    "inference": Task.INFERENCE,
+    "eval": Task.INFERENCE,
+    "training": Task.TRAINING,
+    "train": Task.TRAINING,
+    "function": Task.FUNCTION,
+}
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per group of records that agree in everything but the metric.
+
+    Memory grows with the number of results, not with what each record repeats. Raises RecordError naming
+    file, line or record, and field.
+    """
+    groups: dict[str, _Group] = {}
+    for fields in _records(file):
+        metric = fields.part("metric")
+        if not metric.data:
+            fields.fail("metric", "is missing")
+        rest = {key: value for key, value in fields.data.items() if key != "metric"}
+        key = json.dumps(rest, sort_keys=True)
+        groups.setdefault(key, _Group(Fields(fields.place, rest, fields.path))).add(metric)
+    for group in groups.values():
+        yield to_trial(group.result(options), SOURCE, options)
+
+
+def _records(file: InputFile) -> Iterator[Fields]:
+    for index, (place, value) in enumerate(_values(file), start=1):
+        yield as_fields(place, value, f"record {index}")
+
+
+def _values(file: InputFile) -> Iterator[tuple[Place, object]]:
+    """Every record with its place: by line where the first line is JSON of its own, else in one piece."""
+    if not _is_line_by_line(file):
+        place = Place(file.shown)
+        yield from _spread(place, load_json(file.document(), place))
+        return
+    for number, line in file.lines():
+        if line.strip():
+            place = Place(file.shown, number)
+            yield from _spread(place, load_json(line, place))
+
+
+def _is_line_by_line(file: InputFile) -> bool:
+    first = next((line for _, line in file.lines() if line.strip()), b"")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _spread(place: Place, value: object) -> Iterator[tuple[Place, object]]:
+    for item in value if isinstance(value, list) else [value]:
+        yield place, item
+
+
+class _Group:
+    """The metrics of one result; `fields` is what its records have in common."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+        self.values: dict[str, float] = {}
+        self.counts: list[int] = []
+        self.texts: dict[str, str] = {}
+
+    def add(self, metric: Fields) -> None:
+        """Takes one metric in; several values are averaged, as PyTorch's dashboard does."""
+        name = metric.required_text("name")
+        if name in self.values or name in self.texts:
+            metric.fail("name", f"{name} is reported twice for the same result")
+        values = metric.numbers("benchmark_values")
+        texts = metric.part("extra_info").data.get("benchmark_values")
+        if values:
+            self.values[name] = sum(values) / len(values)
+            self.counts.append(len(values))
+        elif isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
+            self.texts[name] = metric.storable("extra_info.benchmark_values", texts[0])
+        else:
+            metric.fail("benchmark_values", f"{name} has no value")
+
+    def result(self, options: ImportOptions) -> Result:
+        said = _facts(self.fields, options)
+        parts, failure = self._outcome(str(said["device"] or options.device))
+        benchmark, model = self.fields.part("benchmark"), self.fields.part("model")
+        return Result(
+            place=self.fields.place,
+            workload=model.text("name") or benchmark.required_text("name"),
+            strategy=_strategy(self.fields),
+            raw={"values": self.values, "texts": self.texts},
+            said=said,
+            failure=failure,
+            parts=parts,
+        )
+
+    def _outcome(self, device: str) -> tuple[dict[str, Any], Any]:
+        name = self.fields.part("benchmark").text("name")
+        if name in DYNAMO_BENCHMARKS:
+            row = Fields(self.fields.place, self.values, f"{self.fields.path}.metric")
+            unit = dynamo_metrics.peak_unit_bytes(device) if name != OWN_BENCHMARK else BYTES_PER_GB
+            return dynamo_metrics.outcome(row, self.texts.get("accuracy"), device=device, peak_unit=unit)
+        summary = Summary(metrics=self.values, n=max(self.counts, default=None))
+        return {"summary": summary}, None
+
+
+def _strategy(fields: Fields) -> Strategy:
+    """The backend by its name; v3 does not say how a model reached it, and PyTorch's own all compile."""
+    benchmark, model = fields.part("benchmark"), fields.part("model")
+    info = benchmark.part("extra_info")
+    word = info.text("compilewatch_strategy") or model.text("backend") or "compiled"
+    if word == EAGER.name and benchmark.text("name") == OWN_BENCHMARK:
+        return EAGER
+    dynamic = info.data.get("dynamic_shapes", info.data.get("is_dynamic"))
+    facts: dict[str, Any] = {"dynamic": dynamic if isinstance(dynamic, bool) else None}
+    mode = info.data.get("inductor_compile_mode", info.data.get("compile_mode"))
+    if isinstance(mode, str) and mode:
+        facts["mode"] = info.storable("compile_mode", mode)
+    return strategy_called(word).model_copy(update=facts)
+
+
+def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
+    benchmark = fields.part("benchmark")
+    info = benchmark.part("extra_info")
+    runner = _first_runner(fields)
+    torch = fields.part("dependencies").part("pytorch").text("version")
+    device = info.data.get("device")
+    device = info.text("device") if isinstance(device, str) else None
+    on_cpu = (device or options.device) == "cpu"
+    return {
+        **(torch_facts(torch) if torch else {}),
+        "torch_git": fields.text("head_sha") if fields.text("repo") == "pytorch/pytorch" else None,
+        "task": _MODES.get(benchmark.text("mode") or ""),
+        "dtype": benchmark.text("dtype"),
+        "batch_size": info.count("batch_size") or None,
+        "device": device,
+        "device_name": runner.text("cpu_info") if on_cpu else runner.text("gpu_info"),
+        "device_count": None if on_cpu else runner.count("gpu_count"),
+        "machine": runner.text("name"),
+        "cpu_name": runner.text("cpu_info"),
+        "cpu_count": runner.count("cpu_count"),
+        "measured_at": moment(fields, "timestamp"),
+        "suite": _suite(fields.part("model")),
+    }
+
+
+def _first_runner(fields: Fields) -> Fields:
+    runners = fields.data.get("runners") or []
+    if not isinstance(runners, list):
+        fields.fail("runners", "must be a list")
+    return (
+        as_fields(fields.place, runners[0], f"{fields.path}.runners.0")
+        if runners
+        else Fields(fields.place, {})
+    )
+
+
+def _suite(model: Fields) -> str | None:
+    origins = model.data.get("origins")
+    if not isinstance(origins, list) or not origins or not isinstance(origins[0], str):
+        return None
+    return model.storable("origins", origins[0])

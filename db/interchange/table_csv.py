@@ -1,0 +1,36 @@
+"""CSV for spreadsheets: one row per trial, the columns of `db.interchange.flat`, without samples."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from datetime import datetime
+from typing import BinaryIO
+
+from db.interchange.flat import KINDS, flat_row
+from db.records import Trial
+
+# A spreadsheet runs a cell that begins so as a formula: https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write(trials: Iterable[Trial], output: BinaryIO) -> int:
+    """UTF-8 with a header; moments are RFC 3339, missing values are empty cells. Returns the row count."""
+    text = io.TextIOWrapper(output, encoding="utf-8", newline="", write_through=True)
+    writer = csv.DictWriter(text, fieldnames=list(KINDS), lineterminator="\n")
+    writer.writeheader()
+    count = 0
+    for trial in trials:
+        writer.writerow({name: _cell(name, value) for name, value in flat_row(trial).items()})
+        count += 1
+    text.detach()
+    return count
+
+
+def _cell(name: str, value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, str) and KINDS[name] == "text" and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return value
