@@ -1,0 +1,186 @@
+"""From a worker's lines and its end to one `Trial`: validated, or failed with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from db import __version__
+from db.records import (
+    Build,
+    Failure,
+    FailureKind,
+    Machine,
+    Numerics,
+    Source,
+    SourceKind,
+    Status,
+    Strategy,
+    Trial,
+    Workload,
+)
+from runner.death import Ending, failure_of, log_tail
+from runner.device_state import DeviceFacts, DeviceWatch
+from runner.process import Outcome
+from runner.scrub import scrub
+from runner.worker.host import machine_facts
+
+_RECORD_PARTS = (
+    "warmup_ns",
+    "samples_ns",
+    "control_warmup_ns",
+    "control_samples_ns",
+    "memory",
+    "compiler",
+    "numerics",
+    "host_state",
+)
+
+
+@dataclass
+class Listening:
+    """Hears a worker's lines as they come: phases, facts, pauses, the record; keeps what is not one."""
+
+    on_phase: Callable[[str], None]
+    watch: DeviceWatch
+    phase: str | None = None
+    facts: dict[str, Any] | None = None
+    records: list[dict[str, Any]] = field(default_factory=list)
+    garbage: str | None = None
+
+    def hear(self, line: bytes) -> bytes | None:
+        """Take in one line; the answer goes to the worker's standard input."""
+        try:
+            content = json.loads(line)
+            mark = content["mark"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self.garbage = self.garbage or "The record pipe carried something that is no mark of the worker"
+            return None
+        if mark == "phase":
+            self.phase = str(content.get("phase"))
+            self.on_phase(self.phase)
+        elif mark == "facts":
+            self.facts = content
+        elif mark == "pause":
+            self.watch.sample()
+            return b"\n"
+        elif mark == "record" and isinstance(content.get("record"), dict):
+            self.records.append(content["record"])
+        return None
+
+
+def _fault(outcome: Outcome, listening: Listening) -> str | None:
+    """What is wrong with what came through the record pipe."""
+    if outcome.record_overflow:
+        return "The record is larger than any record can be"
+    if listening.garbage is not None:
+        return listening.garbage
+    if outcome.unfinished:
+        return "The record breaks off in the middle"
+    if len(listening.records) > 1:
+        return "The worker sent more than one record"
+    return None
+
+
+def _machine(spec: Mapping[str, Any], listening: Listening, device: DeviceFacts) -> Machine:
+    if listening.facts is not None:
+        facts = dict(listening.facts["machine"])
+    else:
+        facts = machine_facts("cpu", spec["threads"]) | {"device": spec["device"].split(":")[0]}
+        if facts["device"] != "cpu":
+            facts |= {"device_name": device.name or "unknown", "device_count": 1}
+            facts["device_memory_bytes"] = device.memory_bytes
+    if facts["device"] == "cuda":
+        facts |= {"device_uuid": device.uuid or facts.get("device_uuid"), "power_limit_w": device.power_limit_w}
+    return Machine(**facts)
+
+
+def _build(listening: Listening, device: DeviceFacts, compiler: str | None, label: str | None) -> Build:
+    facts = {"torch": "unknown"} if listening.facts is None else dict(listening.facts["build"])
+    return Build(**facts | {"driver": device.driver, "compiler": compiler, "label": label})
+
+
+def _cold_start(record: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    """The worker's phases, and what only the parent knows: when the process was spawned."""
+    cold = dict(record.get("cold_start") or {})
+    spawned = outcome.spawned_ns
+    if spawned is not None and "entered_ns" in record:
+        cold["interpreter_ns"] = max(0, record["entered_ns"] - spawned)
+    if spawned is not None and "first_result_ns" in record:
+        cold["total_ns"] = max(0, record["first_result_ns"] - spawned)
+    return cold
+
+
+def _worker_failure(record: dict[str, Any], outcome: Outcome) -> Failure:
+    told = record["failure"]
+    return Failure(
+        kind=FailureKind(told["kind"]),
+        phase=told["phase"],
+        message=scrub(told["message"]),
+        log_tail=log_tail(outcome),
+        exit_code=outcome.exit_code,
+        signal=outcome.signal,
+    )
+
+
+def assemble(
+    spec: Mapping[str, Any],
+    outcome: Outcome,
+    listening: Listening,
+    *,
+    started_at: datetime,
+    ended_at: datetime,
+    oom_killed: bool,
+    device: DeviceFacts,
+    compiler: str | None,
+) -> Trial:
+    """The record of one process. Whatever the worker sent, this returns a valid trial."""
+    base: dict[str, Any] = {
+        "trial_id": spec["trial_id"],
+        "run_id": spec["run_id"],
+        "suite": spec.get("suite"),
+        "label": spec.get("label"),
+        "started_at": started_at,
+        "ended_at": ended_at,
+        "source": Source(kind=SourceKind.MEASURED, name=f"compilewatch {__version__}"),
+        "workload": _part(Workload, spec["workload"]),
+        "strategy": _part(Strategy, spec["strategy"]),
+        "machine": _machine(spec, listening, device),
+        "build": _build(listening, device, compiler, spec.get("label")),
+    }
+    fault = _fault(outcome, listening)
+    record = listening.records[0] if listening.records and fault is None and outcome.stopped is None else None
+    problem = fault
+    if record is not None:
+        try:
+            return _measured(base, record, outcome, listening)
+        except (ValidationError, KeyError, TypeError, ValueError) as error:
+            problem = f"The record is not one: {_first_fault(error)}"
+    ending = Ending(outcome, listening.phase, float(spec["timeout_s"]), oom_killed, problem)
+    return Trial(**base, status=Status.FAILED, failure=failure_of(ending))
+
+
+def _measured(base: dict[str, Any], record: dict[str, Any], outcome: Outcome, listening: Listening) -> Trial:
+    parts = {name: record[name] for name in _RECORD_PARTS if record.get(name) is not None}
+    parts["cold_start"] = _cold_start(record, outcome)
+    parts["device_state"] = listening.watch.state()
+    if record["status"] == Status.OK:
+        return Trial(**base, **parts, status=Status.OK)
+    return Trial(**base, **parts, status=Status.FAILED, failure=_worker_failure(record, outcome))
+
+
+def _part(kind: type[Workload] | type[Strategy], content: Mapping[str, Any]) -> Workload | Strategy:
+    """The record's part of a specification, without what only the worker needs."""
+    return kind(**{name: value for name, value in content.items() if name in kind.model_fields})
+
+
+def _first_fault(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,167 @@
+"""The GPU as NVML sees it: identity, limits, and its state around the timed blocks. Absent is None, never a crash."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pynvml
+
+from db.records import DeviceState
+
+# nvml.h, nvmlClocksEventReasons. The first four slow a device because something is wrong or too hot; a power
+# cap is the normal state of a busy GPU and no reason for doubt.
+_SUSPECT_REASONS = {
+    0x0000000000000008: "hw_slowdown",
+    0x0000000000000020: "sw_thermal_slowdown",
+    0x0000000000000040: "hw_thermal_slowdown",
+    0x0000000000000080: "hw_power_brake_slowdown",
+}
+_OTHER_REASONS = {
+    0x0000000000000002: "applications_clocks_setting",
+    0x0000000000000004: "sw_power_cap",
+    0x0000000000000010: "sync_boost",
+    0x0000000000000100: "display_clock_setting",
+}
+_ALL_REASONS = _SUSPECT_REASONS | _OTHER_REASONS
+
+
+def _query(function: str, *arguments: Any) -> Any:
+    """One NVML query by name, or None where this driver, device or permission does not answer it."""
+    found = getattr(pynvml, function, None)
+    if found is None:
+        return None
+    try:
+        return found(*arguments)
+    except pynvml.NVMLError:
+        return None
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def visible_index(device: str, visible: str | None) -> int | str:
+    """What `cuda:N` means to NVML under CUDA_VISIBLE_DEVICES: an index in PCI order, or a UUID."""
+    number = int(device.partition(":")[2] or 0)
+    entries = [entry.strip() for entry in (visible or "").split(",") if entry.strip()]
+    if number >= len(entries):
+        return number
+    return int(entries[number]) if entries[number].isdigit() else entries[number]
+
+
+def _handle(device: str) -> Any:
+    if not device.startswith("cuda"):
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    found = visible_index(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if isinstance(found, int):
+        return _query("nvmlDeviceGetHandleByIndex", found)
+    return _query("nvmlDeviceGetHandleByUUID", found)
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What does not change during a run."""
+
+    uuid: str | None = None
+    name: str | None = None
+    driver: str | None = None
+    power_limit_w: float | None = None
+    memory_bytes: int | None = None
+
+
+def device_facts(device: str) -> DeviceFacts:
+    """Facts of "cuda:N" from NVML; all None for a CPU or without a driver."""
+    handle = _handle(device)
+    if handle is None:
+        return DeviceFacts()
+    limit = _query("nvmlDeviceGetEnforcedPowerLimit", handle)
+    memory = _query("nvmlDeviceGetMemoryInfo", handle)
+    return DeviceFacts(
+        uuid=_text(_query("nvmlDeviceGetUUID", handle)),
+        name=_text(_query("nvmlDeviceGetName", handle)),
+        driver=_text(_query("nvmlSystemGetDriverVersion")),
+        power_limit_w=None if limit is None else limit / 1000,
+        memory_bytes=None if memory is None else int(memory.total),
+    )
+
+
+def _triple(values: list[float]) -> list[float] | None:
+    return [min(values), statistics.median(values), max(values)] if values else None
+
+
+@dataclass
+class DeviceWatch:
+    """Collects the state of one device each time the worker pauses between timed blocks."""
+
+    device: str
+    _handle: Any = field(init=False)
+    _series: dict[str, list[float]] = field(default_factory=dict, init=False)
+    _reasons: int | None = field(default=None, init=False)
+    _energy: list[int] = field(default_factory=list, init=False)
+    _processes: list[int] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._handle = _handle(self.device)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to ask."""
+        return self._handle is not None
+
+    def _note(self, name: str, value: Any, convert: Callable[[Any], float] = float) -> None:
+        if value is not None:
+            self._series.setdefault(name, []).append(convert(value))
+
+    def sample(self) -> None:
+        """Read everything once; called while the worker waits, so never inside a timed block."""
+        handle = self._handle
+        self._note("sm", _query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM))
+        self._note("memory", _query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
+        self._note("temperature", _query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
+        self._note("power", _query("nvmlDeviceGetPowerUsage", handle), lambda milliwatts: milliwatts / 1000)
+        self._note("utilization", _query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu))
+        reasons = _query("nvmlDeviceGetCurrentClocksEventReasons", handle)
+        if reasons is None:
+            reasons = _query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        if reasons is not None:
+            self._reasons = (self._reasons or 0) | int(reasons)
+        energy = _query("nvmlDeviceGetTotalEnergyConsumption", handle)
+        if energy is not None:
+            self._energy.append(int(energy))
+        # Inside a container NVML lists no process at all; then nothing is known, rather than that none is there.
+        running = _query("nvmlDeviceGetComputeRunningProcesses", handle)
+        if running:
+            self._processes.append(len({entry.pid for entry in running}) - 1)
+
+    def state(self) -> DeviceState | None:
+        """`DeviceState` of the record; None where nothing was read."""
+        if not self._series and self._reasons is None:
+            return None
+        active = [name for bit, name in _ALL_REASONS.items() if (self._reasons or 0) & bit]
+        doubts = [name for bit, name in _SUSPECT_REASONS.items() if (self._reasons or 0) & bit]
+        others = max(self._processes) if self._processes else None
+        if others:
+            doubts.append(f"{others} other processes on the device")
+        utilization = self._series.get("utilization")
+        return DeviceState(
+            sm_clock_mhz=_triple(self._series.get("sm", [])),
+            memory_clock_mhz=_triple(self._series.get("memory", [])),
+            temperature_c=_triple(self._series.get("temperature", [])),
+            power_w=_triple(self._series.get("power", [])),
+            utilization_percent=statistics.median(utilization) if utilization else None,
+            throttle_reasons=None if self._reasons is None else active,
+            other_processes=others,
+            energy_mj=self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None,
+            suspect=bool(doubts),
+            suspect_reasons=doubts,
+        )

@@ -1,0 +1,143 @@
+"""One trial, from outside: a fresh process with its own caches, a deadline, and always a `Trial` at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from db.records import Trial
+from runner.assemble import Listening, assemble
+from runner.death import oom_kills
+from runner.device_lock import default_lock_dir, device_lock
+from runner.device_state import DeviceFacts, DeviceWatch, device_facts
+from runner.environment import pinned_settings, worker_environment
+from runner.host_build import compiler_version
+from runner.process import GuardedProcess, Outcome
+from runner.trial_spec import TrialSpec
+
+OnPhase = Callable[[str], None]
+WORKER = Path(__file__).parent / "worker" / "main.py"
+GRACE_S = 3.0
+WAITING = "waiting_for_device"
+
+
+class TrialInterrupted(KeyboardInterrupt):  # noqa: N818
+    """Ctrl-C during a trial: its processes are gone and `trial` says `cancelled`; store it, then stop."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__()
+        self.trial = trial
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass
+class _Attempt:
+    """The specification on its way to a record."""
+
+    spec: dict[str, Any]
+    interpreter: str
+    on_phase: OnPhase
+    is_cancelled: Callable[[], bool]
+    device: DeviceFacts
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+def run_trial(
+    spec: TrialSpec | Mapping[str, Any],
+    *,
+    interpreter: str | Path = sys.executable,
+    lock_dir: Path | None = None,
+    on_phase: OnPhase | None = None,
+    is_cancelled: Callable[[], bool] = _never,
+) -> Trial:
+    """Measure one case once in a fresh process and return its record, a failed one for any death.
+
+    Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device" included.
+    `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. Raises
+    TrialInterrupted on Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
+    """
+    content = spec.model_dump(mode="json", by_alias=True) if isinstance(spec, TrialSpec) else dict(spec)
+    heard = on_phase or (lambda _phase: None)
+    device = device_facts(content["device"])
+    attempt = _Attempt(content, str(interpreter), heard, is_cancelled, device)
+    with device_lock(
+        device.uuid or content["device"],
+        lock_dir or default_lock_dir(),
+        should_stop=is_cancelled,
+        on_wait=lambda: heard(WAITING),
+    ) as lock:
+        attempt.started_at = datetime.now(UTC)
+        return _run(attempt, lock)
+
+
+def _run(attempt: _Attempt, lock: int) -> Trial:
+    scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
+    try:
+        return _run_in(attempt, scratch, lock)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run_in(attempt: _Attempt, scratch: Path, lock: int) -> Trial:
+    spec = attempt.spec
+    watch = DeviceWatch(spec["device"])
+    environment = worker_environment(scratch, threads=spec["threads"], extra=spec.get("worker_env", {}))
+    listening = Listening(attempt.on_phase, watch)
+    kills = oom_kills()
+    process = GuardedProcess(
+        [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
+        environment=environment,
+        scratch=scratch,
+        stdin=json.dumps(worker_specification(spec, sample_device=watch.is_there)).encode() + b"\n",
+        grace_s=GRACE_S,
+        lock=lock,
+        on_line=listening.hear,
+    )
+    interrupted = False
+    try:
+        outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
+    except KeyboardInterrupt:
+        interrupted, outcome = True, Outcome(stopped="cancelled")
+    trial = assemble(
+        spec,
+        outcome,
+        listening,
+        started_at=attempt.started_at,
+        ended_at=datetime.now(UTC),
+        oom_killed=oom_kills() > kills,
+        device=attempt.device,
+        compiler=compiler_version(environment),
+    )
+    if interrupted:
+        raise TrialInterrupted(trial)
+    return trial
+
+
+def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dict[str, Any]:
+    """The specification as the worker gets it: with the pinned environment among the recorded settings."""
+    pinned = {name: value for name, value in pinned_settings(0).items() if name != "OMP_NUM_THREADS"}
+    environment = pinned | dict(spec.get("worker_env", {}))
+    settings = dict(spec.get("settings", {})) | {"environment": environment}
+    return dict(spec) | {"settings": settings, "device_state": sample_device}
+
+
+def pid_is_alive(pid: int) -> bool:
+    """Whether a process of this id exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

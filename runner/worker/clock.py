@@ -1,0 +1,76 @@
+"""One sample: the time of one step, in integer nanoseconds, converted once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+Step = Callable[[], Any]
+_DEFAULT_L2_BYTES = 64 * 1024 * 1024
+
+
+class Clock(Protocol):
+    """Times steps on one kind of device."""
+
+    def time_steps(self, step: Step, count: int) -> list[int]:
+        """Nanoseconds of each of `count` steps."""
+
+    def once(self, step: Step) -> int:
+        """Host nanoseconds of one step, until the device has finished it."""
+
+
+class CpuClock:
+    """`perf_counter_ns` around each step: a CPU step is finished when it returns."""
+
+    def time_steps(self, step: Step, count: int) -> list[int]:
+        clock = time.perf_counter_ns
+        samples = []
+        for _ in range(count):
+            start = clock()
+            step()
+            samples.append(clock() - start)
+        return samples
+
+    def once(self, step: Step) -> int:
+        return self.time_steps(step, 1)[0]
+
+
+class CudaClock:
+    """A pair of CUDA events per step and one synchronisation at the end, so that timing adds no gap.
+
+    With `flush_l2` a buffer of the L2 cache's size is overwritten before each step, as
+    `triton.testing.do_bench` does: otherwise small kernels find their inputs in the cache of the last step.
+    """
+
+    def __init__(self, device: torch.device, *, flush_l2: bool) -> None:
+        self._device = device
+        self._buffer: torch.Tensor | None = None
+        if flush_l2:
+            size = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0) or _DEFAULT_L2_BYTES
+            self._buffer = torch.empty(2 * int(size), dtype=torch.int8, device=device)
+
+    def time_steps(self, step: Step, count: int) -> list[int]:
+        pairs = [
+            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)
+        ]
+        for start, end in pairs:
+            if self._buffer is not None:
+                self._buffer.zero_()
+            start.record()
+            step()
+            end.record()
+        torch.cuda.synchronize(self._device)
+        return [round(start.elapsed_time(end) * 1e6) for start, end in pairs]
+
+    def once(self, step: Step) -> int:
+        start = time.perf_counter_ns()
+        step()
+        torch.cuda.synchronize(self._device)
+        return time.perf_counter_ns() - start
+
+
+def clock_for(device: torch.device, *, flush_l2: bool) -> Clock:
+    return CpuClock() if device.type == "cpu" else CudaClock(device, flush_l2=flush_l2)

@@ -1,0 +1,129 @@
+"""What the compiler did with the workload: graphs, breaks, recompilations, skips, caches."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import PurePath
+from typing import Any
+
+from runner.worker import internals
+
+_TEXT_LIMIT = 2_000
+_LIST_LIMIT = 100
+
+# torch/_dynamo/symbolic_convert.py and convert_frame.py: "Graph break in user code at FILE:LINE" and
+# "Graph Break Reason: ..." (2.7+) or "Reason: ..." (2.6).
+_BREAK_AT = re.compile(r"[Gg]raph break.*? in user code at (\S+:\d+)")
+_BREAK_REASON = re.compile(r"Reason: *(.+)")
+# torch/_dynamo/guards.py: "Recompiling function f in FILE:LINE" and then one failed guard per line.
+_RECOMPILE_AT = re.compile(r"Recompiling function (\S+) in (\S+:\d+)")
+_GUARD_LINE = re.compile(r"^\s*- \S*: (.+)$", re.MULTILINE)
+_LIMIT = re.compile(r"hit (?:config\.\w+|\S*recompile_limit|\S*cache_size_limit)", re.IGNORECASE)
+_CUDAGRAPH_SKIP = re.compile(r"skipping cudagraphs? (?:due to|because)?:?\s*(.+)", re.IGNORECASE)
+
+
+def short_location(location: str) -> str:
+    """File name and line of "DIRECTORY/FILE:LINE": enough to find it, without telling this host's paths."""
+    file, _, line = location.rpartition(":")
+    return f"{PurePath(file).name}:{line}"
+
+
+def _events(found: Counter[tuple[str, str | None]]) -> list[dict[str, Any]]:
+    return [
+        {"reason": reason[:_TEXT_LIMIT], "location": location, "count": count}
+        for (reason, location), count in list(found.items())[:_LIST_LIMIT]
+    ]
+
+
+def graph_breaks(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Breaks from the log: reason (first line), user file:line, how often."""
+    found: Counter[tuple[str, str | None]] = Counter()
+    for artifact, text in messages:
+        if artifact != "graph_breaks":
+            continue
+        at, reason = _BREAK_AT.search(text), _BREAK_REASON.search(text)
+        first = text.strip().splitlines()[0] if text.strip() else "unknown"
+        found[
+            (reason.group(1).strip() if reason else first, short_location(at.group(1)) if at else None)
+        ] += 1
+    return _events(found)
+
+
+def recompiles(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Recompilations from the log: the failed guard, the function's file:line, how often."""
+    found: Counter[tuple[str, str | None]] = Counter()
+    for artifact, text in messages:
+        at = _RECOMPILE_AT.search(text)
+        if artifact != "recompiles" or at is None:
+            continue
+        guards = _GUARD_LINE.findall(text)
+        reason = guards[0].strip() if guards else text.strip().splitlines()[-1].strip()
+        found[(reason, short_location(at.group(2)))] += 1
+    return _events(found)
+
+
+def skipped_frames(metrics: list[Any] | None) -> list[str] | None:
+    """Frames that Dynamo looked at and left to Python: no guarded code came of them."""
+    if metrics is None:
+        return None
+    found = []
+    for entry in metrics:
+        if getattr(entry, "has_guarded_code", None) is False and getattr(entry, "is_forward", True) is not False:
+            where = f"{entry.co_filename}:{entry.co_firstlineno}"
+            reason = getattr(entry, "fail_reason", None) or ""
+            found.append(f"{entry.co_name} ({short_location(where)}) {reason}".strip()[:_TEXT_LIMIT])
+    return list(dict.fromkeys(found))[:_LIST_LIMIT]
+
+
+def recompile_limit_hit(messages: list[tuple[str, str]], metrics: list[Any] | None) -> bool:
+    """Whether a function reached the limit, after which Dynamo runs it eagerly without another word."""
+    if any(_LIMIT.search(text) for _, text in messages):
+        return True
+    return any(
+        "RecompileLimitExceeded" in str(getattr(entry, "fail_type", None))
+        or "recompile limit" in str(getattr(entry, "fail_reason", None)).lower()
+        for entry in metrics or ()
+    )
+
+
+def cudagraph_skips(messages: list[tuple[str, str]], counters: dict[str, dict[str, int]]) -> list[str] | None:
+    """Reasons why CUDA graphs were not used; from the log, else only that the counter says so."""
+    reasons = [match.group(1).strip() for _, text in messages if (match := _CUDAGRAPH_SKIP.search(text))]
+    counted = counters.get("inductor", {}).get("cudagraph_skips", 0)
+    if not reasons and counted:
+        reasons = [f"reason not told ({counted} times)"]
+    return [reason[:_TEXT_LIMIT] for reason in dict.fromkeys(reasons)][:_LIST_LIMIT]
+
+
+def cache_counters(counters: dict[str, dict[str, int]]) -> dict[str, int | None]:
+    """Hits and misses of the FX graph cache and the AOTAutograd cache; None where a cache was not asked.
+
+    A hit is no proof of speed: a portable cache on a CPU hits and still runs g++ again.
+    """
+    inductor, autograd = counters.get("inductor", {}), counters.get("aot_autograd", {})
+    fx = ("fxgraph_cache_hit", "fxgraph_cache_miss", "fxgraph_cache_bypass")
+    aot = ("autograd_cache_hit", "autograd_cache_miss", "autograd_cache_bypass")
+    fx_asked, aot_asked = any(key in inductor for key in fx), any(key in autograd for key in aot)
+    return {
+        "fx_graph_hits": inductor.get(fx[0], 0) if fx_asked else None,
+        "fx_graph_misses": inductor.get(fx[1], 0) if fx_asked else None,
+        "aot_autograd_hits": autograd.get(aot[0], 0) if aot_asked else None,
+        "aot_autograd_misses": autograd.get(aot[1], 0) if aot_asked else None,
+    }
+
+
+def facts(messages: list[tuple[str, str]], *, cudagraphs_asked: bool) -> dict[str, Any]:
+    """`CompilerFacts` of the record. `graphs` 0 means that nothing was compiled, whatever the other counts."""
+    counted, metrics = internals.counters(), internals.compilation_metrics()
+    stats = counted.get("stats", {})
+    return {
+        "graphs": stats.get("unique_graphs", 0),
+        "ops_captured": stats.get("calls_captured", 0),
+        "graph_breaks": graph_breaks(messages),
+        "recompiles": recompiles(messages),
+        "skipped_frames": skipped_frames(metrics),
+        "recompile_limit_hit": recompile_limit_hit(messages, metrics),
+        "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_asked else None,
+        "cache": cache_counters(counted),
+    }

@@ -1,0 +1,112 @@
+"""A strategy applied to a workload: what `torch.compile` is called with, and on what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from runner.worker import internals
+from runner.worker.loading import WorkloadError
+from runner.workloads.built import TRAINING, Built
+
+_SUBMODULE = "submodule:"
+
+
+def needs_own_model(built: Built, strategy: dict[str, Any]) -> bool:
+    """Whether executing `strategy` changes the model, so that eager needs a copy of its own.
+
+    A training step changes the weights; the partial scopes compile in place. A full compilation wraps the
+    model, so inference shares one copy of the weights, as a user would.
+    """
+    if strategy["kind"] == "eager" or not isinstance(built.model_or_fn, torch.nn.Module):
+        return False
+    return built.task == TRAINING or strategy.get("scope", "full") != "full"
+
+
+def compile_arguments(strategy: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of `torch.compile` for `strategy`.
+
+    `mode` and `options` exclude each other there, so a mode given with options is spelled out as the options
+    it stands for (`torch._inductor.list_mode_options`).
+    """
+    arguments: dict[str, Any] = {"fullgraph": bool(strategy.get("fullgraph", False))}
+    backend = strategy.get("backend") or "inductor"
+    arguments["backend"] = backend
+    if strategy.get("dynamic") is not None:
+        arguments["dynamic"] = strategy["dynamic"]
+    mode, options = strategy.get("mode"), dict(strategy.get("options") or {})
+    if mode in (None, "default"):
+        mode = None
+    if mode is not None and options:
+        options = internals.mode_options(mode) | options
+        mode = None
+    if mode is not None:
+        arguments["mode"] = mode
+    if options:
+        arguments["options"] = options
+    return arguments
+
+
+def repeated_blocks(model: torch.nn.Module, regions: tuple[str, ...]) -> Iterator[torch.nn.Module]:
+    """The blocks that regional compilation compiles one by one: `regions` by class name, else the elements of
+    every `ModuleList` or `Sequential` that holds one class at least twice.
+    """
+    if regions:
+        yield from (module for module in model.modules() if type(module).__name__ in regions)
+        return
+    for container in model.modules():
+        if isinstance(container, (torch.nn.ModuleList, torch.nn.Sequential)):
+            classes = Counter(type(block) for block in container)
+            yield from (block for block in container if classes[type(block)] > 1 and any(block.children()))
+
+
+def apply(built: Built, strategy: dict[str, Any]) -> Callable[..., Any]:
+    """The callable that executes the workload under `strategy`. Nothing is compiled yet: that happens at the
+    first call. Raises WorkloadError when the scope finds nothing to compile.
+    """
+    target = built.model_or_fn
+    if strategy["kind"] == "export":
+        return _exported(built)
+    if strategy["kind"] != "compile":
+        raise WorkloadError(f"This worker cannot execute a strategy of kind {strategy['kind']}.")
+    arguments, scope = compile_arguments(strategy), strategy.get("scope", "full")
+    if scope == "full":
+        compiled: Callable[..., Any] = torch.compile(target, **arguments)
+        return compiled
+    if not isinstance(target, torch.nn.Module):
+        raise WorkloadError(f"Scope {scope} needs an nn.Module; this workload is a function.")
+    for block in _scoped(target, scope, built.regions):
+        block.compile(**arguments)
+    return target
+
+
+def _scoped(model: torch.nn.Module, scope: str, regions: tuple[str, ...]) -> list[torch.nn.Module]:
+    if scope == "regional":
+        blocks = list(repeated_blocks(model, regions))
+        if not blocks:
+            raise WorkloadError("No repeated blocks were found; name their classes in the workload's `regions`.")
+        return blocks
+    path = scope.removeprefix(_SUBMODULE)
+    try:
+        return [model.get_submodule(path)]
+    except AttributeError:
+        raise WorkloadError(f"The model has no submodule {path!r}.") from None
+
+
+def _exported(built: Built) -> Callable[..., Any]:
+    if built.task == TRAINING or not isinstance(built.model_or_fn, torch.nn.Module):
+        raise WorkloadError("torch.export needs an nn.Module in inference.")
+    program = torch.export.export(built.model_or_fn, built.inputs)
+    module: Callable[..., Any] = program.module()
+    return module
+
+
+def uses_cudagraphs(strategy: dict[str, Any], device: str) -> bool:
+    """Whether the strategy asks for CUDA graphs, so that each step must be marked as one."""
+    if device == "cpu" or strategy["kind"] != "compile":
+        return False
+    asked = (strategy.get("options") or {}).get("triton.cudagraphs", False)
+    return bool(asked) or strategy.get("mode") in ("reduce-overhead", "max-autotune")

@@ -1,0 +1,35 @@
+"""CUDA graphs: mark each step for them, and prove that they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from runner.worker import internals
+
+Step = Callable[[], Any]
+
+
+def marked(step: Step) -> Step:
+    """`step` preceded by the mark that lets a CUDA graph reuse the memory of the step before."""
+
+    def marked_step() -> Any:
+        internals.mark_step()
+        return step()
+
+    return marked_step
+
+
+def launches(step: Step) -> int | None:
+    """How many CUDA graphs one warm step launches, counted by the profiler.
+
+    Positive evidence: counters can say that nothing was skipped while nothing was captured either.
+    """
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiler:
+        step()
+        torch.cuda.synchronize()
+    events = profiler.events()
+    return None if events is None else sum("GraphLaunch" in event.name for event in events)

@@ -1,0 +1,87 @@
+"""What an exception means for the trial: its kind, by the names of the classes torch raises.
+
+By name, not by class: the classes move between releases, and the ones of the compiler are private.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+_MESSAGE_LIMIT = 4_000
+# Inductor writes tens of megabytes per kernel file with its header; below this a compilation cannot succeed.
+_DISK_FULL_BELOW_BYTES = 8 * 1024 * 1024
+_SCRATCH_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR")
+
+_OUT_OF_MEMORY_TEXT = ("DefaultCPUAllocator: can't allocate", "out of memory", "not enough memory")
+_NO_COMPILER_TEXT = ("No working C++ compiler found", "Failed to find C compiler")
+_DEVICE_TEXT = ("CUDA error", "HIP error", "Found no NVIDIA driver", "No CUDA GPUs", "not compiled with CUDA")
+_NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeException")
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """`error`, what it wraps (`inner_exception`) and what caused it, each once."""
+    seen: set[int] = set()
+    queue: list[BaseException | None] = [error]
+    while queue:
+        found = queue.pop(0)
+        if found is None or id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield found
+        queue += [getattr(found, "inner_exception", None), found.__cause__, found.__context__]
+
+
+def _class_names(error: BaseException) -> set[str]:
+    return {base.__name__ for base in type(error).__mro__}
+
+
+def disk_is_full() -> bool:
+    """Whether a cache directory of this process has no room left.
+
+    The compiler's message does not say so: g++ fails and the text ends before "No space left on device".
+    """
+    for variable in _SCRATCH_VARIABLES:
+        path = os.environ.get(variable)
+        if path and os.path.isdir(path) and shutil.disk_usage(path).free < _DISK_FULL_BELOW_BYTES:  # noqa: PTH112
+            return True
+    return False
+
+
+def _says(errors: list[BaseException], texts: tuple[str, ...]) -> bool:
+    return any(text in str(error) for error in errors for text in texts)
+
+
+def kind_of(error: BaseException, phase: str) -> str:
+    """The record's failure kind for an exception that ended `phase`."""
+    errors = list(chain(error))
+    names = set().union(*(_class_names(found) for found in errors))
+    by_evidence = (
+        ("out_of_memory", "OutOfMemoryError" in names or "MemoryError" in names),
+        ("out_of_memory", _says(errors, _OUT_OF_MEMORY_TEXT)),
+        ("disk_full", any(isinstance(found, OSError) and found.errno == 28 for found in errors)),
+        ("missing_compiler", "InvalidCxxCompiler" in names or _says(errors, _NO_COMPILER_TEXT)),
+        ("device_lost", "AcceleratorError" in names or _says(errors, _DEVICE_TEXT)),
+        ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
+        ("unsupported", bool(names & {"Unsupported", "FailOnRecompileLimitHit"}) or _says(errors, _NO_META_TEXT)),
+        ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
+        ("import_error", "ImportError" in names and phase in ("import_torch", "import_libraries", "build_model")),
+        ("import_error", phase == "import_libraries"),
+    )
+    for kind, holds in by_evidence:
+        if holds:
+            return kind
+    return "crash"
+
+
+def describe(error: BaseException) -> str:
+    """One paragraph for a person: the innermost exception that says something, named by its class."""
+    errors = list(chain(error))
+    inner = next((found for found in errors if getattr(found, "inner_exception", None) is None), errors[0])
+    text = " ".join(str(inner).split("\n\n")[0].split()) or "no message"
+    return f"{type(inner).__name__}: {text}"[:_MESSAGE_LIMIT]
+
+
+class WrongResultError(Exception):
+    """The compiled result is not the eager one; the message says where and by how much."""

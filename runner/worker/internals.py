@@ -1,0 +1,187 @@
+"""The one door to torch's private interfaces. Each has a fallback, since they move between releases 2.6 to 2.15.
+
+A function here returns None (or nothing) where its interface is absent; no caller may take that for zero.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+COMPILE_STACK = ("torch._dynamo", "torch._inductor.compile_fx")
+
+
+def _attribute(module: str, name: str) -> Any:
+    """`module.name`, or None where either does not exist in this release."""
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError:
+        return None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def import_compile_stack() -> None:
+    """Import what `torch.compile` would import at its first use, so that it is a phase of its own."""
+    for module in COMPILE_STACK:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+
+
+def mode_options(mode: str) -> dict[str, Any]:
+    """What a mode of `torch.compile` stands for, e.g. {"triton.cudagraphs": True}. Raises ValueError if unknown."""
+    listed = _attribute("torch._inductor", "list_mode_options")
+    options = {} if listed is None else listed()
+    if mode not in options:
+        raise ValueError(f"torch.compile has no mode {mode!r}; it has {', '.join(sorted(options))}.")
+    return dict(options[mode])
+
+
+def counters() -> dict[str, dict[str, int]]:
+    """`torch._dynamo.utils.counters` as plain dictionaries."""
+    found = _attribute("torch._dynamo.utils", "counters")
+    return {} if found is None else {str(group): dict(values) for group, values in found.items()}
+
+
+def compilation_metrics() -> list[Any] | None:
+    """One `CompilationMetrics` per compilation of a frame or a backward; kept up to 64 by torch."""
+    found = _attribute("torch._dynamo.utils", "get_compilation_metrics")
+    return None if found is None else list(found())
+
+
+def time_spent_ns() -> dict[str, int] | None:
+    """`calculate_time_spent()` in nanoseconds: cumulative, so that the sum over nested entries is no total."""
+    found = _attribute("torch._dynamo.utils", "calculate_time_spent")
+    return None if found is None else {key: int(value * 1e9) for key, value in found().items()}
+
+
+def wait_time_ns() -> int | None:
+    """Wall time spent waiting for kernels compiled by the worker pool; None when nothing waited."""
+    recorded = _attribute("torch._dynamo.utils", "compilation_time_metrics") or {}
+    values = recorded.get("async_compile.wait")
+    return None if values is None else int(sum(values) * 1e9)
+
+
+@contextlib.contextmanager
+def listen_to_events(begin: Callable[[str], None], end: Callable[[str], None]) -> Iterator[bool]:
+    """Call `begin(name)` and `end(name)` at every region that torch times while it compiles.
+
+    Every `dynamo_timed` passes through the event logger's two methods, whether or not a log is written.
+    Yields whether this release has them. Also listens to two steps of the CPU back end that torch does not
+    time: "isa_probe" (g++ runs that find the vector instructions) and "precompiled_header".
+    """
+    with contextlib.ExitStack() as stack:
+        logger = _attribute("torch._dynamo.utils", "ChromiumEventLogger")
+        heard = (
+            logger is not None
+            and callable(getattr(logger, "log_event_start", None))
+            and callable(getattr(logger, "log_event_end", None))
+        )
+        if heard:
+            stack.enter_context(_before(logger, "log_event_start", begin))
+            stack.enter_context(_before(logger, "log_event_end", end))
+        for owner, method, name in (
+            (_attribute("torch._inductor.cpu_vec_isa", "VecISA"), "check_build", "isa_probe"),
+            (_attribute("torch._inductor", "codecache"), "_precompile_header", "precompiled_header"),
+        ):
+            if callable(getattr(owner, method, None)):
+                stack.enter_context(_around(owner, method, name, begin, end))
+        yield heard
+
+
+@contextlib.contextmanager
+def _before(owner: Any, method: str, call: Callable[[str], None]) -> Iterator[None]:
+    original = getattr(owner, method)
+
+    def heard(self: Any, event_name: str, *arguments: Any, **options: Any) -> Any:
+        call(event_name)
+        return original(self, event_name, *arguments, **options)
+
+    setattr(owner, method, heard)
+    try:
+        yield
+    finally:
+        setattr(owner, method, original)
+
+
+@contextlib.contextmanager
+def _around(
+    owner: Any, method: str, name: str, begin: Callable[[str], None], end: Callable[[str], None]
+) -> Iterator[None]:
+    original = getattr(owner, method)
+
+    def heard(*arguments: Any, **options: Any) -> Any:
+        begin(name)
+        try:
+            return original(*arguments, **options)
+        finally:
+            end(name)
+
+    setattr(owner, method, heard)
+    try:
+        yield
+    finally:
+        setattr(owner, method, original)
+
+
+class _Collector(logging.Handler):
+    """Keeps what the compiler's log artifacts say; printing is left to torch's own handler."""
+
+    def __init__(self, messages: list[tuple[str, str]]) -> None:
+        super().__init__(level=logging.DEBUG)
+        self.messages = messages
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # An artifact's logger is named "<module>.__<artifact>".
+        _, marker, artifact = record.name.rpartition(".__")
+        if marker or record.levelno >= logging.WARNING:
+            self.messages.append((artifact if marker else "warning", record.getMessage()))
+
+
+@contextlib.contextmanager
+def collect_log() -> Iterator[list[tuple[str, str]]]:
+    """(artifact, message) of graph breaks, recompiles, CUDA graphs and warnings while compiling.
+
+    The log is the only complete source of graph breaks: `counters["graph_break"]` misses data-dependent
+    branches and frames that are skipped whole.
+    """
+    messages: list[tuple[str, str]] = []
+    handler = _Collector(messages)
+    names = ("torch._dynamo", "torch._inductor")
+    set_logs = _attribute("torch._logging", "set_logs")
+    if set_logs is not None:
+        set_logs(graph_breaks=True, recompiles=True, cudagraphs=True)
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield messages
+    finally:
+        for name in names:
+            logging.getLogger(name).removeHandler(handler)
+
+
+def mark_step() -> None:
+    """Tell CUDA graphs that a new step begins, so that the last one's outputs may be overwritten."""
+    import torch
+
+    mark = getattr(torch.compiler, "cudagraph_mark_step_begin", None)
+    if mark is not None:
+        mark()
+
+
+def profiled_allocations(step: Callable[[], Any]) -> list[int] | None:
+    """Sizes of the CPU allocations (positive) and releases (negative) of one step, in order of time."""
+    profile = _attribute("torch.autograd.profiler", "profile")
+    if profile is None:
+        return None
+    with profile(use_kineto=True, profile_memory=True) as profiler:
+        step()
+    results = getattr(profiler, "kineto_results", None)
+    if results is None:
+        return None
+    events = [event for event in results.events() if event.name() == "[memory]"]
+    return [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]

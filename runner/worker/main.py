@@ -1,0 +1,54 @@
+"""Entry of the measured process: `<interpreter> -I main.py RECORD_FD` with one JSON specification line on stdin.
+
+Runs under any interpreter that has a torch, so nothing of compilewatch or its dependencies may be expected
+there. Leaves with `os._exit` once the record is out: a regular exit costs 1 to 2 s after a compilation.
+"""
+
+import time
+
+_ENTERED_NS = time.monotonic_ns()
+
+import faulthandler  # noqa: E402
+import importlib.util  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def _provide_package() -> None:
+    """Make `runner.worker` and `runner.workloads` importable and nothing else.
+
+    The directory that holds the package is not put on `sys.path`: it may be another environment's
+    site-packages, whose torch would then shadow the one that is to be measured.
+    """
+    spec = importlib.util.spec_from_file_location(
+        "runner", _PACKAGE / "__init__.py", submodule_search_locations=[str(_PACKAGE)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["runner"] = module
+    spec.loader.exec_module(module)
+
+
+def main() -> None:
+    faulthandler.enable()
+    # At the deadline the runner sends SIGTERM: the stacks go to the log, then the default action ends us.
+    faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
+    _provide_package()
+    from runner.worker.channel import Channel
+    from runner.worker.trial import run
+
+    channel = Channel(int(sys.argv[1]))
+    specification = json.loads(sys.stdin.buffer.readline())
+    run(specification, channel, entered_ns=_ENTERED_NS)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+main()

@@ -1,0 +1,143 @@
+"""Peak memory of one step: what the variant holds and the most it adds while it runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.worker import internals
+from runner.worker.steps import Variant, grad_context, tensors_of
+
+_STATUS = Path("/proc/self/status")
+
+
+def _status_bytes(key: str) -> int | None:
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith(key + ":"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None
+
+
+def peak_rss_bytes() -> int | None:
+    """Most memory this process had resident since the last reset, from VmHWM.
+
+    Not `ru_maxrss`, which a child inherits from its parent across fork and exec.
+    """
+    return _status_bytes("VmHWM")
+
+
+def rss_bytes() -> int | None:
+    return _status_bytes("VmRSS")
+
+
+def reset_peak_rss() -> bool:
+    """Start VmHWM afresh (proc(5), clear_refs 5); False where the kernel does not let us."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def resident_bytes(variant: Variant) -> int:
+    """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state, inputs.
+
+    Storage that several tensors share counts once.
+    """
+    held: list[torch.Tensor] = list(tensors_of(list(variant.built.inputs)))
+    if variant.module is not None:
+        parameters = list(variant.module.parameters())
+        held += [*parameters, *variant.module.buffers()]
+        held += [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if variant.optimizer is not None:
+        held += tensors_of(list(variant.optimizer.state.values()))
+    return _storage_bytes(held)
+
+
+def _storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    return sum(storages.values())
+
+
+def peak_growth(sizes: list[int]) -> int:
+    """The most that is held at once above the start, of allocations and releases in order of time."""
+    return max(0, *itertools.accumulate(sizes)) if sizes else 0
+
+
+def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> dict[str, int | None]:
+    """Peak of one warm step, `bytes` and `reserved`, without what only the `others` hold.
+
+    On a GPU from the caching allocator. On a CPU the resident set says nothing after a warm-up, since the
+    allocator keeps what it once had, so the step's own allocations are counted by the profiler's hook.
+    """
+    if device.type == "cpu":
+        with grad_context(variant.built.task):
+            sizes = internals.profiled_allocations(variant.step)
+        # A training step releases the gradients it found before it makes new ones.
+        peak = None if sizes is None else resident_bytes(variant) + peak_growth(sizes)
+        return {"bytes": peak, "reserved": None}
+    torch.cuda.synchronize(device)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    with grad_context(variant.built.task):
+        variant.step()
+    torch.cuda.synchronize(device)
+    foreign = sum(_own_bytes(other, variant) for other in others)
+    return {
+        "bytes": torch.cuda.max_memory_allocated(device) - foreign,
+        "reserved": torch.cuda.max_memory_reserved(device),
+    }
+
+
+def _own_bytes(other: Variant, variant: Variant) -> int:
+    """What `other` holds and `variant` does not; inference variants share model and inputs."""
+    if other.module is variant.module:
+        return 0
+    return resident_bytes(other) - _storage_bytes(tensors_of(list(variant.built.inputs)))
+
+
+class CompilePeak:
+    """Peak during the first compiled call, compilation and autotuning included."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._before: int | None = None
+
+    def begin(self) -> None:
+        if self._device.type == "cpu":
+            self._before = rss_bytes() if reset_peak_rss() else None
+        else:
+            torch.cuda.reset_peak_memory_stats(self._device)
+
+    def end(self, variant: Variant) -> int | None:
+        """Bytes; on a CPU the growth of the resident set during the call, and what the variant holds."""
+        if self._device.type != "cpu":
+            return torch.cuda.max_memory_allocated(self._device)
+        peak = peak_rss_bytes()
+        if self._before is None or peak is None:
+            return None
+        return max(0, peak - self._before) + resident_bytes(variant)
+
+
+def memory_record(
+    own: dict[str, int | None],
+    control: dict[str, int | None] | None,
+    *,
+    with_compile: int | None,
+    peak_rss: int | None,
+) -> dict[str, Any]:
+    """`Memory` of the record."""
+    return {
+        "peak_bytes": own["bytes"],
+        "peak_reserved_bytes": own["reserved"],
+        "peak_with_compile_bytes": with_compile,
+        "peak_rss_bytes": peak_rss,
+        "control_peak_bytes": None if control is None else control["bytes"],
+    }

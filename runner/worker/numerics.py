@@ -1,0 +1,163 @@
+"""Is the compiled result right? Eager twice, float64 once, compiled once, by PyTorch's own rule."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from runner.worker.same import Comparison, compare
+from runner.worker.steps import Variant, grad_context, loss_of, output_of, tensors_of
+from runner.workloads.built import TRAINING, Built
+
+# benchmarks/dynamo/common.py and torchbench.py: 1e-4 for float32 inference, 1e-3 for reduced precision,
+# 1e-2 for gradients of large models.
+_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-8}
+_REDUCED_TOLERANCE = 1e-3
+_TRAINING_TOLERANCE = 1e-2
+# Random batch-norm statistics make MobileNetV2 put out 1e-20 everywhere: any result would pass.
+_DEGENERATE_BELOW = 1e-4
+
+Results = dict[str, torch.Tensor]
+
+
+def tolerance_of(built: Built, results: Results) -> float:
+    """The workload's own tolerance, else its task's, else that of the coarsest dtype among the results."""
+    if built.tolerance is not None:
+        return built.tolerance
+    if built.task == TRAINING:
+        return _TRAINING_TOLERANCE
+    floating = [tensor.dtype for tensor in results.values() if tensor.is_floating_point()]
+    return max((_TOLERANCE.get(dtype, _REDUCED_TOLERANCE) for dtype in floating), default=0.0)
+
+
+def _results(built: Built, call: Callable[..., Any], seed: int) -> Results:
+    """Outputs of one call; for training the loss and every gradient of one forward and backward."""
+    torch.manual_seed(seed)
+    if built.task != TRAINING:
+        with grad_context(built.task):
+            outputs = tensors_of(output_of(built, call))
+            return {f"output {index}": value.clone() for index, value in enumerate(outputs)}
+    model = built.model_or_fn
+    assert isinstance(model, torch.nn.Module)
+    model.zero_grad(set_to_none=True)
+    loss, _ = loss_of(built, call)
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradients = {
+        f"gradient of {name}": parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+    model.zero_grad(set_to_none=True)
+    return {"loss": loss.detach().clone(), **gradients}
+
+
+def _float64(built: Built) -> Built:
+    """The workload in float64, converted from the weights as they are, rounded ones included."""
+    if not isinstance(built.model_or_fn, torch.nn.Module):
+        model: Callable[..., Any] = built.model_or_fn
+    else:
+        model = copy.deepcopy(built.model_or_fn).double()
+    inputs = tuple(
+        value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+        for value in built.inputs
+    )
+    return Built(model, inputs, built.task, built.loss)
+
+
+def _exact_results(built: Built, seed: int) -> Results | None:
+    """None where the workload cannot run in float64: out of memory, or an operation that has no such kernel."""
+    try:
+        exact = _float64(built)
+        return _results(exact, exact.model_or_fn, seed)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _identical(one: Results, other: Results) -> bool:
+    return one.keys() == other.keys() and all(
+        torch.allclose(one[name], other[name], rtol=0, atol=0, equal_nan=True) for name in one
+    )
+
+
+def _is_degenerate(results: Results) -> bool:
+    floating = [tensor for tensor in results.values() if tensor.is_floating_point()]
+    largest = [tensor[tensor.isfinite()].abs().max() for tensor in floating if tensor.isfinite().any()]
+    return bool(floating) and all(float(value) < _DEGENERATE_BELOW for value in largest)
+
+
+def check(eager: Variant, compiled: Variant, initial: dict[str, torch.Tensor] | None, seed: int) -> tuple[
+    dict[str, Any], str | None
+]:
+    """`Numerics` of the record and, when it fails, the sentence that says how.
+
+    `initial` are the weights both variants started from; training moved them since.
+    """
+    for variant in (eager, compiled):
+        if initial is not None and variant.module is not None:
+            variant.module.load_state_dict(initial)
+    built = eager.built
+    first = _results(built, eager.call, seed)
+    status = _unusable(first, lambda other: _with_weights(eager, initial, other), seed)
+    if status is not None:
+        return {"status": status}, None
+    exact = _exact_results(_restored(eager, initial), seed)
+    result = _results(compiled.built, compiled.call, seed)
+    return _verdict(first, result, exact, tolerance_of(built, first))
+
+
+def _restored(variant: Variant, initial: dict[str, torch.Tensor] | None) -> Built:
+    if initial is not None and variant.module is not None:
+        variant.module.load_state_dict(initial)
+    return variant.built
+
+
+def _with_weights(variant: Variant, initial: dict[str, torch.Tensor] | None, seed: int) -> Results:
+    return _results(_restored(variant, initial), variant.call, seed)
+
+
+def _unusable(first: Results, again: Callable[[int], Results], seed: int) -> str | None:
+    """Why no comparison is possible, if none is."""
+    if not first:
+        return "not_checked"
+    if not _identical(first, again(seed)):
+        return "eager_two_runs_differ"
+    if not _identical(first, again(seed + 1)):
+        # The workload draws random numbers, which a compiled one draws in another order.
+        return "not_checked"
+    return "degenerate" if _is_degenerate(first) else None
+
+
+def _verdict(
+    first: Results, result: Results, exact: Results | None, tolerance: float
+) -> tuple[dict[str, Any], str | None]:
+    if first.keys() != result.keys():
+        different = sorted(first.keys() ^ result.keys())
+        return {"status": "fail", "tolerance": tolerance}, f"The results differ in {', '.join(different[:3])}."
+    usable = exact is not None and all(
+        name in exact and exact[name].shape == first[name].shape for name in first
+    )
+    compared = {
+        name: compare(first[name], result[name], exact[name] if usable and exact else None, tolerance=tolerance)
+        for name in first
+    }
+    failed = {name: found for name, found in compared.items() if not found.passed}
+    name, worst = next(iter(failed.items())) if failed else _worst(compared)
+    content = {
+        "status": "fail" if failed else "pass",
+        "reference": "float64" if usable else None,
+        "cosine_similarity": worst.cosine_similarity,
+        "max_abs_error": worst.max_abs_error,
+        "rmse_reference": worst.rmse_reference,
+        "rmse_result": worst.rmse_result,
+        "multiplier": worst.multiplier,
+        "tolerance": tolerance,
+    }
+    message = f"The compiled {name} is wrong: {worst.reason}." if failed else None
+    return content, message
+
+
+def _worst(compared: dict[str, Comparison]) -> tuple[str, Comparison]:
+    return max(compared.items(), key=lambda item: item[1].max_abs_error or 0.0)

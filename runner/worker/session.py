@@ -1,0 +1,177 @@
+"""The steps of a trial that need torch: cold start, warm-up, samples, and what is looked at afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from runner.worker import affinity, compiler_facts, compiling, cudagraphs, internals, loading, memory, numerics, phases
+from runner.worker.channel import Channel
+from runner.worker.clock import clock_for
+from runner.worker.evidence import host_state
+from runner.worker.failures import WrongResultError
+from runner.worker.process_tree import tree_cpu_ns
+from runner.worker.sampling import Sampler, SamplingPlan, Side, until_steady, warm_up
+from runner.worker.steps import Step, Variant, grad_context, make_variant, own_copy
+
+
+def configure(spec: dict[str, Any]) -> None:
+    """Pin what changes speed: threads, matmul precision, cuDNN's choice of kernels, seeds."""
+    torch.set_num_threads(spec["threads"])
+    precision = spec.get("settings", {}).get("matmul_precision")
+    if precision is not None:
+        torch.set_float32_matmul_precision(precision)
+    torch.backends.cudnn.benchmark = bool(spec.get("settings", {}).get("cudnn_benchmark", False))
+    torch.manual_seed(spec["seed"])
+
+
+class Session:
+    """One case in this process: `content` is filled as the parts of the record become known."""
+
+    def __init__(self, spec: dict[str, Any], channel: Channel, content: dict[str, Any]) -> None:
+        self._spec = spec
+        self._channel = channel
+        self._content = content
+        self._cold: dict[str, Any] = content["cold_start"]
+        self._strategy: dict[str, Any] = spec["strategy"]
+        self._is_eager = self._strategy["kind"] == "eager"
+        self._device = torch.device(spec["device"])
+        self._plan = SamplingPlan.from_spec(spec["sampling"])
+        self._timer = clock_for(self._device, flush_l2=self._plan.flush_l2)
+        self._log: list[tuple[str, str]] = []
+        self._log_context = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def _phase(self, name: str, key: str | None = None) -> Iterator[None]:
+        self._channel.enter(name)
+        started = time.monotonic_ns()
+        yield
+        if key is not None:
+            self._cold[key] = time.monotonic_ns() - started
+
+    def start_cold(self) -> None:
+        """Libraries, model, first eager result and, for a compiled strategy, first compiled result."""
+        workload = self._spec["workload"]
+        with self._phase("import_libraries", "import_libraries_ns"):
+            builder = loading.import_builder(workload["target"], list(workload.get("path", ())))
+        with self._phase("build_model", "build_model_ns"):
+            built = loading.build(builder, workload, self._device)
+            apart = compiling.needs_own_model(built, self._strategy)
+            self._control = make_variant(built)
+            self._target = own_copy(built) if apart else built
+            module = self._control.module
+            trains = built.task == "training" and module is not None
+            self._initial = {k: v.clone() for k, v in module.state_dict().items()} if trains and module else None
+        if not self._is_eager:
+            with self._phase("import_compile_stack", "import_compile_stack_ns"):
+                internals.import_compile_stack()
+        with self._phase("eager_first", "eager_first_ns"), grad_context(built.task):
+            self._first(self._control.step)
+        self._subject = self._control if self._is_eager else self._compile()
+        self._content["first_result_ns"] = time.monotonic_ns()
+        self._cold["process_tree_cpu_ns"] = tree_cpu_ns()
+
+    def _first(self, step: Step) -> None:
+        step()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def _compile(self) -> Variant:
+        """`torch.compile` and the first call of what it returns, split into its phases."""
+        self._log = self._log_context.enter_context(internals.collect_log())
+        self._compile_peak = memory.CompilePeak(self._device)
+        clock = phases.PhaseClock(time.monotonic_ns)
+        self._rss_before = memory.peak_rss_bytes()
+        self._compile_peak.begin()
+        with self._phase("first_call"), internals.listen_to_events(clock.begin, clock.end) as heard:
+            started = time.monotonic_ns()
+            call = compiling.apply(self._target, self._strategy)
+            variant = make_variant(self._target, call)
+            if compiling.uses_cudagraphs(self._strategy, self._device.type):
+                variant.step = cudagraphs.marked(variant.step)
+            with affinity.unbound(), grad_context(variant.built.task):
+                self._first(variant.step)
+            took = time.monotonic_ns() - started
+        self._cold["first_call_ns"] = took
+        self._cold |= self._split(clock, took, heard=heard)
+        self._peak_with_compile = self._compile_peak.end(variant)
+        return variant
+
+    @staticmethod
+    def _split(clock: phases.PhaseClock, took: int, *, heard: bool) -> dict[str, Any]:
+        if heard:
+            return {"phase_source": "dynamo_timed_events", "phases_ns": phases.with_remainder(clock.spent_ns, took)}
+        spent = internals.time_spent_ns()
+        if spent is not None:
+            split = phases.from_time_spent(spent, internals.wait_time_ns(), took)
+            return {"phase_source": "calculate_time_spent", "phases_ns": split}
+        return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, took)}
+
+    def warm_up(self) -> None:
+        """Call each variant until it is steady; the compiled one first, whose calls count as its cold start."""
+        self._channel.enter("warmup")
+        self._side = Side(self._subject.step)
+        self._sides = [self._side]
+        with grad_context(self._subject.built.task):
+            warm_up(self._side, self._timer, self._plan)
+            if not self._is_eager:
+                self._control_side = Side(self._control.step)
+                warm_up(self._control_side, self._timer, self._plan)
+                self._sides = [self._control_side, self._side]
+        first = self._cold["eager_first_ns" if self._is_eager else "first_call_ns"]
+        calls, spent = until_steady(first, self._side.warmup_ns)
+        self._cold |= {"calls_until_steady": calls, "until_steady_ns": spent}
+
+    def sample(self) -> None:
+        """The timed part: eager and compiled in alternating blocks."""
+        self._channel.enter("sampling")
+        between = self._channel.pause if self._spec.get("device_state") else lambda: None
+        on_cpu = self._device.type == "cpu"
+        sampler = Sampler(self._timer, self._plan, cpu_bound=on_cpu, between_blocks=between)
+        with grad_context(self._subject.built.task):
+            evidence = sampler.take(self._sides)
+        between()
+        self._content |= {
+            "warmup_ns": self._side.warmup_ns,
+            "samples_ns": self._side.samples_ns,
+            "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns),
+        }
+        if not self._is_eager:
+            self._content["control_warmup_ns"] = self._control_side.warmup_ns
+            self._content["control_samples_ns"] = self._control_side.samples_ns
+
+    def inspect(self) -> None:
+        """Compiler facts, memory and numerics: outside of what is timed."""
+        facts = None if self._is_eager else self._compiler_facts()
+        self._channel.enter("memory")
+        own = memory.step_peak(self._subject, self._device, [] if self._is_eager else [self._control])
+        if self._is_eager:
+            peak_rss = memory.peak_rss_bytes()
+            self._content["memory"] = memory.memory_record(own, None, with_compile=None, peak_rss=peak_rss)
+            return
+        control = memory.step_peak(self._control, self._device, [self._subject])
+        peaks = [peak for peak in (self._rss_before, memory.peak_rss_bytes()) if peak is not None]
+        self._content["compiler"] = facts
+        self._content["memory"] = memory.memory_record(
+            own, control, with_compile=self._peak_with_compile, peak_rss=max(peaks, default=None)
+        )
+        self._channel.enter("numerics")
+        self._content["numerics"], wrong = numerics.check(
+            self._control, self._subject, self._initial, self._spec["seed"]
+        )
+        if wrong is not None:
+            raise WrongResultError(wrong)
+
+    def _compiler_facts(self) -> dict[str, Any]:
+        asked = compiling.uses_cudagraphs(self._strategy, self._device.type)
+        facts = compiler_facts.facts(self._log, cudagraphs_asked=asked)
+        self._log_context.close()
+        launches = None
+        if self._device.type == "cuda":
+            with grad_context(self._subject.built.task):
+                launches = cudagraphs.launches(self._subject.step)
+        return facts | {"cudagraph_launches": launches}
