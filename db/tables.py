@@ -3,8 +3,8 @@
 A trial is spread over three tables by how it is read. `trial` is narrow: what pages filter, group and plot.
 `trial_detail` holds the nested parts of the record as JSON, `trial_samples` the arrays as blobs. What follows
 from a trial by plain arithmetic (medians, counts, the newest run of a series) is kept at write time; a
-verdict never is. JSON columns are `json`, not `jsonb`: jsonb turns 1e23 into an integer, and a record must come back
-exactly as it was.
+verdict never is. JSON columns are `json`, not `jsonb`: jsonb turns 1e23 into an integer, and a record must
+come back exactly as it was.
 """
 
 from __future__ import annotations

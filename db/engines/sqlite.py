@@ -83,8 +83,8 @@ def sqlite_engine(
 def _uri(path: Path, *, read_only: bool) -> str:
     """The file as SQLite's open call takes it.
 
-    A read-only directory has no room for the shared-memory file: there, and only when no write-ahead log waits
-    beside the file, it is opened as one that cannot change.
+    A read-only directory has no room for the shared-memory file: there, and only when no write-ahead log
+    waits beside the file, it is opened as one that cannot change.
     """
     mode = "ro" if read_only else "rw"
     log = path.with_name(path.name + "-wal")

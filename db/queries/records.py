@@ -1,0 +1,139 @@
+"""Whole trial records, exactly as they were saved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, select
+
+from db.errors import NotFoundError
+from db.queries.filters import Filters
+from db.queries.selection import matching, oldest_first
+from db.records import Build, Machine, Source, Strategy, Trial, Workload
+from db.samples import decode_samples
+from db.session import Database
+from db.tables import (
+    BUILD,
+    MACHINE,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+    WORKLOAD,
+)
+
+_BATCH = 500
+_TRIAL_FIELDS = ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")
+_TRIAL_COLUMNS = [
+    TRIAL.c[name]
+    for name in (
+        *_TRIAL_FIELDS,
+        "source_kind",
+        "source_name",
+        "series_id",
+        "build_id",
+        "machine_name",
+        "device_uuid",
+        "build_label",
+    )
+]
+_DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
+
+
+def trial_record(db: Database, trial_id: str) -> Trial:
+    """The trial as it was saved. Raises NotFoundError where there is none with this id."""
+    with db.read() as connection:
+        for trial in load_trials(connection, [trial_id]):
+            return trial
+    raise NotFoundError(
+        f"There is no trial {trial_id}.", "See `compilewatch list runs` and the pages of the dashboard."
+    )
+
+
+def trial_records(db: Database, filters: Filters = Filters()) -> Iterator[Trial]:  # noqa: B008
+    """All matching trials, oldest first, in constant memory and from one moment's data."""
+    statement = _whole_trials().where(*matching(filters)).order_by(*oldest_first())
+    with db.read() as connection:
+        yield from _assembled(connection, statement)
+
+
+def load_trials(connection: Connection, trial_ids: Sequence[str]) -> Iterator[Trial]:
+    """The trials with these ids, those that are there, in no particular order."""
+    return _assembled(connection, _whole_trials().where(TRIAL.c.trial_id.in_(trial_ids)))
+
+
+def _whole_trials() -> Select[Any]:
+    return select(*_TRIAL_COLUMNS, *_DETAIL_COLUMNS).join(
+        TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id
+    )
+
+
+def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
+    cases: dict[str, dict[str, Any]] = {}
+    builds: dict[str, dict[str, Any]] = {}
+    result = connection.execution_options(stream_results=True).execute(statement).mappings()
+    for rows in result.partitions(_BATCH):
+        samples = _samples(connection, [row["trial_id"] for row in rows])
+        _load_cases(connection, {row["series_id"] for row in rows} - cases.keys(), cases)
+        _load_builds(connection, {row["build_id"] for row in rows} - builds.keys(), builds)
+        for row in rows:
+            yield _assemble(row, cases[row["series_id"]], builds[row["build_id"]], samples[row["trial_id"]])
+
+
+def _samples(connection: Connection, trial_ids: list[str]) -> dict[str, dict[str, list[int]]]:
+    found: dict[str, dict[str, list[int]]] = defaultdict(dict)
+    statement = select(TRIAL_SAMPLES).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
+    for row in connection.execute(statement):
+        found[row.trial_id][row.kind] = decode_samples(row.data, codec=row.codec, n=row.n)
+    return found
+
+
+def _load_cases(connection: Connection, series_ids: Iterable[str], into: dict[str, dict[str, Any]]) -> None:
+    wanted = list(series_ids)
+    if not wanted:
+        return
+    tables = {"machine": MACHINE, "workload": WORKLOAD, "strategy": STRATEGY}
+    columns = [column.label(f"{name}.{column.name}") for name, table in tables.items() for column in table.c]
+    joined = select(SERIES.c.series_id, *columns)
+    for name, table in tables.items():
+        joined = joined.join(table, SERIES.c[f"{name}_id"] == table.c[f"{name}_id"])
+    for row in connection.execute(joined.where(SERIES.c.series_id.in_(wanted))).mappings():
+        into[row["series_id"]] = {
+            "machine": _fields(Machine, row, "machine."),
+            "workload": Workload(**_fields(Workload, row, "workload.")),
+            "strategy": Strategy(**_fields(Strategy, row, "strategy.")),
+        }
+
+
+def _load_builds(connection: Connection, build_ids: Iterable[str], into: dict[str, dict[str, Any]]) -> None:
+    wanted = list(build_ids)
+    if wanted:
+        statement = select(BUILD).where(BUILD.c.build_id.in_(wanted))
+        for row in connection.execute(statement).mappings():
+            into[row["build_id"]] = _fields(Build, row, "")
+
+
+def _fields(
+    model: type[Machine | Workload | Strategy | Build], row: RowMapping, prefix: str
+) -> dict[str, Any]:
+    """What a row holds of a record; the rest of its fields are each trial's own."""
+    return {name: row[prefix + name] for name in model.model_fields if prefix + name in row}
+
+
+def _assemble(
+    row: RowMapping, case: dict[str, Any], build: dict[str, Any], samples: dict[str, list[int]]
+) -> Trial:
+    fields: dict[str, Any] = {
+        **{name: row[name] for name in _TRIAL_FIELDS},
+        **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
+        **samples,
+        "source": Source(kind=row["source_kind"], name=row["source_name"]),
+        "workload": case["workload"],
+        "strategy": case["strategy"],
+        "machine": case["machine"] | {"name": row["machine_name"], "device_uuid": row["device_uuid"]},
+        "build": build | {"label": row["build_label"]},
+    }
+    return Trial(**fields)

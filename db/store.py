@@ -1,0 +1,101 @@
+"""Every write to the database: idempotent, one transaction each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+
+from sqlalchemy import insert, select, update
+
+from db.errors import ConflictError, NotFoundError
+from db.records import Trial
+from db.runs import RunStatus
+from db.session import Database
+from db.store_batch import TrialWriter, bump_data_version, lock_data_version
+from db.tables import RUN
+
+
+def start_run(
+    db: Database,
+    *,
+    run_id: str,
+    suite: str | None,
+    label: str | None,
+    started_at: datetime,
+    planned_trials: int | None,
+) -> None:
+    """Announce a run before its first trial. Announcing it again with the same content changes nothing.
+
+    Raises ConflictError where the id belongs to a run announced with other content.
+    """
+    announced = {
+        "suite": suite,
+        "label": label,
+        "started_at": started_at,
+        "planned_trials": planned_trials,
+    }
+    with db.write() as connection:
+        lock_data_version(connection)
+        stored = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).mappings().one_or_none()
+        if stored is None:
+            tallies = {"trials": 0, "failed_trials": 0}
+            connection.execute(
+                insert(RUN).values(run_id=run_id, status=RunStatus.RUNNING, **announced, **tallies)
+            )
+        elif stored["status"] is None:
+            connection.execute(
+                update(RUN).where(RUN.c.run_id == run_id).values(status=RunStatus.RUNNING, **announced)
+            )
+        elif any(stored[name] != value for name, value in announced.items()):
+            raise ConflictError(
+                f"Run {run_id} was announced already, with other content.", "Give the second run its own id."
+            )
+        else:
+            return
+        bump_data_version(connection)
+
+
+def end_run(db: Database, run_id: str, ended_at: datetime, status: RunStatus) -> None:
+    """Say when and how a run ended. Raises NotFoundError for a run that was never heard of."""
+    with db.write() as connection:
+        lock_data_version(connection)
+        stored = connection.execute(
+            select(RUN.c.ended_at, RUN.c.status).where(RUN.c.run_id == run_id)
+        ).one_or_none()
+        if stored is None:
+            raise NotFoundError(f"There is no run {run_id}.", "See `compilewatch list runs`.")
+        if stored == (ended_at, status):
+            return
+        connection.execute(
+            update(RUN).where(RUN.c.run_id == run_id).values(ended_at=ended_at, status=RunStatus(status))
+        )
+        bump_data_version(connection)
+
+
+def save_trial(db: Database, trial: Trial) -> bool:
+    """Store one trial: True when it is new, False when it was there with equal content.
+
+    Raises ConflictError where its id is stored with different content.
+    """
+    new, _ = save_trials(db, [trial])
+    return new == 1
+
+
+def save_trials(db: Database, trials: Iterable[Trial], batch: int = 1000) -> tuple[int, int]:
+    """Store trials, all or none of them: how many were new, how many were there with equal content.
+
+    Memory is bounded by `batch` trials, whatever the number of trials. Whatever `trials` raises while it is
+    read, and ConflictError for an id stored with different content, leave the database as it was.
+    """
+    new = known = 0
+    with db.write() as connection:
+        lock_data_version(connection)
+        writer = TrialWriter(connection)
+        remaining = iter(trials)
+        while chunk := list(islice(remaining, batch)):
+            added, repeated = writer.save(chunk)
+            new, known = new + added, known + repeated
+        if new:
+            writer.finish()
+    return new, known

@@ -1,0 +1,248 @@
+"""Writing trials in one transaction: what is new is inserted, what follows from it is kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    case,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from db.errors import ConflictError
+from db.queries.records import load_trials
+from db.records import FailureKind, Status, Trial
+from db.store_rows import (
+    CaseIds,
+    Identifier,
+    content_hash,
+    detail_row,
+    dimension_rows,
+    sample_rows,
+    trial_row,
+)
+from db.tables import (
+    BUILD,
+    DATA_VERSION,
+    LATEST,
+    MACHINE,
+    RUN,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+    WORKLOAD,
+)
+
+# In the order in which their rows refer to each other.
+_DIMENSIONS: dict[str, Table] = {
+    "machine": MACHINE,
+    "build": BUILD,
+    "workload": WORKLOAD,
+    "strategy": STRATEGY,
+    "series": SERIES,
+    "run": RUN,
+}
+# What a dimension was last called, and where a trial says it.
+_LAST_CALLED = {"machine": "name", "build": "label"}
+
+
+def lock_data_version(connection: Connection) -> None:
+    """Make concurrent writers wait for each other.
+
+    SQLite's write lock is held already; on PostgreSQL this row is the lock, so that what a writer found to be
+    missing is still missing when it inserts it.
+    """
+    connection.execute(select(DATA_VERSION.c.version).with_for_update())
+
+
+def bump_data_version(connection: Connection) -> None:
+    connection.execute(update(DATA_VERSION).values(version=DATA_VERSION.c.version + 1))
+
+
+def upsert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """An insert that can say what to do on a conflict."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+@dataclass
+class _Tally:
+    """What a transaction adds to one row of a dimension."""
+
+    trials: int
+    failed_trials: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+    last_called: str | None
+
+    def add(self, trial: Trial, called: str | None) -> None:
+        self.trials += 1
+        self.failed_trials += trial.status is Status.FAILED
+        self.first_seen_at = min(self.first_seen_at, trial.started_at)
+        if trial.started_at >= self.last_seen_at:
+            self.last_seen_at, self.last_called = trial.started_at, called
+
+
+class TrialWriter:
+    """Saves batches of trials inside one transaction; `finish` must be called before it commits."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._identifier = Identifier()
+        self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in _DIMENSIONS}
+        self._newest: dict[str, tuple[datetime, str]] = {}
+        self._hashes: dict[str, str] = {}
+
+    def save(self, trials: Sequence[Trial]) -> tuple[int, int]:
+        """Insert the trials that are not stored yet: how many were new, how many known.
+
+        Raises ConflictError for a trial whose id is stored with different content.
+        """
+        ids = [self._identifier.ids(trial) for trial in trials]
+        hashes = [content_hash(trial, case) for trial, case in zip(trials, ids, strict=True)]
+        stored = self._stored_hashes([trial.trial_id for trial in trials])
+        new: dict[str, tuple[Trial, CaseIds, str]] = {}
+        for trial, case_ids, content in zip(trials, ids, hashes, strict=True):
+            known = stored.get(trial.trial_id)
+            if known is None:
+                stored[trial.trial_id] = content
+                new[trial.trial_id] = (trial, case_ids, content)
+            elif known != content:
+                raise self._conflict(trial, new)
+        self._insert(list(new.values()))
+        return len(new), len(trials) - len(new)
+
+    def finish(self) -> None:
+        """Write what the inserted trials change elsewhere: tallies, newest runs, the data version."""
+        for name, tallies in self._tallies.items():
+            if tallies:
+                self._connection.execute(_tally_update(name), _tally_parameters(tallies))
+        if self._newest:
+            rows = [
+                {"series_id": series_id, "run_id": run_id, "started_at": started_at}
+                for series_id, (started_at, run_id) in self._newest.items()
+            ]
+            self._connection.execute(_newest_upsert(self._connection), rows)
+        bump_data_version(self._connection)
+
+    def _stored_hashes(self, trial_ids: list[str]) -> dict[str, str]:
+        found = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(TRIAL.c.trial_id.in_(trial_ids))
+        return {row.trial_id: row.content_hash for row in self._connection.execute(found)}
+
+    def _conflict(self, trial: Trial, new: dict[str, tuple[Trial, CaseIds, str]]) -> ConflictError:
+        earlier = new.get(trial.trial_id)
+        other = earlier[0] if earlier else next(load_trials(self._connection, [trial.trial_id]))
+        fields = [name for name in Trial.model_fields if getattr(trial, name) != getattr(other, name)]
+        return ConflictError(
+            f"Trial {trial.trial_id} of run {trial.run_id} is known already, from run {other.run_id}, with "
+            f"different content in {', '.join(fields).replace('schema_', 'schema')}.",
+            "Nothing was changed. Give the second one an id of its own if it is another trial.",
+        )
+
+    def _insert(self, new: list[tuple[Trial, CaseIds, str]]) -> None:
+        if not new:
+            return
+        self._insert_dimensions(new)
+        self._connection.execute(insert(TRIAL), [trial_row(*entry) for entry in new])
+        self._connection.execute(insert(TRIAL_DETAIL), [detail_row(trial) for trial, _, _ in new])
+        samples = [row for trial, _, _ in new for row in sample_rows(trial)]
+        if samples:
+            self._connection.execute(insert(TRIAL_SAMPLES), samples)
+        for trial, ids, _ in new:
+            self._count(trial, ids)
+
+    def _insert_dimensions(self, new: list[tuple[Trial, CaseIds, str]]) -> None:
+        missing: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _DIMENSIONS}
+        seen: set[tuple[CaseIds, str]] = set()
+        for trial, ids, _ in new:
+            if (ids, trial.run_id) in seen:
+                continue
+            seen.add((ids, trial.run_id))
+            for name, row in dimension_rows(trial, ids).items():
+                key = row[f"{name}_id"]
+                if key not in self._tallies[name]:
+                    missing[name].setdefault(key, row)
+        for name, rows in missing.items():
+            if rows:
+                statement = upsert(self._connection, _DIMENSIONS[name]).on_conflict_do_nothing(
+                    index_elements=[f"{name}_id"]
+                )
+                self._connection.execute(statement, list(rows.values()))
+
+    def _count(self, trial: Trial, ids: CaseIds) -> None:
+        for name in _DIMENSIONS:
+            key = trial.run_id if name == "run" else getattr(ids, name)
+            called = {"machine": trial.machine.name, "build": trial.build.label}.get(name)
+            tally = self._tallies[name].get(key)
+            if tally is None:
+                tally = self._tallies[name][key] = _Tally(0, 0, trial.started_at, trial.started_at, called)
+            tally.add(trial, called)
+        if _is_result(trial):
+            newest = (trial.started_at, trial.run_id)
+            self._newest[ids.series] = max(self._newest.get(ids.series, newest), newest)
+
+
+def _is_result(trial: Trial) -> bool:
+    """A failure is a result; a trial that a person cancelled says nothing about its case."""
+    return trial.failure is None or trial.failure.kind is not FailureKind.CANCELLED
+
+
+def _tally_update(name: str) -> Update:
+    table = _DIMENSIONS[name]
+    moment = TRIAL.c.started_at.type
+    first: BindParameter[Any] = bindparam("first", type_=moment)
+    last: BindParameter[Any] = bindparam("last", type_=moment)
+    columns = table.c
+    values: dict[str, Any] = {
+        "trials": columns.trials + bindparam("more"),
+        "failed_trials": columns.failed_trials + bindparam("more_failed"),
+        "first_seen_at": case((columns.first_seen_at < first, columns.first_seen_at), else_=first),
+        "last_seen_at": case((columns.last_seen_at > last, columns.last_seen_at), else_=last),
+    }
+    if name in _LAST_CALLED:
+        called = columns[_LAST_CALLED[name]]
+        values[called.name] = case((columns.last_seen_at > last, called), else_=bindparam("called"))
+    return update(table).where(columns[f"{name}_id"] == bindparam("key")).values(values)
+
+
+def _tally_parameters(tallies: dict[str, _Tally]) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": key,
+            "more": tally.trials,
+            "more_failed": tally.failed_trials,
+            "first": tally.first_seen_at,
+            "last": tally.last_seen_at,
+            "called": tally.last_called,
+        }
+        for key, tally in tallies.items()
+    ]
+
+
+def _newest_upsert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
+    """Replace a series' newest run by a newer one, in whatever order runs arrive."""
+    statement = upsert(connection, LATEST)
+    offered = statement.excluded
+    newer = or_(
+        offered.started_at > LATEST.c.started_at,
+        and_(offered.started_at == LATEST.c.started_at, offered.run_id > LATEST.c.run_id),
+    )
+    return statement.on_conflict_do_update(
+        index_elements=["series_id"],
+        set_={"run_id": offered.run_id, "started_at": offered.started_at},
+        where=newer,
+    )

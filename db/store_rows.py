@@ -1,0 +1,221 @@
+"""From a trial record to the rows that hold it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from db.fields import INT64_MAX
+from db.records import (
+    CompilerEvent,
+    Trial,
+    build_identity,
+    identity,
+    machine_identity,
+    strategy_identity,
+    workload_identity,
+)
+from db.samples import CODEC, encode_samples, percentile_ns
+from db.tables import JsonText
+
+SAMPLE_KINDS = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
+DETAIL_PARTS = (
+    "failure",
+    "cold_start",
+    "summary",
+    "memory",
+    "compiler",
+    "numerics",
+    "device_state",
+    "host_state",
+)
+_COLD_START = ("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns")
+_MEMORY = (
+    "peak_bytes",
+    "peak_reserved_bytes",
+    "peak_with_compile_bytes",
+    "peak_rss_bytes",
+    "control_peak_bytes",
+)
+
+
+@dataclass(frozen=True)
+class CaseIds:
+    """The identities a trial refers to."""
+
+    machine: str
+    build: str
+    workload: str
+    strategy: str
+    series: str
+
+
+@dataclass
+class Identifier:
+    """Computes identities, each distinct part of a record once."""
+
+    _known: dict[str, CaseIds] = field(default_factory=dict)
+
+    def ids(self, trial: Trial) -> CaseIds:
+        parts = (trial.machine, trial.build, trial.workload, trial.strategy)
+        key = "\n".join(part.model_dump_json() for part in parts)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _case_ids(trial)
+        return found
+
+
+def _case_ids(trial: Trial) -> CaseIds:
+    machine, workload = machine_identity(trial.machine), workload_identity(trial.workload)
+    strategy = strategy_identity(trial.strategy)
+    series = identity({"machine": machine, "workload": workload, "strategy": strategy})
+    return CaseIds(machine, build_identity(trial.build), workload, strategy, series)
+
+
+def content_hash(trial: Trial, ids: CaseIds) -> str:
+    """Equal exactly for equal records.
+
+    Fields that have their default are left out, so that a later release with more optional fields still
+    recognises what this one stored.
+    """
+    metrics = trial.summary.metrics if trial.summary else {}
+    content = "\n".join(
+        (
+            trial.model_dump_json(
+                exclude={
+                    "machine": True,
+                    "build": True,
+                    "workload": True,
+                    "strategy": True,
+                    "summary": {"metrics"},
+                },
+                exclude_defaults=True,
+            ),
+            json.dumps(metrics, sort_keys=True),
+            *(ids.machine, ids.build, ids.workload, ids.strategy),
+            json.dumps([trial.machine.name, trial.machine.device_uuid, trial.build.label]),
+        )
+    )
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def trial_row(trial: Trial, ids: CaseIds, content: str) -> dict[str, Any]:
+    """The narrow row: identity, outcome, and figures by plain arithmetic; None where nothing is known."""
+    failure = trial.failure
+    return {
+        "trial_id": trial.trial_id,
+        "content_hash": content,
+        "series_id": ids.series,
+        "build_id": ids.build,
+        "run_id": trial.run_id,
+        "started_at": trial.started_at,
+        "ended_at": trial.ended_at,
+        "suite": trial.suite,
+        "label": trial.label,
+        "source_kind": trial.source.kind,
+        "source_name": trial.source.name,
+        "machine_name": trial.machine.name,
+        "device_uuid": trial.machine.device_uuid,
+        "build_label": trial.build.label,
+        "status": trial.status,
+        "failure_kind": failure.kind if failure else None,
+        "failure_message": failure.message if failure else None,
+        **_latency(trial),
+        **_cold_start(trial),
+        **{name: getattr(trial.memory, name, None) for name in _MEMORY},
+        **_compiler(trial),
+        "numerics_status": trial.numerics.status if trial.numerics else None,
+        "suspect": trial.device_state.suspect if trial.device_state else None,
+        "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
+    }
+
+
+def _latency(trial: Trial) -> dict[str, Any]:
+    """From the samples where there are any, else from the summary an imported result brought along."""
+    ordered, control = sorted(trial.samples_ns), sorted(trial.control_samples_ns)
+    figures = {
+        "latency_ns": percentile_ns(ordered, 0.5),
+        "latency_p05_ns": percentile_ns(ordered, 0.05),
+        "latency_p95_ns": percentile_ns(ordered, 0.95),
+        "latency_p99_ns": percentile_ns(ordered, 0.99),
+        "samples": len(ordered) or None,
+        "control_latency_ns": percentile_ns(control, 0.5),
+        "control_samples": len(control) or None,
+    }
+    if trial.summary is not None and not ordered:
+        figures["latency_ns"] = trial.summary.latency_ns
+        figures["samples"] = trial.summary.n
+    if trial.summary is not None and not control:
+        figures["control_latency_ns"] = trial.summary.control_latency_ns
+    return figures
+
+
+def _cold_start(trial: Trial) -> dict[str, Any]:
+    figures = {name: getattr(trial.cold_start, name, None) for name in _COLD_START}
+    return {"time_to_first_result_ns": getattr(trial.cold_start, "total_ns", None), **figures}
+
+
+def _compiler(trial: Trial) -> dict[str, Any]:
+    facts = trial.compiler
+    if facts is None:
+        return {"graphs": None, "graph_breaks": None, "recompiles": None}
+    return {
+        "graphs": facts.graphs,
+        "graph_breaks": _total(facts.graph_breaks),
+        "recompiles": _total(facts.recompiles),
+    }
+
+
+def _total(events: Sequence[CompilerEvent] | None) -> int | None:
+    """How often all events happened together, at most what a column can hold."""
+    return None if events is None else min(sum(event.count for event in events), INT64_MAX)
+
+
+def detail_row(trial: Trial) -> dict[str, Any]:
+    row: dict[str, Any] = {"trial_id": trial.trial_id}
+    for name in DETAIL_PARTS:
+        part = getattr(trial, name)
+        row[name] = None if part is None else JsonText(part.model_dump_json(exclude_defaults=True))
+    return row
+
+
+def sample_rows(trial: Trial) -> list[dict[str, Any]]:
+    """One row per array that is not empty."""
+    arrays = ((kind, getattr(trial, kind)) for kind in SAMPLE_KINDS)
+    return [
+        {
+            "trial_id": trial.trial_id,
+            "kind": kind,
+            "n": len(values),
+            "codec": CODEC,
+            "data": encode_samples(values),
+        }
+        for kind, values in arrays
+        if values
+    ]
+
+
+def dimension_rows(trial: Trial, ids: CaseIds) -> dict[str, dict[str, Any]]:
+    """Per dimension table the row a trial refers to, as it is inserted when it is new."""
+    tallies = {"trials": 0, "failed_trials": 0, "first_seen_at": None, "last_seen_at": None}
+    return {
+        "machine": {
+            "machine_id": ids.machine,
+            **trial.machine.model_dump(exclude={"device_uuid"}),
+            **tallies,
+        },
+        "build": {"build_id": ids.build, **trial.build.model_dump(), **tallies},
+        "workload": {"workload_id": ids.workload, **trial.workload.model_dump(), **tallies},
+        "strategy": {"strategy_id": ids.strategy, **trial.strategy.model_dump(), **tallies},
+        "series": {
+            "series_id": ids.series,
+            "machine_id": ids.machine,
+            "workload_id": ids.workload,
+            "strategy_id": ids.strategy,
+            **tallies,
+        },
+        "run": {"run_id": trial.run_id, "suite": trial.suite, "label": trial.label, **tallies},
+    }
