@@ -1,0 +1,32 @@
+"""What is shipped: the wheel holds every file of the three rooms, and nothing else of the project."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tests.house.tracked import ROOMS, ROOT, project_files
+
+
+def test_the_wheel_holds_the_rooms_and_nothing_else(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    rooms = {path.as_posix() for path in project_files() if path.parts[0] in ROOMS}
+    for name in (*rooms, "pyproject.toml", "README.md", "LICENSE", "tests/house/test_wheel.py"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+    ]
+    subprocess.run([*command, "--wheel-dir", str(tmp_path), str(source)], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert shipped == rooms
