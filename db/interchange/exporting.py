@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from db.errors import CompilewatchError
-from db.interchange import markdown, oss_v3_export, parquet, table_csv, trial_jsonl
+from db.interchange import markdown, oss_v3_export, table_csv, trial_jsonl
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records import Trial
@@ -28,10 +28,17 @@ class ExportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+def _write_parquet(trials: Iterable[Trial], output: BinaryIO) -> int:
+    """Loads pyarrow, half a second, only where it is used."""
+    from db.interchange import parquet
+
+    return parquet.write(trials, output)
+
+
 WRITERS: dict[ExportFormat, Writer] = {
     ExportFormat.JSONL: trial_jsonl.write,
     ExportFormat.CSV: table_csv.write,
-    ExportFormat.PARQUET: parquet.write,
+    ExportFormat.PARQUET: _write_parquet,
     ExportFormat.OSS_V3: oss_v3_export.write,
     ExportFormat.MARKDOWN: markdown.write,
 }
