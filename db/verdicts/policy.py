@@ -62,7 +62,7 @@ class Override(PolicyPart):
             raise ValueError("an override needs minimum_effect or unchanged_margin")
         if self.metric in COUNTED_METRICS:
             raise ValueError(f"{self.metric} is compared exactly and has no thresholds")
-        if None not in (self.minimum_effect, self.unchanged_margin):
+        if self.minimum_effect is not None and self.unchanged_margin is not None:
             Thresholds(minimum_effect=self.minimum_effect, unchanged_margin=self.unchanged_margin)
         return self
 
@@ -77,48 +77,52 @@ class Override(PolicyPart):
 class HistoryPolicy(PolicyPart):
     """How change points of a series are found and announced."""
 
-    window: int = Field(200, ge=20, description="nights looked at; older ones are settled (measured)")
-    minimum_segment: int = Field(5, ge=2, description="shortest stretch between changes (measured)")
+    window: int = Field(default=200, ge=20, description="nights looked at; older ones are settled (measured)")
+    minimum_segment: int = Field(default=5, ge=2, description="shortest stretch between changes (measured)")
     candidate_penalty: Positive = Field(
-        6.5, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
+        default=6.5, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
     )
     p_value: Share = Field(
-        0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
     )
     points_per_side: int = Field(
-        60, ge=5, description="points per side that enter the boundary's test (measured)"
+        default=60, ge=5, description="points per side that enter the boundary's test (measured)"
     )
     autocorrelation_limit: Share = Field(
-        0.7, description="z is shrunk by sqrt((1-rho)/(1+rho)), rho at most this (measured)"
+        default=0.7, description="z is shrunk by sqrt((1-rho)/(1+rho)), rho at most this (measured)"
     )
-    minimum_effect: Effect = Field(0.02, description="smallest step that is announced (measured)")
+    minimum_effect: Effect = Field(default=0.02, description="smallest step that is announced (measured)")
     quiet_points: int = Field(
-        12, ge=0, description="nothing is announced within this many points of an announced one (measured)"
+        default=12,
+        ge=0,
+        description="nothing is announced within this many points of an announced one (measured)",
     )
     two_mode_bic_gain: Positive = Field(
-        10.0,
+        default=10.0,
         description="BIC by which two modes must beat one before a series is called two-mode "
         "(Kass & Raftery 1995, J. Am. Statist. Assoc. 90, 773-795: above 10 is very strong)",
     )
     two_mode_separation: Positive = Field(
-        2.0,
+        default=2.0,
         description="distance of the modes in their own SDs (Ashman et al. 1994, Astron. J. 108, 2348: "
         "above 2 is a clean separation)",
     )
-    two_mode_share: Share = Field(0.1, description="smallest share of points of the rarer mode")
-    drift_points: int = Field(10, ge=3, description="points compared with the pinned reference build")
+    two_mode_share: Share = Field(default=0.1, description="smallest share of points of the rarer mode")
+    drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
 
 class ConfirmPolicy(PolicyPart):
     """When a suspicion is measured again, and how much that may cost."""
 
-    suspect_p_value: Share = Field(0.10, description="p up to which a case is suspected (measured)")
-    suspect_effect: Effect = Field(0.015, description="change from which a case is suspected (measured)")
+    suspect_p_value: Share = Field(default=0.10, description="p up to which a case is suspected (measured)")
+    suspect_effect: Effect = Field(
+        default=0.015, description="change from which a case is suspected (measured)"
+    )
     fresh_trials: int = Field(
-        7, ge=3, description="fresh interleaved trials a side that decide a suspicion (measured)"
+        default=7, ge=3, description="fresh interleaved trials a side that decide a suspicion (measured)"
     )
     budget_trials: int = Field(
-        280, ge=0, description="most extra trials of one confirmation, both sides together"
+        default=280, ge=0, description="most extra trials of one confirmation, both sides together"
     )
 
 
@@ -138,40 +142,56 @@ class Policy(PolicyPart):
     """The judge's constants. `Policy()` is the default policy."""
 
     false_discovery_rate: Share = Field(
-        0.05,
+        default=0.05,
         description="largest expected share of false ones among the changes announced for a metric "
         "(Benjamini & Hochberg 1995)",
     )
     equivalence_level: Share = Field(
-        0.05, description="level of each of the two one-sided tests behind unchanged (Schuirmann 1987)"
+        default=0.05,
+        description="level of each of the two one-sided tests behind unchanged (Schuirmann 1987)",
     )
-    confidence: Share = Field(0.95, description="coverage of every printed interval")
-    minimum_trials: int = Field(3, ge=2, description="trials a side for a verdict (measured)")
+    confidence: Share = Field(default=0.95, description="coverage of every printed interval")
+    minimum_trials: int = Field(default=3, ge=2, description="trials a side for a verdict (measured)")
     minimum_trials_with_history: int = Field(
-        2, ge=2, description="trials a side that suffice when the series has a long history (measured)"
+        default=2,
+        ge=2,
+        description="trials a side that suffice when the series has a long history (measured)",
     )
-    long_history_runs: int = Field(20, ge=3, description="past runs that make a history long (measured)")
+    long_history_runs: int = Field(
+        default=20, ge=3, description="past runs that make a history long (measured)"
+    )
     history_df_limit: int = Field(
-        20, ge=1, description="most degrees of freedom a history may lend to a case (measured)"
+        default=20, ge=1, description="most degrees of freedom a history may lend to a case (measured)"
     )
     prior_df_limit: float = Field(
-        50.0, gt=0, description="most degrees of freedom of the prior over all cases (Smyth 2004; measured)"
+        default=50.0,
+        gt=0,
+        description="most degrees of freedom of the prior over all cases (Smyth 2004; measured)",
     )
-    noise_floor: Positive = Field(0.002, description="smallest run-to-run CV believed (measured)")
+    outlier_level: Share = Field(
+        default=0.01,
+        description="a case noisier than this upper tail of the prior keeps its own variance (measured)",
+    )
+    noise_floor: Positive = Field(default=0.002, description="smallest run-to-run CV believed (measured)")
     between_run_floor: float = Field(
-        0.005, ge=0, description="smallest between-run CV where the sides come from different runs (measured)"
+        default=0.005,
+        ge=0,
+        description="smallest between-run CV where the sides come from different runs (measured)",
     )
     suspect_z: Positive = Field(
-        3.0, description="|z| on the series' own history from which a single trial is suspected (measured)"
+        default=3.0,
+        description="|z| on the series' own history from which a single trial is suspected (measured)",
     )
     canary_share: Share = Field(
-        0.5, description="share of a change that the canary must show, same sign, to blame the machine"
+        default=0.5,
+        description="share of a change that the canary must show, same sign, to blame the machine",
     )
     canary_workloads: str = Field(
-        "canary*", description="pattern of the workloads that measure the machine, not the software"
+        default="canary*", description="pattern of the workloads that measure the machine, not the software"
     )
     decided_share: Share = Field(
-        0.5, description="a comparison that decides fewer of its rows than this is inconclusive as a whole"
+        default=0.5,
+        description="a comparison that decides fewer of its rows than this is inconclusive as a whole",
     )
     thresholds: dict[Metric, Thresholds] = Field(default_factory=_default_thresholds)
     overrides: tuple[Override, ...] = ()

@@ -2,36 +2,183 @@
 
 from __future__ import annotations
 
-import pandas as pd
-from pydantic import BaseModel, ConfigDict
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from pandas import DataFrame
+
+from db.metrics.cases import summarize_cases
+from db.metrics.geomean import matched_geomeans
+from db.metrics.groups import Floats
+from db.verdicts.comparable import MatchedCases, match_cases
+from db.verdicts.counts import Counted, count_rows
+from db.verdicts.judgement import Judged, Tested, enough_trials, judge_cases, test_cases
+from db.verdicts.measured import Layout, PastLayout, log_values
+from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
-from db.verdicts.results import Comparison
+from db.verdicts.results import Comparison, GeomeanChange, Row
+from db.verdicts.rows import Context, Finding, counted_row, measured_row
+from db.verdicts.sides import Selection, as_selection, changed_components, describe_side, split_sides
+from db.verdicts.vocabulary import MEASURED_METRICS, Metric
+from db.verdicts.who_moved import Parts, canary_change
+from db.verdicts.whole import overall_verdict, sentences
 
-
-class Selection(BaseModel):
-    """Which trials make one side: those of any of `build_ids`, further narrowed to `run_ids` if given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    build_ids: tuple[str, ...] = ()
-    run_ids: tuple[str, ...] = ()
+SIDES = ("base", "head")
 
 
 def compare_builds(
-    trials: pd.DataFrame,
+    trials: DataFrame,
     base: Selection | str,
     head: Selection | str,
     policy: Policy | None = None,
     *,
-    history: pd.DataFrame | None = None,
+    history: DataFrame | None = None,
     machine_id: str | None = None,
 ) -> Comparison:
     """Judge `head` against `base`, metric by metric, over the cases that match.
 
     `trials` is a trials frame (`db.queries.trials.trials_frame`) holding both sides; a `str` side is a
-    build id. `history` is a trials frame of earlier runs on the same machine (may be the same frame). With
-    `machine_id` None the machine with most matched cases is taken; the others are named in `left_out`.
-    Raises VerdictError when a side has no trial or both sides select the same trials.
+    build id. `history` is a trials frame of the same series' other runs, and may be the same frame: compared
+    trials are passed over. With `machine_id` None the machine with most matched cases is taken; the others
+    are named in `left_out`. Raises VerdictError when a side has no trial or a trial is on both sides.
     """
+    policy = policy or Policy()
+    base, head = as_selection(base), as_selection(head)
+    sides = split_sides(trials, base, head)
+    matched = match_cases(sides, policy, machine_id)
+    summaries = _summaries(sides, matched)
+    measured = _judge_measured(matched, _past(history, sides, matched), policy)
+    base_side, head_side = (describe_side(sides, i, s) for i, s in enumerate((base, head)))
+    canaries = np.array(matched.canary, dtype=np.bool_)
+    context = Context(
+        keys=matched.keys,
+        base=_by_case(matched, summaries["base"]),
+        head=_by_case(matched, summaries["head"]),
+        parts=measured.parts,
+        canary=canary_change(measured.metrics[Metric.LATENCY][0].test.difference[canaries]),
+        same_build=set(base_side.build_ids) == set(head_side.build_ids),
+        policy=policy,
+    )
+    rows = tuple(_rows(matched, measured, context))
+    cases = len(matched.keys) - sum(matched.canary)
+    comparison = Comparison(
+        base=base_side,
+        head=head_side,
+        machine_id=matched.machine_id,
+        machine=matched.machine,
+        matched=cases,
+        total=cases + len(matched.left_out),
+        left_out=matched.left_out,
+        geomean=_geomean(summaries),
+        rows=rows,
+        verdict=overall_verdict(rows, policy),
+        changed_components=changed_components(base_side, head_side),
+        canary_change=None if context.canary is None else math.expm1(context.canary),
+        sentences=(),
+        policy=policy,
+    )
+    return comparison.model_copy(update={"sentences": sentences(comparison)})
+
+
+@dataclass(frozen=True)
+class _Measured:
+    metrics: dict[Metric, tuple[Tested, Judged]]
+    parts: Parts
+
+
+def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Policy) -> _Measured:
+    """Test every measured metric over all matched cases but the canary's, and both parts of speedup."""
+    layout = Layout.of(matched.trials, matched.case)
+    values = log_values(matched.trials)
+    nothing = Past.empty()
+
+    def test(x: Floats, before: Floats | None) -> Tested:
+        earlier = nothing if past is None or before is None else past.observe(before)
+        return test_cases(layout.observe(x), earlier, len(matched.keys), policy)
+
+    def judge(tested: Tested, metric: Metric, families: int) -> tuple[Tested, Judged]:
+        judged_ones = ~np.array(matched.canary, dtype=np.bool_)
+        effect, margin = _thresholds(matched, metric, policy)
+        return tested, judge_cases(
+            tested, policy, minimum_effect=effect, margin=margin, families=families, judged=judged_ones
+        )
+
+    earlier = None if past is None else past.values
+    tested = {
+        metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric])
+        for metric in MEASURED_METRICS
+    }
+    families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
+    parts = Parts.of(
+        judge(test(values.eager, None if earlier is None else earlier.eager), Metric.LATENCY, 1),
+        judge(test(values.compiled, None if earlier is None else earlier.compiled), Metric.LATENCY, 1),
+    )
+    judged = {metric: judge(each, metric, families) for metric, each in tested.items()}
+    return _Measured(judged, parts)
+
+
+def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
+    """Minimum effect and margin of every case, overrides applied."""
+    found = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
+    return np.array([t.minimum_effect for t in found]), np.array([t.unchanged_margin for t in found])
+
+
+def _past(history: DataFrame | None, sides: DataFrame, matched: MatchedCases) -> PastLayout | None:
+    if history is None or not matched.keys:
+        return None
+    compared = history["trial_id"].isin(sides["trial_id"])
+    mine = history[~compared & (history["machine_id"] == matched.machine_id)]
+    numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
+    return PastLayout.of(mine.sort_values(["started_at", "trial_id"]), numbers)
+
+
+def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
+    """Each side's cases on the machine, matched or not, summed up as everywhere else in the project."""
+    here = sides[sides["machine_id"] == matched.machine_id]
+    found = {}
+    for number, name in enumerate(SIDES):
+        mine = here[here["side"] == number].drop(columns="side").assign(build_id=name)
+        found[name] = summarize_cases(mine, resamples=1)
+    return found
+
+
+def _by_case(matched: MatchedCases, summary: DataFrame) -> list[dict[str, Any]]:
+    """The summary of every matched case, in the order of its number."""
+    found = {(row["workload_id"], row["strategy_id"]): row for row in summary.to_dict("records")}
+    return [
+        {str(name): value for name, value in found[key.workload_id, key.strategy_id].items()}
+        for key in matched.keys
+    ]
+
+
+def _geomean(summaries: dict[str, DataFrame]) -> GeomeanChange:
+    means = matched_geomeans(summaries)
+    base, head = means.sides["base"], means.sides["head"]
+    return GeomeanChange(
+        base=base.matched,
+        head=head.matched,
+        naive_base=base.naive,
+        naive_head=head.naive,
+        cases=means.matched_cases,
+        naive_base_cases=base.naive_cases,
+        naive_head_cases=head.naive_cases,
+    )
+
+
+def _rows(matched: MatchedCases, measured: _Measured, context: Context) -> Iterator[Row]:
+    """Rows case by case, metrics in their order, the canary's left out."""
+    counted: dict[int, list[Counted]] = {}
+    for each in count_rows(matched.trials, matched.case, len(matched.keys)):
+        counted.setdefault(each.case, []).append(each)
+    for case, is_canary in enumerate(matched.canary):
+        if is_canary:
+            continue
+        for metric, (tested, judged) in measured.metrics.items():
+            row = measured_row(context, Finding(metric, case, tested, judged))
+            if row is not None:
+                yield row
+        for each in counted.get(case, []):
+            yield counted_row(context, each)

@@ -29,6 +29,17 @@ METRIC_UNITS: dict[Metric, str] = {
     Metric.NUMERICS: "status",
 }
 
+METRIC_NAMES: dict[Metric, str] = {
+    Metric.LATENCY: "Latency",
+    Metric.SPEEDUP: "Speedup",
+    Metric.COMPILE_COST: "Compile cost",
+    Metric.PEAK_MEMORY: "Peak memory",
+    Metric.BREAK_EVEN: "Break-even",
+    Metric.GRAPH_BREAKS: "Graph breaks",
+    Metric.RECOMPILES: "Recompiles",
+    Metric.NUMERICS: "Numerics",
+}
+
 MEASURED_METRICS = (
     Metric.LATENCY,
     Metric.SPEEDUP,
@@ -69,7 +80,7 @@ class WhoMoved(StrEnum):
     EAGER = "eager"
     COMPILED = "compiled"
     BOTH = "both"
-    NEITHER = "neither"
+    UNCLEAR = "unclear"
 
 
 class Design(StrEnum):

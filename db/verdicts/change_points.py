@@ -1,0 +1,118 @@
+"""Where a series of log values changes its level: kernel candidates, each held to a significance test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import ruptures
+from scipy import stats
+
+from db.metrics.groups import Floats
+from db.verdicts.policy import HistoryPolicy
+
+MAD_TO_SD = 1.4826
+"""Median absolute deviation to standard deviation of a normal distribution."""
+
+BLOCK = 5
+KERNEL_WIDTH = 0.25
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A change of level: `start` is the first point after it, `difference` the step of the log values,
+    `p_value` corrected for the number of positions, `error` the standard error of the step.
+    """
+
+    start: int
+    difference: float
+    p_value: float
+    error: float
+
+
+def noise_scale(y: Floats) -> float:
+    """Spread of a series around its changing level, in the units of `y`; 0 for a constant series.
+
+    Successive differences do not see the steps, but miss slow noise: medians of blocks of five and half the
+    plain deviation keep the scale up where noise is correlated or has two modes.
+    """
+    if len(y) < 2:
+        return 0.0
+    fine = MAD_TO_SD * _mad(np.diff(y)) / math.sqrt(2.0)
+    blocks = y[: len(y) // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
+    coarse = MAD_TO_SD * _mad(np.diff(blocks)) * math.sqrt(BLOCK / 2.0) if len(blocks) > 2 else 0.0
+    return max(fine, coarse, 0.5 * float(np.std(y)))
+
+
+def _mad(values: Floats) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
+    """Starts of segments by `ruptures.KernelCPD` on the scaled series (Celisse et al. 2018)."""
+    scale = noise_scale(y)
+    if scale == 0.0 or len(y) < 2 * policy.minimum_segment:
+        return []
+    detector = ruptures.KernelCPD(
+        kernel="rbf", min_size=policy.minimum_segment, params={"gamma": KERNEL_WIDTH}
+    )
+    found: list[int] = detector.fit((y / scale).reshape(-1, 1)).predict(pen=policy.candidate_penalty)
+    return found[:-1]
+
+
+def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
+    """The candidates that stand: the weakest is dropped until all are significant and large enough."""
+    starts = candidates(y, policy)
+    while starts:
+        edges = [0, *starts, len(y)]
+        tested = [_test(y, edges[i], edges[i + 1], edges[i + 2], policy) for i in range(len(starts))]
+        failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
+        if not failing:
+            return tested
+        starts.pop(max(failing, key=lambda i: tested[i].p_value))
+    return []
+
+
+def _stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
+    return boundary.p_value <= policy.p_value and abs(boundary.difference) >= math.log1p(
+        policy.minimum_effect
+    )
+
+
+def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
+    return [boundary.start for boundary in boundaries(y, policy)]
+
+
+def _test(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
+    reach = policy.points_per_side
+    before, after = y[max(left, start - reach) : start], y[start : min(right, start + reach)]
+    rho = autocorrelation(before, after, policy.autocorrelation_limit)
+    z = mann_whitney_z(before, after) * math.sqrt((1.0 - rho) / (1.0 + rho))
+    p_value = min(1.0, 2.0 * float(stats.norm.sf(abs(z))) * len(y))
+    spread = math.sqrt(float(np.var(before)) / len(before) + float(np.var(after)) / len(after))
+    error = spread * math.sqrt((1.0 + rho) / (1.0 - rho))
+    return Boundary(start, float(np.median(after) - np.median(before)), p_value, error)
+
+
+def autocorrelation(before: Floats, after: Floats, limit: float) -> float:
+    """Lag-one autocorrelation of the residuals around both levels, between 0 and `limit`."""
+    residual = np.concatenate([before - before.mean(), after - after.mean()])
+    power = float(np.dot(residual, residual))
+    if power == 0.0:
+        return 0.0
+    pairs = np.delete(residual[1:] * residual[:-1], len(before) - 1)
+    return min(max(float(pairs.sum()) / power, 0.0), limit)
+
+
+def mann_whitney_z(before: Floats, after: Floats) -> float:
+    """Normal score of the Mann-Whitney U, ties corrected (Mann & Whitney 1947, Ann. Math. Statist. 18)."""
+    n, m = len(before), len(after)
+    pooled = np.concatenate([before, after])
+    ranks = stats.rankdata(pooled)
+    u = float(ranks[n:].sum()) - m * (m + 1) / 2.0
+    _, ties = np.unique(pooled, return_counts=True)
+    total = n + m
+    tie_term = float(np.sum(ties**3 - ties)) / (total * (total - 1)) if total > 1 else 0.0
+    deviation = math.sqrt(n * m / 12.0 * (total + 1 - tie_term))
+    return (u - n * m / 2.0) / deviation if deviation > 0 else 0.0

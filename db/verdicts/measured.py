@@ -1,0 +1,105 @@
+"""From trials to the log values that are tested: one per trial and metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pandas import DataFrame, Series
+
+from db.metrics.controls import is_eager
+from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.groups import Floats, Ints, floats
+from db.verdicts.contrast import Observations
+from db.verdicts.noise import Past
+from db.verdicts.vocabulary import Metric
+
+
+@dataclass(frozen=True)
+class LogValues:
+    """Natural logs, one entry per trial, NaN where the trial has no such value.
+
+    `eager` and `compiled` are the two latencies of one compiled process: log speedup is their difference.
+    """
+
+    metrics: dict[Metric, Floats]
+    eager: Floats
+    compiled: Floats
+
+
+def log_values(trials: DataFrame) -> LogValues:
+    """Log values of every trial of a trials frame that counts (see `db.metrics.eligibility`).
+
+    Speedup, compile cost and break-even belong to compiled trials with eager measured in their own process.
+    A compile cost of zero or less, and a break-even that is never, have no logarithm and are NaN.
+    """
+    passed = passed_mask(trials)
+    timed, compiled = passed & ~suspect_mask(trials), ~is_eager(trials)
+    latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
+    control = np.where(timed & compiled, positive(trials["control_latency_ns"]), np.nan)
+    cost = np.where(timed & compiled, floats(trials["trial_compile_cost_ns"]), np.nan)
+    saved = control - latency
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = np.where((cost > 0) & (saved > 0), cost / saved, np.nan)
+    metrics = {
+        Metric.LATENCY: latency,
+        Metric.SPEEDUP: control / latency,
+        Metric.COMPILE_COST: np.where(cost > 0, cost, np.nan),
+        Metric.PEAK_MEMORY: np.where(passed, positive(trials["peak_bytes"]), np.nan),
+        Metric.BREAK_EVEN: steps,
+    }
+    return LogValues(
+        {metric: np.log(values) for metric, values in metrics.items()},
+        eager=np.log(control),
+        compiled=np.where(np.isnan(control), np.nan, np.log(latency)),
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each compared trial stands: case, side, run and time, ready to meet any of its values."""
+
+    case: Ints
+    side: Ints
+    run: Ints
+    order: Ints
+
+    @classmethod
+    def of(cls, trials: DataFrame, case: Ints) -> Layout:
+        """`trials` in time order with column `side`; `case` the number of each one's case."""
+        return cls(
+            case, trials["side"].to_numpy(dtype=np.int64), _codes(trials["run_id"]), np.arange(len(trials))
+        )
+
+    def observe(self, x: Floats) -> Observations:
+        known = np.isfinite(x)
+        return Observations(self.case[known], self.side[known], self.run[known], self.order[known], x[known])
+
+
+@dataclass(frozen=True)
+class PastLayout:
+    """The same for earlier trials of the compared cases."""
+
+    series: Ints
+    run: Ints
+    build: Ints
+    values: LogValues
+
+    @classmethod
+    def of(cls, past: DataFrame, cases: dict[tuple[str, str], int]) -> PastLayout:
+        """`past`: trials of one machine in time order, none of them compared; `cases` numbers the pairs of
+        workload and strategy ids, other trials are passed over.
+        """
+        pairs = zip(past["workload_id"].astype("str"), past["strategy_id"].astype("str"), strict=True)
+        series = np.array([cases.get(pair, -1) for pair in pairs], dtype=np.int64)
+        mine = past[series >= 0]
+        return cls(series[series >= 0], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
+
+    def observe(self, x: Floats) -> Past:
+        known = np.isfinite(x)
+        return Past(self.series[known], self.run[known], self.build[known], x[known])
+
+
+def _codes(column: Series) -> Ints:
+    """Numbers in order of first appearance."""
+    return column.astype("str").factorize()[0].astype(np.int64)

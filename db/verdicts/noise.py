@@ -1,0 +1,143 @@
+"""What the past says about noise: of one trial in its series, and of whole runs on a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from db.metrics.groups import Floats, Ints
+from db.verdicts.change_points import segment_starts
+from db.verdicts.policy import Policy
+
+STEADY_RATIO = 1.5
+"""Von Neumann's (1941, Ann. Math. Statist. 12, 367-395) ratio of mean square successive difference to
+variance is 2 for a steady series; below this a series is searched for steps before its spread is used."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """Earlier trials of the compared cases, one entry per trial: `series` is the case's number, `run` and
+    `build` are numbered, runs in order of time; `x` is a log value, never NaN.
+    """
+
+    series: Ints
+    run: Ints
+    build: Ints
+    x: Floats
+
+    @classmethod
+    def empty(cls) -> Past:
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, nothing, nothing, np.zeros(0))
+
+
+@dataclass(frozen=True)
+class SeriesNoise:
+    """Per case: variance of one trial's log value from the past, its df, and how many past runs there are."""
+
+    variance: Floats
+    df: Floats
+    runs: Ints
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """Variance that whole runs on this machine add, and its degrees of freedom (infinite if assumed)."""
+
+    variance: float
+    df: float
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Past trials summed per series and run, in order of series and time."""
+
+    series: Ints
+    build: Ints
+    n: Floats
+    mean: Floats
+    squares: Floats
+
+
+def no_past(cases: int) -> SeriesNoise:
+    return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
+
+
+def _cells(past: Past) -> _Cells:
+    width = int(past.run.max()) + 1
+    keys, cell = np.unique(past.series * width + past.run, return_inverse=True)
+    n = np.bincount(cell).astype(np.float64)
+    mean = np.bincount(cell, past.x) / n
+    squares = np.bincount(cell, np.square(past.x - mean[cell])).astype(np.float64)
+    build = np.zeros(len(keys), dtype=np.int64)
+    build[cell] = past.build
+    return _Cells((keys // width).astype(np.int64), build, n, mean, squares)
+
+
+def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
+    """From the trials within each past run where runs hold several, else from run to run within segments.
+
+    `df` is at most `policy.history_df_limit`: an old machine does not vouch for today's for ever.
+    """
+    if not len(past.x):
+        return no_past(cases)
+    cells = _cells(past)
+    runs = np.bincount(cells.series, minlength=cases).astype(np.int64)
+    df = np.bincount(cells.series, cells.n - 1, cases)
+    squares = np.bincount(cells.series, cells.squares, cases)
+    for case in np.flatnonzero((runs - 1 > df) & (runs >= 3)):
+        points = cells.mean[cells.series == case]
+        squares[case], df[case] = _within_segments(points, policy)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(df > 0, squares / df, np.nan)
+    return SeriesNoise(variance, np.minimum(df, policy.history_df_limit), runs)
+
+
+def _within_segments(points: Floats, policy: Policy) -> tuple[float, float]:
+    """Sum of squares around the level of each segment, and its df."""
+    spread = float(np.var(points))
+    if spread == 0.0:
+        return 0.0, len(points) - 1.0
+    ratio = float(np.mean(np.square(np.diff(points)))) / spread
+    starts = [0, *(segment_starts(points, policy.history) if ratio < STEADY_RATIO else [])]
+    segments = np.split(points, starts[1:])
+    squares = sum(float(np.sum(np.square(segment - segment.mean()))) for segment in segments)
+    return squares, float(len(points) - len(segments))
+
+
+def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNoise:
+    """Variance between repeated runs of one build, over all series of the machine together.
+
+    One-way analysis of variance: (mean square between runs - mean square within) / trials a run. `own`, the
+    variances and df of the compared trials, stands in for the within part where past runs hold one trial
+    each. Runs shift all series together, so the df is that of the best-known series, not their sum. Never
+    below `policy.between_run_floor`, which counts as known for certain.
+    """
+    floor = RunNoise(policy.between_run_floor**2, np.inf)
+    if not len(past.x):
+        return floor
+    cells = _cells(past)
+    keys, group = np.unique(np.stack([cells.series, cells.build], axis=1), axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    runs = np.bincount(group).astype(np.float64)
+    level = np.bincount(group, cells.n * cells.mean) / np.bincount(group, cells.n)
+    between = np.bincount(group, cells.n * np.square(cells.mean - level[group]))
+    repeated = runs >= 2
+    if not repeated.any():
+        return floor
+    freedom = runs[repeated] - 1
+    mean_square = float(between[repeated].sum() / freedom.sum())
+    trials = float(cells.n[repeated[group]].mean())
+    estimate = (mean_square - _within_variance(cells, own)) / trials
+    df = float(min(np.bincount(keys[repeated, 0], freedom).max(), policy.history_df_limit))
+    return RunNoise(estimate, df) if estimate > floor.variance else floor
+
+
+def _within_variance(cells: _Cells, own: tuple[Floats, Floats]) -> float:
+    df = float(np.sum(cells.n - 1))
+    if df > 0:
+        return float(np.sum(cells.squares)) / df
+    variance, own_df = own
+    known = np.isfinite(variance) & (own_df > 0)
+    return float(np.average(variance[known], weights=own_df[known])) if known.any() else 0.0

@@ -1,0 +1,191 @@
+"""From arrays over cases to the rows people read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from db.records import StrategyKind
+from db.verdicts import sentences
+from db.verdicts.counts import Counted
+from db.verdicts.judgement import Judged, Tested
+from db.verdicts.policy import Policy
+from db.verdicts.results import CaseKey, Row
+from db.verdicts.significance import interval, smallest_visible_change
+from db.verdicts.vocabulary import METRIC_UNITS, CauseClass, Design, Metric, Verdict, higher_is_better
+from db.verdicts.who_moved import Parts, cause_of
+
+_SUMMARY_COLUMNS = {
+    Metric.LATENCY: "latency_ns",
+    Metric.SPEEDUP: "speedup",
+    Metric.COMPILE_COST: "compile_cost_ns",
+    Metric.PEAK_MEMORY: "peak_bytes",
+    Metric.BREAK_EVEN: "break_even_steps",
+}
+_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every row of a comparison shares. `base` and `head` are each case's summary
+    (`db.metrics.case_columns`); `canary` is the canary's log latency change.
+    """
+
+    keys: tuple[CaseKey, ...]
+    base: list[dict[str, Any]]
+    head: list[dict[str, Any]]
+    parts: Parts
+    canary: float | None
+    same_build: bool
+    policy: Policy
+
+    def is_eager(self, case: int) -> bool:
+        return bool(self.base[case]["strategy_kind"] == StrategyKind.EAGER.value)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One metric of one case within the arrays over all cases."""
+
+    metric: Metric
+    case: int
+    tested: Tested
+    judged: Judged
+
+    @property
+    def difference(self) -> float:
+        """log(head / base)."""
+        return float(self.tested.test.difference[self.case])
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.judged.grew[self.case] or self.judged.shrank[self.case]:
+            better = bool(self.judged.grew[self.case]) == higher_is_better(self.metric)
+            return Verdict.IMPROVED if better else Verdict.REGRESSED
+        return Verdict.UNCHANGED if self.judged.same[self.case] else Verdict.INCONCLUSIVE
+
+    @property
+    def trials(self) -> tuple[int, int]:
+        base, head = self.tested.contrasts.trials[self.case].tolist()
+        return base, head
+
+    @property
+    def design(self) -> Design:
+        return Design.INTERLEAVED if self.tested.contrasts.interleaved[self.case] else Design.SEPARATE_RUNS
+
+    @property
+    def more_trials(self) -> int | None:
+        return int(self.judged.more_trials[self.case]) or None
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        low, high = (float(bound[0]) for bound in interval(self.tested.test.at(self.case), confidence))
+        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+    def threshold(self, confidence: float) -> float | None:
+        return _finite(smallest_visible_change(self.tested.test.at(self.case), confidence)[0])
+
+
+def measured_row(context: Context, finding: Finding) -> Row | None:
+    """The row of one measured metric of one case; None where a side has no such value."""
+    metric, case = finding.metric, finding.case
+    base, head = (_value(summary[case], metric) for summary in (context.base, context.head))
+    compiled_only = metric in (Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
+    if base is None or head is None or (compiled_only and context.is_eager(case)):
+        return None
+    moved = finding.verdict in _MOVED
+    return Row(
+        case=context.keys[case],
+        metric=metric,
+        unit=METRIC_UNITS[metric],
+        base=base,
+        head=head,
+        change=_relative(finding.difference),
+        interval=finding.interval(context.policy.confidence),
+        p_value=_finite(finding.tested.test.p_value[case]),
+        q_value=_finite(finding.judged.q_value[case]),
+        verdict=finding.verdict,
+        suspected=bool(finding.judged.suspected[case]),
+        who_moved=context.parts.who(case) if moved else None,
+        cause=_cause(context, finding) if moved else None,
+        eager_change=_relative(context.parts.eager[case]),
+        compiled_change=_relative(context.parts.compiled[case]),
+        trials=finding.trials,
+        more_trials=finding.more_trials,
+        significance_threshold=finding.threshold(context.policy.confidence),
+        design=finding.design,
+        reason=_reason(context, finding),
+    )
+
+
+def counted_row(context: Context, counted: Counted) -> Row:
+    eager = context.is_eager(counted.case)
+    moved = counted.verdict in _MOVED
+    return Row(
+        case=context.keys[counted.case],
+        metric=counted.metric,
+        unit=METRIC_UNITS[counted.metric],
+        base=counted.base,
+        head=counted.head,
+        verdict=counted.verdict,
+        suspected=counted.suspected,
+        cause=(CauseClass.EAGER if eager else CauseClass.COMPILER) if moved else None,
+        trials=counted.trials,
+        design=Design.SEPARATE_RUNS,
+        reason=counted.reason,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _value(summary: dict[str, Any], metric: Metric) -> float | str | None:
+    if metric is Metric.BREAK_EVEN and summary["break_even"] == "never":
+        return "never"
+    value = summary[_SUMMARY_COLUMNS[metric]]
+    return None if pd.isna(value) else float(value)
+
+
+def _relative(difference: float) -> float | None:
+    """A log ratio as a relative change."""
+    return math.expm1(difference) if math.isfinite(difference) else None
+
+
+def _cause(context: Context, finding: Finding) -> CauseClass | None:
+    higher = higher_is_better(finding.metric)
+    return cause_of(
+        finding.metric,
+        -finding.difference if higher else finding.difference,
+        context.parts.who(finding.case),
+        eager_case=context.is_eager(finding.case),
+        canary=context.canary,
+        same_build=context.same_build,
+        policy=context.policy,
+    )
+
+
+def _reason(context: Context, finding: Finding) -> str:
+    metric, case, policy = finding.metric, finding.case, context.policy
+    reach = finding.interval(policy.confidence)
+    if finding.verdict in _MOVED:
+        return sentences.moved(
+            metric,
+            math.expm1(finding.difference),
+            context.parts.who(case),
+            eager=_relative(context.parts.eager[case]),
+            compiled=_relative(context.parts.compiled[case]),
+        )
+    if finding.verdict is Verdict.UNCHANGED and reach is not None:
+        key = context.keys[case]
+        return sentences.unchanged(
+            reach, policy.for_case(key.workload, key.strategy, metric).unchanged_margin
+        )
+    if min(finding.trials) == 0:
+        return sentences.not_testable(metric)
+    if not finding.judged.enough_trials[case]:
+        suspected = bool(finding.judged.suspected[case])
+        return sentences.too_few(finding.trials, policy.minimum_trials, suspected=suspected)
+    return sentences.inconclusive(reach, finding.more_trials)

@@ -1,0 +1,107 @@
+"""Verdicts in words: one sentence per row, and a few for the whole."""
+
+from __future__ import annotations
+
+import math
+
+from db import units
+from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict, WhoMoved
+
+
+def change_text(change: float) -> str:
+    """A relative change, signed: "+4.9 %"."""
+    return units.percent(change, signed=True)
+
+
+def range_text(low: float, high: float) -> str:
+    return f"{change_text(low)} to {change_text(high)}"
+
+
+def moved(
+    metric: Metric, change: float, who: WhoMoved | None, eager: float | None, compiled: float | None
+) -> str:
+    """Why a measured metric changed, as far as the parts say. Changes are relative latency changes."""
+    name = METRIC_NAMES[metric]
+    verb = "rose" if change > 0 else "fell"
+    if metric is Metric.SPEEDUP and who is not None and eager is not None and compiled is not None:
+        return f"{name} {verb} {_because(who, eager, compiled)}."
+    if metric is Metric.LATENCY and who is WhoMoved.BOTH and eager is not None:
+        return f"{name} {verb} by {_size(change)}; eager moved too ({change_text(eager)})."
+    if metric is Metric.LATENCY and who is WhoMoved.COMPILED:
+        return f"{name} {verb} by {_size(change)}; eager did not move."
+    return f"{name} {verb} by {_size(change)}."
+
+
+def _because(who: WhoMoved, eager: float, compiled: float) -> str:
+    if who is WhoMoved.EAGER:
+        return f"because eager got {_direction(eager)}"
+    if who is WhoMoved.COMPILED:
+        return f"because compiled got {_direction(compiled)}"
+    parts = f"eager {change_text(eager)}, compiled {change_text(compiled)} in latency"
+    return f"because both moved: {parts}" if who is WhoMoved.BOTH else f"({parts}; neither is sure alone)"
+
+
+def _direction(latency_change: float) -> str:
+    return "slower" if latency_change > 0 else "faster"
+
+
+def _size(change: float) -> str:
+    return units.percent(abs(change))
+
+
+def unchanged(interval: tuple[float, float], margin: float) -> str:
+    return f"Shown to be within {units.percent(margin)}: {range_text(*interval)}."
+
+
+def inconclusive(interval: tuple[float, float] | None, more_trials: int | None) -> str:
+    if interval is None:
+        return "The noise of this case is unknown; measure both sides with more trials."
+    wanted = "" if more_trials is None else f"; about {more_trials} more trials a side would decide"
+    return f"Cannot tell: {range_text(*interval)}{wanted}."
+
+
+def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
+    fewest = min(trials)
+    counted = "One trial a side is" if fewest == 1 else f"{fewest} trials on the smaller side are"
+    suspicion = " Suspected: the change is beyond the noise of its own history." if suspected else ""
+    return f"{counted} never a verdict; {needed} a side are needed.{suspicion}"
+
+
+def confounded(components: tuple[str, ...]) -> str:
+    """Several parts of the build changed at once: say so, name none."""
+    names = f"{', '.join(components[:-1])} and {components[-1]}"
+    return f"{names} changed at once; none of them is named as the cause."
+
+
+def overall(
+    verdict: Verdict, *, matched: int, total: int, regressed: int, improved: int, open_rows: int
+) -> str:
+    coverage = f"Compared {matched} of {total} cases"
+    if verdict is Verdict.NOT_COMPARABLE:
+        return f"{coverage}: nothing can be compared."
+    return f"{coverage}: {regressed} regressed, {improved} improved, {open_rows} inconclusive."
+
+
+def geometric_mean(base: float, head: float, cases: int) -> str:
+    change = change_text(math.expm1(math.log(head / base)))
+    values = f"{units.ratio(base)} to {units.ratio(head)} ({change})"
+    return f"Geomean speedup over the {cases} matched cases: {values}."
+
+
+def not_testable(metric: Metric) -> str:
+    """A side has a value to show, but no trial that can be tested."""
+    if metric in (Metric.SPEEDUP, Metric.BREAK_EVEN):
+        return "No trial of one side has eager measured in the same process; measure both sides again."
+    return "No trial of one side can be tested; measure both sides again."
+
+
+def machine_moved(canary_change: float | None) -> str:
+    if canary_change is None:
+        return "The same build is on both sides: only the machine or chance can have moved it."
+    moved_by = f"its canary's latency changed by {change_text(canary_change)}"
+    return f"The machine moved: {moved_by}. Measure again before blaming a build."
+
+
+def missing(cases: int) -> str:
+    noun = "case" if cases == 1 else "cases"
+    return f"{cases} {noun} of the base side did not run on the head side."

@@ -1,0 +1,110 @@
+"""Which trials make the two sides of a comparison."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+from pydantic import BaseModel, ConfigDict
+
+from db.errors import CompilewatchError
+from db.records import FailureKind
+from db.verdicts.results import BuildSide
+
+COMPONENTS = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
+"""Parts of a build that a trials frame may name, in the order people read them."""
+
+NOT_THE_BUILDS_FAULT = (
+    FailureKind.CANCELLED,
+    FailureKind.DISK_FULL,
+    FailureKind.DEVICE_LOST,
+    FailureKind.BAD_RECORD,
+)
+"""Failures that say nothing about a build: the trial counts as not run."""
+
+
+class VerdictError(CompilewatchError):
+    """Nothing can be judged: a side is empty, or both sides are the same trials."""
+
+
+class Selection(BaseModel):
+    """Which trials make one side: those of any of `build_ids`, those of any of `run_ids`, or of both kinds
+    at once where both are given.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    build_ids: tuple[str, ...] = ()
+    run_ids: tuple[str, ...] = ()
+
+    def mask(self, trials: DataFrame) -> Series:
+        """One flag per trial. Raises VerdictError when the selection selects by nothing."""
+        if not self.build_ids and not self.run_ids:
+            raise VerdictError(f"{self.name} names no build and no run.", "See `compilewatch list builds`.")
+        chosen = Series(data=True, index=trials.index)
+        if self.build_ids:
+            chosen &= trials["build_id"].isin(self.build_ids)
+        if self.run_ids:
+            chosen &= trials["run_id"].isin(self.run_ids)
+        return chosen
+
+
+def as_selection(side: Selection | str) -> Selection:
+    return Selection(name=side, build_ids=(side,)) if isinstance(side, str) else side
+
+
+def split_sides(trials: DataFrame, base: Selection, head: Selection) -> DataFrame:
+    """The trials of both sides, with column `side` (0 base, 1 head), in time order.
+
+    Trials that failed for reasons outside the build are dropped. Raises VerdictError when a side is empty
+    or a trial is in both.
+    """
+    in_base, in_head = base.mask(trials), head.mask(trials)
+    if (in_base & in_head).any():
+        raise VerdictError(
+            f"{base.name} and {head.name} are the same trials.", "Choose two builds or two runs that differ."
+        )
+    outside = trials["failure_kind"].isin([kind.value for kind in NOT_THE_BUILDS_FAULT])
+    for chosen, selection in ((in_base, base), (in_head, head)):
+        if not chosen.any():
+            raise VerdictError(
+                f"No trial of {selection.name} is stored.", "See `compilewatch list builds` and `list runs`."
+            )
+        if not (chosen & ~outside).any():
+            raise VerdictError(
+                f"Every trial of {selection.name} was cut short by something outside the build.",
+                "Run it again.",
+            )
+    sides = trials[(in_base | in_head) & ~outside].copy()
+    sides["side"] = in_head[sides.index].to_numpy(dtype=np.int64)
+    return sides.sort_values(["started_at", "trial_id"], kind="stable").reset_index(drop=True)
+
+
+def describe_side(sides: DataFrame, number: int, selection: Selection) -> BuildSide:
+    mine = sides[sides["side"] == number]
+    return BuildSide(
+        name=selection.name,
+        build_ids=tuple(sorted(mine["build_id"].unique())),
+        run_ids=tuple(mine["run_id"].unique()),
+        components={name: _one_value(mine[name]) for name in COMPONENTS if name in mine},
+    )
+
+
+def _one_value(column: Series) -> str | None:
+    values = sorted({str(value) for value in column.dropna()})
+    return " / ".join(values) if values else None
+
+
+def changed_components(base: BuildSide, head: BuildSide) -> tuple[str, ...]:
+    return tuple(name for name in base.components if base.components[name] != head.components.get(name))
+
+
+def as_text(value: object) -> str:
+    """A condition's value as people and comparisons read it; missing is "unknown"."""
+    if isinstance(value, dict):
+        return json.dumps(value, sort_keys=True)
+    missing = value is None or value is pd.NA or value != value  # noqa: PLR0124
+    return "unknown" if missing else str(value)

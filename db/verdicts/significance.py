@@ -1,0 +1,77 @@
+"""From t-tests to decisions: false discovery rate, equivalence, intervals, and trials still needed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from db.verdicts.moderated_t import Floats, TTest
+
+Z_POWER = 1.645
+"""Standard normal quantile of 95 % power."""
+
+Z_LEVEL = 2.81
+"""Standard normal quantile of p = 0.005 two-sided: where Benjamini-Hochberg at 5 % puts the bar when one
+case in ten has changed."""
+
+
+def false_discovery_q(p_value: Floats) -> Floats:
+    """Benjamini-Hochberg adjusted p-values over the tested cases; NaN stays NaN and counts for nothing."""
+    q_value = np.full_like(p_value, np.nan)
+    tested = np.isfinite(p_value)
+    if tested.any():
+        q_value[tested] = stats.false_discovery_control(p_value[tested], method="bh")
+    return q_value
+
+
+def equivalence_p(test: TTest, margin: Floats) -> Floats:
+    """p of the two one-sided tests that |log ratio| >= log(1 + margin) (Schuirmann 1987): the larger one."""
+    bound = np.log1p(margin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above = stats.t.sf((test.difference + bound) / test.standard_error, test.df)
+        below = stats.t.cdf((test.difference - bound) / test.standard_error, test.df)
+    result: Floats = np.maximum(above, below)
+    return result
+
+
+def interval(test: TTest, confidence: float) -> tuple[Floats, Floats]:
+    """Bounds of the relative change head / base - 1."""
+    with np.errstate(invalid="ignore"):
+        half = stats.t.ppf(0.5 + confidence / 2.0, test.df) * test.standard_error
+    return np.expm1(test.difference - half), np.expm1(test.difference + half)
+
+
+def smallest_visible_change(test: TTest, confidence: float) -> Floats:
+    """The significance threshold: the relative change that would just reach `confidence` by itself."""
+    with np.errstate(invalid="ignore"):
+        result: Floats = np.expm1(stats.t.ppf(0.5 + confidence / 2.0, test.df) * test.standard_error)
+    return result
+
+
+def trials_needed(cv: Floats | float, effect: Floats | float) -> NDArray[np.int64]:
+    """Trials a side that show a relative change `effect` at run-to-run CV `cv`, by the normal formula
+    2 (cv (2.81 + 1.645) / effect)^2, at least 2.
+    """
+    needed = 2.0 * np.square(np.asarray(cv) * (Z_LEVEL + Z_POWER) / np.asarray(effect))
+    whole: NDArray[np.int64] = np.maximum(2, np.ceil(needed)).astype(np.int64)
+    return whole
+
+
+def trials_for_power(
+    cv: float, effect: float, *, power: float = 0.95, prior_df: float = 4.0, limit: int = 1000
+) -> int | None:
+    """Smallest number of trials a side with that power, by the noncentral t; None above `limit`.
+
+    `prior_df`: what the other cases or the history lend. It is what people should see where they choose a
+    number of trials: the normal formula of `trials_needed` is too hopeful below five.
+    """
+    level = 2.0 * stats.norm.sf(Z_LEVEL)
+    for trials in range(2, limit + 1):
+        df = 2.0 * (trials - 1) + prior_df
+        shift = effect / (cv * math.sqrt(2.0 / trials))
+        if float(stats.nct.sf(stats.t.isf(level / 2.0, df), df, shift)) >= power:
+            return trials
+    return None

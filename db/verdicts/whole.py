@@ -1,0 +1,62 @@
+"""The comparison as a whole: its verdict, and what to say about it first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from db.verdicts import sentences as words
+from db.verdicts.policy import Policy
+from db.verdicts.results import Comparison, Row
+from db.verdicts.vocabulary import CauseClass, Metric, Verdict, WhoMoved
+
+
+def counts_as_regression(row: Row) -> bool:
+    """A regression of the head build: not one that the canary explains, nor a speedup that fell only because
+    eager got faster (nobody waits longer).
+    """
+    if row.verdict is not Verdict.REGRESSED or row.cause is CauseClass.MACHINE:
+        return False
+    ratio = row.metric in (Metric.SPEEDUP, Metric.BREAK_EVEN)
+    return not (ratio and row.who_moved is WhoMoved.EAGER)
+
+
+def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
+    """The worst that counts: regressed if any row counts as a regression; inconclusive where the machine
+    moved or fewer than `policy.decided_share` of the rows are decided; else improved, else unchanged.
+    """
+    if not rows:
+        return Verdict.NOT_COMPARABLE
+    if any(counts_as_regression(row) for row in rows):
+        return Verdict.REGRESSED
+    decided = sum(row.verdict is not Verdict.INCONCLUSIVE for row in rows)
+    blamed = any(row.cause is CauseClass.MACHINE for row in rows)
+    if blamed or decided < policy.decided_share * len(rows):
+        return Verdict.INCONCLUSIVE
+    improved = any(row.verdict is Verdict.IMPROVED for row in rows)
+    return Verdict.IMPROVED if improved else Verdict.UNCHANGED
+
+
+def sentences(comparison: Comparison) -> tuple[str, ...]:
+    """What a reader should know first, most important first."""
+    counts = comparison.counts
+    said = [
+        words.overall(
+            comparison.verdict,
+            matched=comparison.matched,
+            total=comparison.total,
+            regressed=counts[Verdict.REGRESSED],
+            improved=counts[Verdict.IMPROVED],
+            open_rows=counts[Verdict.INCONCLUSIVE],
+        )
+    ]
+    mean = comparison.geomean
+    if mean.base is not None and mean.head is not None:
+        said.append(words.geometric_mean(mean.base, mean.head, mean.cases))
+    if any(row.cause is CauseClass.MACHINE for row in comparison.rows):
+        said.append(words.machine_moved(comparison.canary_change))
+    missing = sum(case.verdict is Verdict.MISSING for case in comparison.left_out)
+    if missing:
+        said.append(words.missing(missing))
+    if len(comparison.changed_components) > 1:
+        said.append(words.confounded(comparison.changed_components))
+    return tuple(said)
