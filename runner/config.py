@@ -10,8 +10,16 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from db.records import Strategy, StrategyKind, Task
 from db.strategies import CACHE_OF_KIND
@@ -21,7 +29,17 @@ ShortName = Annotated[
 ]
 Positive = Annotated[int, Field(ge=1)]
 Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")]
+Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Dtype = Literal["float32", "float16", "bfloat16", "float64"]
+
+
+def _split(value: object) -> object:
+    """A variable of the environment holds a list as "eager,default"."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+_SIZE = "a whole number of at least 1, or a list of them"
 
 
 class Section(BaseModel):
@@ -34,14 +52,16 @@ class RunSettings(Section):
     """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
 
     suite: ShortName = "smoke"
-    strategies: tuple[ShortName, ...] = Field(default=(), description="empty: those of the suite")
+    strategies: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(_split)] = Field(
+        default=(), description="empty: those of the suite"
+    )
     trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
     timeout_s: Annotated[float, Field(gt=0)] = Field(
         default=600, description="a trial that takes longer is a failure"
     )
     threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
     samples: Annotated[int, Field(ge=5)] = Field(default=50, description="timed iterations per trial")
-    device: Device = "auto"
+    device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
     matmul_precision: Literal["highest", "high", "medium"] = "high"
     seed: int = Field(default=0, description="of weights, inputs and the order of trials")
 
@@ -56,8 +76,8 @@ class WorkloadSettings(Section):
     name: ShortName
     target: str
     task: Task | None = Field(default=None, description="unset: inference, or the built-in's")
-    batch_size: Positive | tuple[Positive, ...] | None = None
-    shape: dict[str, Positive | tuple[Positive, ...]] = {}
+    batch_size: Positive | Sizes | None = Field(default=None, description=_SIZE)
+    shape: dict[str, Positive | Sizes] = Field(default={}, description=_SIZE)
     dtype: Dtype | None = Field(default=None, description="unset: float32, or the built-in's")
     item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
     items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
@@ -88,7 +108,7 @@ class StrategySettings(Section):
     backend: ShortName = "inductor"
     dynamic: bool | None = None
     fullgraph: bool = False
-    scope: Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")] = "full"
+    scope: Scope = Field(default="full", description="full, regional or submodule:PATH")
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")
@@ -144,6 +164,15 @@ class Settings(BaseSettings):
     def project_root(self) -> Path:
         """Where user modules are looked for: beside the configuration file, else the working directory."""
         return self._config_file.parent if self._config_file else Path.cwd()
+
+    @property
+    def builds(self) -> tuple[BuildSettings, ...]:
+        """The [[build]] entries, with paths made absolute from beside the configuration file."""
+        return tuple(
+            # Not resolved: the python of a virtual environment is a link, and means the environment.
+            BuildSettings(name=entry.name, python=self.project_root / entry.python.expanduser())
+            for entry in self.build
+        )
 
     @property
     def threads(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,10 +14,10 @@ from pydantic_settings import EnvSettingsSource, SettingsError
 
 from db.errors import ConfigError
 from runner.config import Settings
+from runner.config_errors import ENVIRONMENT, OPTION, explain, says, variable_of
 
 DEFAULT_FILE = "compilewatch.toml"
 FILE_VARIABLE = "COMPILEWATCH_CONFIG"
-_REFERENCE = "See compilewatch.example.toml for every key."
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def load_settings(file: Path | None = None, *, options: Mapping[str, Any] | None
     try:
         settings = Settings(**merged)
     except ValidationError as error:
-        raise _explain(error, layers) from error
+        raise explain(error, layers) from error
     settings._config_file = path.resolve() if path else None
     return settings
 
@@ -55,8 +54,8 @@ def origins(settings: Settings, *, options: Mapping[str, Any] | None = None) -> 
     layers = _layers(settings.config_file, options or {})
     found = []
     for key, value in _leaves(settings):
-        source = next((name for name in reversed(layers) if _has(layers[name], key)), "default")
-        found.append(Origin(".".join(key), value, _variable(key) if source == "environment" else source))
+        source = next((name for name in reversed(list(layers)) if says(layers[name], key)), "default")
+        found.append(Origin(".".join(key), value, variable_of(key) if source == ENVIRONMENT else source))
     return found
 
 
@@ -80,10 +79,10 @@ def _layers(path: Path | None, options: Mapping[str, Any]) -> dict[str, dict[str
     if path is not None:
         layers[path.name] = _read_toml(path)
     try:
-        layers["environment"] = EnvSettingsSource(Settings)()
+        layers[ENVIRONMENT] = EnvSettingsSource(Settings)()
     except SettingsError as error:
         raise ConfigError(f"The environment is not valid: {error}.", "Lists and tables are JSON.") from error
-    layers["option"] = dict(options)
+    layers[OPTION] = dict(options)
     return layers
 
 
@@ -108,15 +107,6 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _has(layer: Mapping[str, Any], key: tuple[str, ...]) -> bool:
-    here: Any = layer
-    for part in key:
-        if not isinstance(here, Mapping) or part not in here:
-            return False
-        here = here[part]
-    return True
-
-
 def _leaves(section: BaseModel, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name in type(section).model_fields:
         value = getattr(section, name)
@@ -124,57 +114,3 @@ def _leaves(section: BaseModel, prefix: tuple[str, ...] = ()) -> Iterator[tuple[
             yield from _leaves(value, (*prefix, name))
         else:
             yield (*prefix, name), value
-
-
-def _variable(key: tuple[str, ...]) -> str:
-    return "COMPILEWATCH_" + "__".join(key).upper()
-
-
-def _explain(error: ValidationError, layers: dict[str, dict[str, Any]]) -> ConfigError:
-    """The first problem as one sentence that names the key and where it was written."""
-    first = error.errors(include_url=False)[0]
-    loc = tuple(part for part in first["loc"] if isinstance(part, int) or _is_key(part))
-    shown = ".".join(f"{part + 1}" if isinstance(part, int) else str(part) for part in loc)
-    where = _written_in(loc, layers)
-    more = f" ({error.error_count() - 1} more after it)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(loc[-1]), _valid_keys(loc[:-1]), n=1, cutoff=0.4)
-        hint = f"Did you mean {near[0]}?" if near else _REFERENCE
-        return ConfigError(f"{where} has an unknown key {shown}{more}.", hint)
-    if first["type"] == "missing":
-        return ConfigError(f"{where} lacks {shown}{more}.", _REFERENCE)
-    problem = first["msg"].removeprefix("Value error, ").removesuffix(".")
-    if not loc:
-        return ConfigError(f"{where}: {problem}{more}.", _REFERENCE)
-    return ConfigError(f"{where}: {shown} is {first['input']!r}: {problem}{more}.", _REFERENCE)
-
-
-def _is_key(part: str) -> bool:
-    """Whether pydantic's location names something written, not a branch of a union like "int"."""
-    return not part.startswith(("constrained-", "tuple[", "function-")) and part not in ("int", "tuple")
-
-
-def _written_in(loc: tuple[str | int, ...], layers: dict[str, dict[str, Any]]) -> str:
-    key = tuple(str(part) for part in loc[:2] if isinstance(part, str)) or ("",)
-    for name in reversed(layers):
-        if _has(layers[name], key) or (name != "environment" and _has(layers[name], key[:1])):
-            return {"environment": f"Environment variable {_variable(key)}", "option": "The options"}.get(
-                name, name
-            )
-    return "The configuration"
-
-
-def _valid_keys(loc: tuple[str | int, ...]) -> list[str]:
-    """Keys allowed at `loc` of the file."""
-    model: type[BaseModel] = Settings
-    for part in loc:
-        if isinstance(part, str):
-            model = _section_of(model, part)
-    return list(model.model_fields)
-
-
-def _section_of(model: type[BaseModel], key: str) -> type[BaseModel]:
-    """The table behind field `key`: its annotation, or the element type of a list of tables."""
-    annotation = model.model_fields[key].annotation
-    candidates = [annotation, *getattr(annotation, "__args__", ())]
-    return next(kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel))

@@ -33,14 +33,9 @@ class TorchSettings(Part):
 
 
 class Sampling(Part):
-    """How samples are taken: eager and compiled alternate in blocks, after a warm-up."""
+    """What the configuration says of sampling; blocks, warm-up and bounds are the worker's."""
 
     samples: int
-    min_samples: int = 5
-    block_ns: int = 100_000_000
-    max_ns: int = 20_000_000_000
-    warmup_calls: int = 10
-    warmup_ns: int = 500_000_000
 
 
 class TrialSpec(Part):

@@ -1,0 +1,187 @@
+"""The configuration: what wins, where it came from, and what each mistake is answered with."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from db.errors import ConfigError
+from db.records import CacheState, StrategyKind
+from runner.config import Settings
+from runner.config_sources import load_settings, origins
+from runner.selection import known_strategies, known_suites, known_workloads
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "compilewatch.example.toml"
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import os
+
+    for name in os.environ:
+        if name.startswith("COMPILEWATCH_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def write(content: str) -> None:
+    Path("compilewatch.toml").write_text(content)
+
+
+def test_defaults_without_a_file() -> None:
+    settings = load_settings()
+    assert settings.config_file is None
+    assert settings.database_url == "sqlite:///compilewatch.db"
+    assert (settings.run.suite, settings.run.samples, settings.run.trials) == ("smoke", 50, None)
+    assert settings.threads >= 1
+    assert {origin.source for origin in origins(settings)} == {"default"}
+
+
+def test_option_wins_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("[run]\ntrials = 2\nsamples = 20\nseed = 1\n")
+    monkeypatch.setenv("COMPILEWATCH_RUN__SAMPLES", "30")
+    monkeypatch.setenv("COMPILEWATCH_RUN__SEED", "2")
+    options = {"run": {"seed": 3}}
+    settings = load_settings(options=options)
+    assert (settings.run.trials, settings.run.samples, settings.run.seed) == (2, 30, 3)
+    sources = {origin.key: origin.source for origin in origins(settings, options=options)}
+    assert sources["run.trials"] == "compilewatch.toml"
+    assert sources["run.samples"] == "COMPILEWATCH_RUN__SAMPLES"
+    assert sources["run.seed"] == "option"
+    assert sources["run.timeout_s"] == "default"
+
+
+def test_list_in_the_environment_is_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEWATCH_RUN__STRATEGIES", "eager, default+dynamic")
+    assert load_settings().run.strategies == ("eager", "default+dynamic")
+
+
+def test_unrelated_variables_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEWATCH_TEST_POSTGRES_URL", "postgresql://127.0.0.1/x")
+    assert load_settings().config_file is None
+
+
+MISTAKES = [
+    ("[run]\ntrails = 3\n", "compilewatch.toml: there is no key trails in [run].", "Did you mean trials?"),
+    ('databse_url = "x"\n', "compilewatch.toml: there is no key databse_url.", "Did you mean database_url?"),
+    (
+        '[run]\ntrials = "three"\n',
+        "compilewatch.toml: trials in [run] must be a whole number, not 'three'.",
+        "compilewatch.example.toml",
+    ),
+    ("[run]\ntrials = 0\n", "compilewatch.toml: trials in [run] must be at least 1, not 0.", ""),
+    ("run = 5\n", "compilewatch.toml: run must be a table, not 5.", ""),
+    (
+        '[run]\ndevice = "gpu"\n',
+        "compilewatch.toml: device in [run] must be auto, cpu, cuda or cuda:N, not 'gpu'.",
+        "",
+    ),
+    (
+        '[workload]\nname = "a"\n',
+        "compilewatch.toml: workload must be a list of tables, written [[workload]], not {'name': 'a'}.",
+        "",
+    ),
+    (
+        '[[workload]]\nname = "a"\ntarget = "m:f"\nbatchsize = 3\n',
+        "compilewatch.toml: there is no key batchsize in [[workload]] a.",
+        "Did you mean batch_size?",
+    ),
+    ('[[workload]]\nname = "a"\n', "compilewatch.toml: target is missing in [[workload]] a.", ""),
+    (
+        '[[workload]]\nname = "a"\ntarget = "m:f"\nshape = { width = [] }\n',
+        "compilewatch.toml: width in [[workload]] a must be a whole number of at least 1, "
+        "or a list of them, not [].",
+        "",
+    ),
+    (
+        '[[strategy]]\nname = "a"\nmode = "default"\noptions = { x = 1 }\n',
+        "torch.compile takes mode or options, not both",
+        "",
+    ),
+    (
+        '[[suite]]\nname = "a"\nworkloads = ["cnn"]\n' * 2,
+        "two [[suite]] entries are named 'a'; names must differ.",
+        "",
+    ),
+    ("[run]\ntrials = \n", "compilewatch.toml is not valid TOML: Invalid value (at line 2, column 10).", ""),
+]
+
+
+@pytest.mark.parametrize(("content", "message", "next_step"), MISTAKES)
+def test_a_mistake_is_one_sentence_that_names_it(content: str, message: str, next_step: str) -> None:
+    write(content)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
+    assert next_step in caught.value.next_step
+    assert caught.value.exit_code == 2
+
+
+def test_a_mistake_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEWATCH_RUN__TRAILS", "4")
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert "COMPILEWATCH_RUN__TRAILS" in caught.value.message
+    assert caught.value.next_step == "Did you mean trials?"
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_a_named_file_must_be_there(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEWATCH_CONFIG", "nowhere.toml")
+    with pytest.raises(ConfigError, match=r"There is no configuration file nowhere\.toml"):
+        load_settings(Path("nowhere.toml") if how == "option" else None)
+
+
+def test_the_example_is_valid_and_has_every_key() -> None:
+    settings = load_settings(EXAMPLE)
+    named = tomllib.loads(EXAMPLE.read_text())
+    text = EXAMPLE.read_text()
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        entries = value if isinstance(value, tuple) else (value,)
+        assert name in named
+        for entry in entries:
+            if isinstance(entry, BaseModel):
+                for key in type(entry).model_fields:
+                    assert f"{key} = " in text, f"{name}.{key} is not in the example"
+            else:
+                assert entry == field.default
+    for key, field in type(settings.run).model_fields.items():
+        assert getattr(settings.run, key) == field.default, f"run.{key} in the example is not its default"
+
+
+def test_the_examples_strategies_suites_and_builds() -> None:
+    settings = load_settings(EXAMPLE)
+    strategies = known_strategies(settings)
+    freezing = strategies["freezing"]
+    assert (freezing.kind, freezing.mode, freezing.options) == (
+        StrategyKind.COMPILE,
+        None,
+        {"freezing": True},
+    )
+    assert freezing.cache is CacheState.COLD
+    assert strategies["no-breaks"].fullgraph is True
+    assert known_suites(settings)["nightly"].trials == 5
+    assert settings.builds[0].python == ROOT / "../torch-2.12/bin/python"
+    assert {"ranker-b1", "ranker-b64", "encoder-long"} <= set(known_workloads(settings))
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ('[[workload]]\nname = "cnn"\ntarget = "m:f"\n', "workload"),
+        ('[[strategy]]\nname = "default"\n', "strategy"),
+        ('[[suite]]\nname = "smoke"\nworkloads = ["cnn"]\n', "suite"),
+    ],
+)
+def test_a_built_in_name_cannot_be_redefined(content: str, kind: str) -> None:
+    write(content)
+    settings = load_settings()
+    known = {"workload": known_workloads, "strategy": known_strategies, "suite": known_suites}[kind]
+    with pytest.raises(ConfigError, match=f"has the name of a built-in {kind}"):
+        known(settings)
