@@ -1,0 +1,153 @@
+"""What there is to choose from: every machine, build, workload, strategy, suite and run, with its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Column, ColumnElement, String, Table, func, select, type_coerce
+
+from db.queries.frames import MOMENT, frame_of
+from db.session import Database
+from db.strategies import sort_key
+from db.tables import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from db.versions import version_key
+
+_TALLIES = {
+    "trials": "Int64",
+    "failed_trials": "Int64",
+    "first_seen_at": MOMENT,
+    "last_seen_at": MOMENT,
+}
+# In the order in which a difference matters for the order of builds.
+_STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+
+
+def machines(db: Database) -> pd.DataFrame:
+    """One row per machine, by name; `machine` is what it was last called."""
+    columns = {
+        "machine_id": "str",
+        "name": "str",
+        "device": "str",
+        "device_name": "str",
+        "device_count": "Int64",
+        "device_memory_bytes": "Int64",
+        "power_limit_w": "Float64",
+        "cpu_name": "str",
+        "cpu_count": "Int64",
+        "ram_bytes": "Int64",
+        "threads": "Int64",
+    }
+    frame = _facet(db, MACHINE, columns).rename(columns={"name": "machine"})
+    return frame.sort_values(["machine", "machine_id"], ignore_index=True)
+
+
+def builds(db: Database) -> pd.DataFrame:
+    """One row per build, oldest version first; `build_label` is what it was last called."""
+    names = (
+        *("build_id", "label", "torch", "torch_git", "torch_variant", "cuda", "driver", "triton"),
+        *("cudnn", "python", "os", "compiler"),
+    )
+    columns = dict.fromkeys(names, "str") | {"packages": "object", "settings": "object"}
+    frame = _facet(db, BUILD, columns).rename(columns={"label": "build_label"})
+    return _sorted(frame, _version_order)
+
+
+def workloads(db: Database) -> pd.DataFrame:
+    """One row per workload (a version and size of a name), by name and then newest last."""
+    columns = {
+        "workload_id": "str",
+        "name": "str",
+        "version": "str",
+        "task": "str",
+        "batch_size": "Int64",
+        "shape": "object",
+        "dtype": "str",
+        "items_per_iteration": "Float64",
+        "item": "str",
+    }
+    frame = _facet(db, WORKLOAD, columns).rename(columns={"name": "workload", "version": "workload_version"})
+    return frame.sort_values(["workload", "first_seen_at", "workload_id"], ignore_index=True)
+
+
+def strategies(db: Database) -> pd.DataFrame:
+    """One row per strategy, in the order in which strategies are always shown."""
+    columns = {
+        "strategy_id": "str",
+        "name": "str",
+        "kind": "str",
+        "backend": "str",
+        "mode": "str",
+        "dynamic": "boolean",
+        "fullgraph": "boolean",
+        "scope": "str",
+        "cache": "str",
+        "options": "object",
+    }
+    frame = _facet(db, STRATEGY, columns).rename(columns={"name": "strategy", "kind": "strategy_kind"})
+    return _sorted(frame, lambda row: (*sort_key(row["strategy"]), row["strategy_id"]))
+
+
+def suites(db: Database) -> pd.DataFrame:
+    """One row per suite that any run had, by name, with the number of its runs."""
+    statement = (
+        select(
+            RUN.c.suite,
+            func.count(),
+            func.sum(RUN.c.trials),
+            func.sum(RUN.c.failed_trials),
+            func.min(RUN.c.first_seen_at),
+            func.max(RUN.c.last_seen_at),
+        )
+        .where(RUN.c.suite.is_not(None))
+        .group_by(RUN.c.suite)
+        .order_by(RUN.c.suite)
+    )
+    with db.read() as connection:
+        return frame_of(connection.execute(statement).all(), {"suite": "str", "runs": "Int64"} | _TALLIES)
+
+
+def runs(db: Database) -> pd.DataFrame:
+    """One row per run, newest first.
+
+    A run that was not announced (an imported one) began with its first trial and has no status.
+    """
+    columns = {
+        "run_id": "str",
+        "suite": "str",
+        "label": "str",
+        "started_at": MOMENT,
+        "ended_at": MOMENT,
+        "planned_trials": "Int64",
+        "status": "str",
+    }
+    frame = _facet(db, RUN, columns)
+    frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
+    return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
+
+
+def _facet(db: Database, table: Table, columns: dict[str, str]) -> pd.DataFrame:
+    typed = columns | _TALLIES
+    statement = select(*(_plain(table.c[name], dtype) for name, dtype in typed.items()))
+    with db.read() as connection:
+        return frame_of(connection.execute(statement).all(), typed)
+
+
+def _plain(column: Column[object], dtype: str) -> ColumnElement[object]:
+    """Text of an enum column, not its members."""
+    return type_coerce(column, String) if dtype == "str" else column
+
+
+def _version_order(row: dict[str, Any]) -> tuple[object, ...]:
+    """Torch decides, then what it stands on; builds that differ in none of that, by first seen."""
+    stack = (None if pd.isna(row[name]) else row[name] for name in _STACK)
+    return (*map(version_key, stack), row["first_seen_at"], row["build_id"])
+
+
+def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, ...]]) -> pd.DataFrame:
+    records: list[dict[str, Any]] = [
+        dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)
+    ]
+    keys = [key(record) for record in records]
+    return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)

@@ -1,0 +1,162 @@
+"""Trials as a frame: one row each, with everything that pages filter, group and plot."""
+
+from __future__ import annotations
+
+import pandas as pd
+from sqlalchemy import Connection, Select, String, and_, select, type_coerce
+
+from db.queries.cold_start import cold_start_frame
+from db.queries.filters import Filters
+from db.queries.frames import MOMENT, frame_of, matched
+from db.queries.records import trial_record, trial_records
+from db.queries.selection import matching, matching_series, oldest_first
+from db.session import Database
+from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
+
+__all__ = [
+    "COLUMNS",
+    "cold_start_frame",
+    "latest_trials_frame",
+    "trial_record",
+    "trial_records",
+    "trials_frame",
+]
+
+_OF_TRIAL = {
+    "trial_id": "str",
+    "run_id": "str",
+    "suite": "str",
+    "label": "str",
+    "started_at": MOMENT,
+    "ended_at": MOMENT,
+    "source_kind": "str",
+    "source_name": "str",
+    "machine_name": "str",
+    "build_id": "str",
+    "build_label": "str",
+    "series_id": "str",
+    "status": "str",
+    "failure_kind": "str",
+    "failure_message": "str",
+    "latency_ns": "Float64",
+    "latency_p05_ns": "Float64",
+    "latency_p95_ns": "Float64",
+    "latency_p99_ns": "Float64",
+    "samples": "Int64",
+    "control_latency_ns": "Float64",
+    "control_samples": "Int64",
+    "time_to_first_result_ns": "Int64",
+    "first_call_ns": "Int64",
+    "until_steady_ns": "Int64",
+    "calls_until_steady": "Int64",
+    "process_tree_cpu_ns": "Int64",
+    "peak_bytes": "Int64",
+    "peak_reserved_bytes": "Int64",
+    "peak_with_compile_bytes": "Int64",
+    "peak_rss_bytes": "Int64",
+    "control_peak_bytes": "Int64",
+    "graphs": "Int64",
+    "graph_breaks": "Int64",
+    "recompiles": "Int64",
+    "numerics_status": "str",
+    "suspect": "boolean",
+    "cpu_stall_fraction": "Float64",
+}
+_OF_SERIES = {
+    "series_id": (SERIES.c.series_id, "str"),
+    "machine_id": (SERIES.c.machine_id, "str"),
+    "device": (MACHINE.c.device, "str"),
+    "device_name": (MACHINE.c.device_name, "str"),
+    "workload_id": (SERIES.c.workload_id, "str"),
+    "workload": (WORKLOAD.c.name, "str"),
+    "workload_version": (WORKLOAD.c.version, "str"),
+    "task": (WORKLOAD.c.task, "str"),
+    "batch_size": (WORKLOAD.c.batch_size, "Int64"),
+    "shape": (WORKLOAD.c.shape, "object"),
+    "dtype": (WORKLOAD.c.dtype, "str"),
+    "items_per_iteration": (WORKLOAD.c.items_per_iteration, "Float64"),
+    "item": (WORKLOAD.c.item, "str"),
+    "strategy_id": (SERIES.c.strategy_id, "str"),
+    "strategy": (STRATEGY.c.name, "str"),
+    "strategy_kind": (STRATEGY.c.kind, "str"),
+    "cache": (STRATEGY.c.cache, "str"),
+    "scope": (STRATEGY.c.scope, "str"),
+}
+_OF_BUILD = ("build_id", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+
+# The columns of every trials frame, in order.
+COLUMNS: tuple[str, ...] = (
+    *("trial_id", "run_id", "suite", "label", "started_at", "ended_at", "source_kind", "source_name"),
+    *("machine_id", "machine", "device", "device_name"),
+    *("build_id", "build_label", *_OF_BUILD[1:]),
+    *("workload_id", "workload", "workload_version", "task", "batch_size", "shape", "dtype"),
+    *("items_per_iteration", "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope"),
+    *("series_id", "status", "failure_kind", "failure_message"),
+    *("latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns", "samples"),
+    *("control_latency_ns", "control_samples", "time_to_first_result_ns", "first_call_ns"),
+    *("until_steady_ns", "calls_until_steady", "trial_compile_cost_ns", "process_tree_cpu_ns"),
+    *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes", "peak_rss_bytes"),
+    *("control_peak_bytes", "graphs", "graph_breaks", "recompiles", "numerics_status", "suspect"),
+    "cpu_stall_fraction",
+)
+
+
+def trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+    """One row per matching trial, ordered by start, with the columns of `COLUMNS`.
+
+    `latency_ns` is the median of the trial's samples, or of its summary where it was imported without any.
+    `trial_compile_cost_ns` is what its calls until steady took beyond as many steady ones. Times are ns,
+    memory bytes; missing is NA, never 0. Failed trials are there, with their reason.
+    """
+    with db.read() as connection:
+        return _frame(connection, _trials(filters), filters)
+
+
+def latest_trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+    """Like `trials_frame`, of each series only the trials of its newest run, failed ones included.
+
+    Which run is newest does not depend on the filters. A trial that was cancelled makes no run the newest.
+    """
+    newest = and_(TRIAL.c.run_id == LATEST.c.run_id, TRIAL.c.series_id == LATEST.c.series_id)
+    with db.read() as connection:
+        return _frame(connection, _trials(filters).join(LATEST, newest), filters)
+
+
+def _trials(filters: Filters) -> Select[tuple[object, ...]]:
+    columns = [
+        type_coerce(TRIAL.c[name], String) if dtype == "str" else TRIAL.c[name]
+        for name, dtype in _OF_TRIAL.items()
+    ]
+    return select(*columns).select_from(TRIAL).where(*matching(filters)).order_by(*oldest_first())
+
+
+def _frame(connection: Connection, statement: Select[tuple[object, ...]], filters: Filters) -> pd.DataFrame:
+    trials = frame_of(connection.execute(statement).all(), _OF_TRIAL)
+    series = matched(_series(connection, filters), "series_id", trials["series_id"])
+    builds = matched(_builds(connection), "build_id", trials["build_id"])
+    frame = pd.concat([trials.rename(columns={"machine_name": "machine"}), series, builds], axis="columns")
+    steady_ns = frame["calls_until_steady"] * frame["latency_ns"]
+    frame["trial_compile_cost_ns"] = frame["until_steady_ns"] - steady_ns
+    return frame[list(COLUMNS)]
+
+
+def _series(connection: Connection, filters: Filters) -> pd.DataFrame:
+    columns = [
+        type_coerce(column, String) if dtype == "str" else column for column, dtype in _OF_SERIES.values()
+    ]
+    statement = (
+        select(*columns)
+        .select_from(SERIES)
+        .join(MACHINE, MACHINE.c.machine_id == SERIES.c.machine_id)
+        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
+        .join(STRATEGY, STRATEGY.c.strategy_id == SERIES.c.strategy_id)
+        .where(*matching_series(filters))
+    )
+    return frame_of(
+        connection.execute(statement).all(), {name: dtype for name, (_, dtype) in _OF_SERIES.items()}
+    )
+
+
+def _builds(connection: Connection) -> pd.DataFrame:
+    rows = connection.execute(select(*(BUILD.c[name] for name in _OF_BUILD))).all()
+    return frame_of(rows, dict.fromkeys(_OF_BUILD, "str"))
