@@ -16,7 +16,6 @@ from db.records import (
     Failure,
     FailureKind,
     Machine,
-    Numerics,
     Source,
     SourceKind,
     Status,
@@ -96,7 +95,10 @@ def _machine(spec: Mapping[str, Any], listening: Listening, device: DeviceFacts)
             facts |= {"device_name": device.name or "unknown", "device_count": 1}
             facts["device_memory_bytes"] = device.memory_bytes
     if facts["device"] == "cuda":
-        facts |= {"device_uuid": device.uuid or facts.get("device_uuid"), "power_limit_w": device.power_limit_w}
+        facts |= {
+            "device_uuid": device.uuid or facts.get("device_uuid"),
+            "power_limit_w": device.power_limit_w,
+        }
     return Machine(**facts)
 
 

@@ -13,9 +13,16 @@ from runner.scrub import scrub
 _LOG_LIMIT = 65_536
 _VMSTAT = Path("/proc/vmstat")
 _CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
-_OUT_OF_MEMORY_TEXT = ("can't allocate memory", "std::bad_alloc", "MemoryError", "CUDA out of memory")
-_DEVICE_TEXT = ("CUDA error", "HIP error", "Xid")
-_DISK_TEXT = ("No space left on device",)
+_EVIDENCE = {
+    FailureKind.OUT_OF_MEMORY: (
+        "can't allocate memory",
+        "std::bad_alloc",
+        "MemoryError",
+        "CUDA out of memory",
+    ),
+    FailureKind.DISK_FULL: ("No space left on device",),
+    FailureKind.DEVICE_LOST: ("CUDA error", "HIP error"),
+}
 
 
 def oom_kills() -> int:
@@ -48,7 +55,7 @@ def log_tail(outcome: Outcome) -> str | None:
     return text[-_LOG_LIMIT:] or None
 
 
-def _killed_by(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signals.Signals(number).name
     except ValueError:
@@ -56,41 +63,45 @@ def _killed_by(number: int) -> str:
 
 
 def _kind_and_message(ending: Ending, log: str) -> tuple[FailureKind, str]:
-    outcome, where = ending.outcome, f" during {ending.phase}" if ending.phase else ""
+    outcome = ending.outcome
     if outcome.stopped == "timeout":
-        return FailureKind.TIMEOUT, f"No result within {ending.timeout_s:g} s; ended{where}."
+        return FailureKind.TIMEOUT, f"No result within {ending.timeout_s:g} s"
     if outcome.stopped == "cancelled":
-        return FailureKind.CANCELLED, f"Cancelled{where}."
+        return FailureKind.CANCELLED, "Cancelled"
     if outcome.guard_lost:
-        return FailureKind.CRASH, f"The trial's guard process was killed{where}."
+        return FailureKind.CRASH, "The guard process of the trial was killed"
     if outcome.signal is not None:
-        name = _killed_by(outcome.signal)
-        if ending.oom_killed and outcome.signal == signals.SIGKILL:
-            return FailureKind.OUT_OF_MEMORY, f"The kernel killed the process for memory{where}."
-        if any(text in log for text in _OUT_OF_MEMORY_TEXT):
-            return FailureKind.OUT_OF_MEMORY, f"Out of memory{where}: the process died of {name}."
-        if any(text in log for text in _DISK_TEXT):
-            return FailureKind.DISK_FULL, f"The disk is full; the process died of {name}{where}."
-        if any(text in log for text in _DEVICE_TEXT):
-            return FailureKind.DEVICE_LOST, f"The device failed and the process died of {name}{where}."
-        return FailureKind.CRASH, f"The process died of {name}{where}."
-    if ending.garbage is not None:
-        return FailureKind.BAD_RECORD, f"{ending.garbage}{where}."
-    if outcome.exit_code == 0:
-        return FailureKind.BAD_RECORD, f"The process ended without a record{where}."
-    if any(text in log for text in _OUT_OF_MEMORY_TEXT):
-        return FailureKind.OUT_OF_MEMORY, f"Out of memory{where}: exit code {outcome.exit_code}."
-    return FailureKind.CRASH, f"The process ended with exit code {outcome.exit_code}{where}."
+        return _death_by_signal(outcome.signal, log, oom_killed=ending.oom_killed)
+    if ending.garbage is not None or outcome.exit_code == 0:
+        return FailureKind.BAD_RECORD, ending.garbage or "The process ended without a record"
+    ended = f"The process ended with exit code {outcome.exit_code}"
+    return _kind_by_log(log), ended
+
+
+def _death_by_signal(number: int, log: str, *, oom_killed: bool) -> tuple[FailureKind, str]:
+    """SIGKILL is the kernel's out-of-memory killer only where the kernel counted one meanwhile."""
+    if oom_killed and number == signals.SIGKILL:
+        return FailureKind.OUT_OF_MEMORY, "The kernel killed the process for memory"
+    return _kind_by_log(log), f"The process died of {_signal_name(number)}"
+
+
+def _kind_by_log(log: str) -> FailureKind:
+    """What the last lines give away about a death that left no record."""
+    for kind, texts in _EVIDENCE.items():
+        if any(text in log for text in texts):
+            return kind
+    return FailureKind.CRASH
 
 
 def failure_of(ending: Ending) -> Failure:
     """The `Failure` of a process that left no usable record."""
     log = log_tail(ending.outcome)
     kind, message = _kind_and_message(ending, log or "")
+    where = f" during {ending.phase}" if ending.phase else ""
     return Failure(
         kind=kind,
         phase=ending.phase,
-        message=message,
+        message=f"{message}{where}.",
         log_tail=log,
         exit_code=ending.outcome.exit_code,
         signal=ending.outcome.signal,

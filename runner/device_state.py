@@ -1,4 +1,4 @@
-"""The GPU as NVML sees it: identity, limits, and its state around the timed blocks. Absent is None, never a crash."""
+"""The GPU as NVML sees it: identity, limits, and its state around the timed blocks. Absent is None."""
 
 from __future__ import annotations
 
@@ -129,7 +129,9 @@ class DeviceWatch:
         self._note("memory", _query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
         self._note("temperature", _query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
         self._note("power", _query("nvmlDeviceGetPowerUsage", handle), lambda milliwatts: milliwatts / 1000)
-        self._note("utilization", _query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu))
+        self._note(
+            "utilization", _query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu)
+        )
         reasons = _query("nvmlDeviceGetCurrentClocksEventReasons", handle)
         if reasons is None:
             reasons = _query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
@@ -138,7 +140,7 @@ class DeviceWatch:
         energy = _query("nvmlDeviceGetTotalEnergyConsumption", handle)
         if energy is not None:
             self._energy.append(int(energy))
-        # Inside a container NVML lists no process at all; then nothing is known, rather than that none is there.
+        # Inside a container NVML lists no process at all, which does not mean that none is there.
         running = _query("nvmlDeviceGetComputeRunningProcesses", handle)
         if running:
             self._processes.append(len({entry.pid for entry in running}) - 1)

@@ -1,4 +1,5 @@
-"""What a measured process sees of the runner's environment: an allow-list, its own caches, pinned settings."""
+"""What a measured process sees of the runner's environment: an allow-list, its own caches, pinned
+settings."""
 
 from __future__ import annotations
 
@@ -55,9 +56,7 @@ def worker_environment(
     """The whole environment of one measured process; creates its empty directories below `scratch`."""
     source = os.environ if inherited is None else inherited
     environment = {
-        name: value
-        for name, value in source.items()
-        if name in _ALLOWED or name.startswith(_ALLOWED_PREFIX)
+        name: value for name, value in source.items() if name in _ALLOWED or name.startswith(_ALLOWED_PREFIX)
     }
     # torch names its default cache directory after the user and fails for a uid without a name.
     environment.setdefault("USER", "compilewatch")
@@ -71,5 +70,5 @@ def worker_environment(
 
 
 def default_threads() -> int:
-    """All but one of the CPUs this process may use: a second thread per core turns any other job into a convoy."""
+    """All but one of the CPUs this process may use: with all, any other job makes every step wait."""
     return max(1, len(os.sched_getaffinity(0)) - 1)

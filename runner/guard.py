@@ -3,9 +3,10 @@
     python -I -S guard.py LIFELINE_FD STATUS_FD GRACE_S SCRATCH WORKER...
 
 It starts WORKER in a session of its own and ends everything below itself, then removes the directory SCRATCH,
-when the worker exits, when it gets SIGTERM (the runner's deadline), or when the runner dies (LIFELINE_FD, whose
-other end only the runner holds, reads end-of-file even after kill -9). As a child subreaper it inherits what
-detached itself, so daemons are found too. Then it writes one JSON line to STATUS_FD. Standard library only.
+when the worker exits, when it gets SIGTERM (the runner's deadline), or when the runner dies (LIFELINE_FD,
+whose other end only the runner holds, reads end-of-file even after kill -9). As a child subreaper it
+inherits what detached itself, so daemons are found too. Then it writes one JSON line to STATUS_FD. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 # linux/prctl.h
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-# A process in uninterruptible sleep (a hung driver) ignores SIGKILL; waiting longer would hang the runner too.
+# A process in uninterruptible sleep (a hung driver) ignores SIGKILL; waiting for it would hang the runner.
 KILL_WAIT_S = 10.0
 
 

@@ -14,7 +14,7 @@ _CANDIDATES = ("g++", "clang++")
 
 
 def compiler_version(environment: Mapping[str, str]) -> str | None:
-    """Name and version of the C++ compiler Inductor would use there, such as "g++ 12.2.0"; None without one."""
+    """Name and version of the C++ compiler Inductor would use there, such as "g++ 12.2.0", or None."""
     named = environment.get("CXX")
     path = environment.get("PATH", "")
     for candidate in (named,) if named else _CANDIDATES:

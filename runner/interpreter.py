@@ -1,4 +1,5 @@
-"""Is there a torch behind this interpreter, and which? Asked of a child process, never by importing torch here."""
+"""Is there a torch behind this interpreter, and which? Asked of a child process, never by importing torch
+here."""
 
 from __future__ import annotations
 

@@ -91,7 +91,12 @@ class GuardedProcess:
         self._start(command, environment, scratch, stdin, lock)
 
     def _start(
-        self, command: list[str], environment: Mapping[str, str], scratch: Path, stdin: bytes, lock: int | None
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        scratch: Path,
+        stdin: bytes,
+        lock: int | None,
     ) -> None:
         lifeline_read, self._lifeline = os.pipe()
         status_read, status_write = os.pipe()
@@ -143,7 +148,7 @@ class GuardedProcess:
             del self._log[:-LOG_TAIL_BYTES]
 
     def run(self, timeout_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Outcome:
-        """Listen until the guard reports. Never raises for what the process does; ends it on KeyboardInterrupt."""
+        """Listen until the guard reports. Raises nothing for what the process does; ends it on Ctrl-C."""
         stopped = None
         try:
             deadline = time.monotonic() + timeout_s
@@ -228,7 +233,7 @@ class GuardedProcess:
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL to `pid` and every descendant, youngest links first read so that none can escape by re-parenting."""
+    """SIGKILL to `pid` and every descendant, listed before a death re-parents any."""
     try:
         root = psutil.Process(pid)
         tree = [*root.children(recursive=True), root]

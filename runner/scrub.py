@@ -24,7 +24,9 @@ def scrub(text: str, environment: Mapping[str, str] | None = None) -> str:
     Control characters that a terminal would obey are dropped.
     """
     source = os.environ if environment is None else environment
-    secrets = (value for name, value in source.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET)
+    secrets = (
+        value for name, value in source.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET
+    )
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     text = _URL.sub("[address]", text)

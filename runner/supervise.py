@@ -1,4 +1,5 @@
-"""One trial, from outside: a fresh process with its own caches, a deadline, and always a `Trial` at the end."""
+"""One trial, from outside: a fresh process with its own caches, a deadline, and always a `Trial` at the
+end."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ GRACE_S = 3.0
 WAITING = "waiting_for_device"
 
 
-class TrialInterrupted(KeyboardInterrupt):  # noqa: N818
+class TrialInterrupted(KeyboardInterrupt):
     """Ctrl-C during a trial: its processes are gone and `trial` says `cancelled`; store it, then stop."""
 
     def __init__(self, trial: Trial) -> None:
@@ -63,8 +64,8 @@ def run_trial(
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
 
-    Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device" included.
-    `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. Raises
+    Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device"
+    included. `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. Raises
     TrialInterrupted on Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
     """
     content = spec.model_dump(mode="json", by_alias=True) if isinstance(spec, TrialSpec) else dict(spec)

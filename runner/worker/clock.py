@@ -53,9 +53,8 @@ class CudaClock:
             self._buffer = torch.empty(2 * int(size), dtype=torch.int8, device=device)
 
     def time_steps(self, step: Step, count: int) -> list[int]:
-        pairs = [
-            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)
-        ]
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count)]  # type: ignore[no-untyped-call]
+        pairs = list(zip(events[::2], events[1::2], strict=True))
         for start, end in pairs:
             if self._buffer is not None:
                 self._buffer.zero_()

@@ -69,7 +69,10 @@ def skipped_frames(metrics: list[Any] | None) -> list[str] | None:
         return None
     found = []
     for entry in metrics:
-        if getattr(entry, "has_guarded_code", None) is False and getattr(entry, "is_forward", True) is not False:
+        if (
+            getattr(entry, "has_guarded_code", None) is False
+            and getattr(entry, "is_forward", True) is not False
+        ):
             where = f"{entry.co_filename}:{entry.co_firstlineno}"
             reason = getattr(entry, "fail_reason", None) or ""
             found.append(f"{entry.co_name} ({short_location(where)}) {reason}".strip()[:_TEXT_LIMIT])
@@ -114,7 +117,7 @@ def cache_counters(counters: dict[str, dict[str, int]]) -> dict[str, int | None]
 
 
 def facts(messages: list[tuple[str, str]], *, cudagraphs_asked: bool) -> dict[str, Any]:
-    """`CompilerFacts` of the record. `graphs` 0 means that nothing was compiled, whatever the other counts."""
+    """`CompilerFacts` of the record. With `graphs` 0 nothing was compiled, whatever else is counted."""
     counted, metrics = internals.counters(), internals.compilation_metrics()
     stats = counted.get("stats", {})
     return {

@@ -87,7 +87,9 @@ def _scoped(model: torch.nn.Module, scope: str, regions: tuple[str, ...]) -> lis
     if scope == "regional":
         blocks = list(repeated_blocks(model, regions))
         if not blocks:
-            raise WorkloadError("No repeated blocks were found; name their classes in the workload's `regions`.")
+            raise WorkloadError(
+                "No repeated blocks were found; name their classes in the workload's `regions`."
+            )
         return blocks
     path = scope.removeprefix(_SUBMODULE)
     try:

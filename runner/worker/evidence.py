@@ -19,7 +19,7 @@ _CANARY = bytes(1 << 20)
 
 
 def cpu_stall_ns() -> int | None:
-    """Time in which some task waited for a CPU, since boot (Linux pressure stall information); None without it."""
+    """Time in which some task waited for a CPU, since boot (Linux pressure stall information), else None."""
     try:
         line = Path("/proc/pressure/cpu").read_text().splitlines()[0]
     except (OSError, IndexError):
@@ -44,7 +44,7 @@ class Block:
     process_over_wall: float
 
     def may_count(self, *, cpu_bound: bool) -> bool:
-        """Whether the host left the block alone. Only a CPU-bound step is expected to keep its thread busy."""
+        """Whether the host left the block alone. Only a CPU-bound step has to keep its thread busy."""
         if self.stall_fraction is not None and self.stall_fraction > MAX_STALL_FRACTION:
             return False
         return not cpu_bound or self.wall_ns < _JUDGEABLE_NS or self.thread_over_wall >= MIN_CPU_OVER_WALL

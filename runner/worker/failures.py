@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 _MESSAGE_LIMIT = 4_000
 # Inductor writes tens of megabytes per kernel file with its header; below this a compilation cannot succeed.
@@ -44,7 +45,7 @@ def disk_is_full() -> bool:
     """
     for variable in _SCRATCH_VARIABLES:
         path = os.environ.get(variable)
-        if path and os.path.isdir(path) and shutil.disk_usage(path).free < _DISK_FULL_BELOW_BYTES:  # noqa: PTH112
+        if path and Path(path).is_dir() and shutil.disk_usage(path).free < _DISK_FULL_BELOW_BYTES:
             return True
     return False
 
@@ -64,9 +65,15 @@ def kind_of(error: BaseException, phase: str) -> str:
         ("missing_compiler", "InvalidCxxCompiler" in names or _says(errors, _NO_COMPILER_TEXT)),
         ("device_lost", "AcceleratorError" in names or _says(errors, _DEVICE_TEXT)),
         ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
-        ("unsupported", bool(names & {"Unsupported", "FailOnRecompileLimitHit"}) or _says(errors, _NO_META_TEXT)),
+        (
+            "unsupported",
+            bool(names & {"Unsupported", "FailOnRecompileLimitHit"}) or _says(errors, _NO_META_TEXT),
+        ),
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
-        ("import_error", "ImportError" in names and phase in ("import_torch", "import_libraries", "build_model")),
+        (
+            "import_error",
+            "ImportError" in names and phase in ("import_torch", "import_libraries", "build_model"),
+        ),
         ("import_error", phase == "import_libraries"),
     )
     for kind, holds in by_evidence:

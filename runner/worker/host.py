@@ -32,10 +32,11 @@ def ram_bytes() -> int | None:
 
 
 def machine_facts(device: str, threads: int) -> dict[str, Any]:
-    """`Machine` of the record. For a GPU torch is imported; its power limit is added by the runner, from NVML."""
+    """`Machine` of the record. For a GPU torch is imported; its power limit is added by the runner, from
+    NVML."""
     facts: dict[str, Any] = {
         "name": socket.gethostname(),
-        "device": device.split(":")[0],
+        "device": device.partition(":")[0],
         "device_name": cpu_name() or "unknown CPU",
         "device_count": None,
         "cpu_name": cpu_name(),
@@ -83,7 +84,7 @@ def build_facts(device: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     release, local = split_version(torch.__version__)
     gpu = device.startswith("cuda")
-    cudnn = torch.backends.cudnn.version() if gpu and torch.backends.cudnn.is_available() else None
+    cudnn = torch.backends.cudnn.version() if gpu else None  # type: ignore[no-untyped-call]
     return {
         "torch": release,
         "torch_git": (torch.version.git_version or "")[:12] or None,

@@ -1,4 +1,5 @@
-"""The one door to torch's private interfaces. Each has a fallback, since they move between releases 2.6 to 2.15.
+"""The one door to torch's private interfaces. Each has a fallback, since they move between releases 2.6 to
+2.15.
 
 A function here returns None (or nothing) where its interface is absent; no caller may take that for zero.
 """
@@ -33,7 +34,7 @@ def import_compile_stack() -> None:
 
 
 def mode_options(mode: str) -> dict[str, Any]:
-    """What a mode of `torch.compile` stands for, e.g. {"triton.cudagraphs": True}. Raises ValueError if unknown."""
+    """What a mode of `torch.compile` stands for, e.g. {"triton.cudagraphs": True}. Raises ValueError."""
     listed = _attribute("torch._inductor", "list_mode_options")
     options = {} if listed is None else listed()
     if mode not in options:
@@ -54,7 +55,7 @@ def compilation_metrics() -> list[Any] | None:
 
 
 def time_spent_ns() -> dict[str, int] | None:
-    """`calculate_time_spent()` in nanoseconds: cumulative, so that the sum over nested entries is no total."""
+    """`calculate_time_spent()` in nanoseconds. Entries nest, so their sum is no total."""
     found = _attribute("torch._dynamo.utils", "calculate_time_spent")
     return None if found is None else {key: int(value * 1e9) for key, value in found().items()}
 

@@ -1,74 +1,155 @@
-"""From a target's name to a `Built` workload on its device."""
+"""From a target's name to a `Built` workload on its device, inside the measured process.
+
+A builder is a function that returns the model or function and its inputs:
+
+    (model, inputs)          inference, or a plain function of tensors
+    (model, inputs, loss)    a training step; `loss(output)` returns a scalar tensor
+
+or a `Built` for what these cannot say. It is called with the workload's `batch_size`, entries of `shape` and
+`kwargs`, and, where it declares them, with `device` and `dtype`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from runner.workloads.built import FUNCTION, TRAINING, Built
+from runner.workloads.built import TRAINING, Built
 
 
 class WorkloadError(Exception):
     """The builder is there and does not do what a builder does; the message says how."""
 
 
-def import_builder(target: str, path: list[str]) -> Callable[..., Any]:
+def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
     """The function named "module:function", with the directories of `path` put first on `sys.path`.
 
-    Raises ImportError or AttributeError as Python does.
+    Raises ImportError as Python does, WorkloadError when the module has no such function.
     """
-    sys.path[:0] = path
-    module, _, function = target.partition(":")
-    found = getattr(importlib.import_module(module), function)
+    sys.path[:0] = [entry for entry in path if entry not in sys.path]
+    name, _, function = target.partition(":")
+    found: Callable[..., Any] | None = getattr(importlib.import_module(name), function, None)
     if not callable(found):
-        raise WorkloadError(f"{target} is a {type(found).__name__}, not a function.")
-    return found  # type: ignore[no-any-return]
+        raise WorkloadError(f"{name} has no function {function}.")
+    return found
 
 
-def build(builder: Callable[..., Any], workload: dict[str, Any], device: torch.device) -> Built:
-    """Call `builder` with what it declares of the workload's sizes, `device` and `dtype`.
+def build(builder: Callable[..., Any], workload: Mapping[str, Any], device: torch.device) -> Built:
+    """Call `builder` with the sizes of `workload`, the object of that name in the trial's specification.
 
-    Options in `kwargs` are always passed, so that a misspelled one is an error and not a silent default.
+    Where the builder declares no `device`, model and inputs are moved there; where it declares no `dtype`,
+    they are cast to it (floating point only; a 16-bit training step keeps float32 weights and runs under
+    autocast instead). A model is put in train or eval mode according to the task.
+    Raises WorkloadError; whatever the builder itself raises passes through.
     """
     dtype = getattr(torch, workload["dtype"], None)
     if not isinstance(dtype, torch.dtype):
         raise WorkloadError(f"{workload['dtype']!r} is no dtype of torch.")
-    offered = {"batch_size": workload.get("batch_size"), **workload.get("shape", {})}
-    offered |= {"device": device, "dtype": dtype}
+    arguments = _arguments(builder, workload, {"device": device, "dtype": dtype})
+    returned = builder(**arguments)
+    if isinstance(returned, Built):
+        return returned
+    built = _from_tuple(returned, workload["task"])
+    if "dtype" not in arguments:
+        built = _cast(built, dtype)
+    return built if "device" in arguments else _changed(built, lambda tensor: tensor.to(device))
+
+
+def _arguments(
+    builder: Callable[..., Any], workload: Mapping[str, Any], placement: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What to call `builder` with.
+
+    A size that it does not declare would be recorded and shown without being what was measured, so it is
+    refused. Device and dtype can be applied afterwards.
+    """
+    sizes = {**workload.get("shape", {}), **workload.get("kwargs", {})}
+    if workload.get("batch_size") is not None:
+        sizes["batch_size"] = workload["batch_size"]
     parameters = inspect.signature(builder).parameters.values()
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    names = {parameter.name for parameter in parameters}
-    arguments = {name: value for name, value in offered.items() if takes_all or name in names}
-    result = builder(**{**arguments, **workload.get("kwargs", {})})
-    if isinstance(result, Built):
-        return result
-    return _from_pair(result, workload["task"], device, dtype)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return {**sizes, **placement}
+    named = {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    arguments = sizes | {name: value for name, value in placement.items() if name in named}
+    for name in arguments:
+        if name not in named:
+            raise WorkloadError(
+                f"The workload gives {name!r}, which {builder.__name__} has no parameter for."
+            )
+    for name, parameter in named.items():
+        if parameter.default is parameter.empty and name not in arguments:
+            raise WorkloadError(f"{builder.__name__} needs {name!r}, which the workload does not give.")
+    return arguments
 
 
-def _from_pair(result: Any, task: str, device: torch.device, dtype: torch.dtype) -> Built:
-    """The short form a user may return: the model or function, and its inputs."""
-    if not (isinstance(result, tuple) and len(result) == 2 and callable(result[0])):
+def _from_tuple(returned: object, task: str) -> Built:
+    if not isinstance(returned, tuple) or len(returned) not in (2, 3) or not callable(returned[0]):
         raise WorkloadError(
-            f"A builder returns (model or function, inputs) or a Built, not {type(result).__name__}."
+            "A builder returns (model or function, inputs), with a loss as third for a training step, "
+            f"not {type(returned).__name__}."
         )
-    model_or_fn, inputs = result
-    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    if isinstance(model_or_fn, torch.nn.Module):
-        model_or_fn = model_or_fn.to(device=device, dtype=dtype)
-        model_or_fn.train(task == TRAINING)
-    elif task == TRAINING:
-        raise WorkloadError("A training workload needs an nn.Module, not a function.")
-    else:
-        task = FUNCTION
-    return Built(model_or_fn, tuple(_placed(value, device, dtype) for value in inputs), task)
+    model, inputs, *rest = returned
+    loss = rest[0] if rest else None
+    if task == TRAINING and not isinstance(model, torch.nn.Module):
+        raise WorkloadError("A training step needs an nn.Module, not a function.")
+    if task == TRAINING and not callable(loss):
+        raise WorkloadError("A training step needs a loss: return (model, inputs, loss).")
+    if task != TRAINING and rest:
+        raise WorkloadError(f"A loss was returned, but the task is {task}; set task to training.")
+    if isinstance(model, torch.nn.Module):
+        model.train(task == TRAINING)
+    return Built(model_or_fn=model, inputs=_positional(model, inputs), task=task, loss=loss)
 
 
-def _placed(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
-    if not isinstance(value, torch.Tensor):
+def _positional(model: Callable[..., Any], inputs: object) -> tuple[Any, ...]:
+    """Inputs as positional arguments: from one tensor, a tuple or list, or a mapping by parameter name."""
+    if isinstance(inputs, torch.Tensor):
+        return (inputs,)
+    if isinstance(inputs, (tuple, list)):
+        return tuple(inputs)
+    if not isinstance(inputs, Mapping):
+        raise WorkloadError(f"Inputs are a tuple, a mapping or one tensor, not {type(inputs).__name__}.")
+    called = model.forward if isinstance(model, torch.nn.Module) else model
+    values: list[Any] = []
+    remaining = dict(inputs)
+    for name, parameter in inspect.signature(called).parameters.items():
+        if not remaining or parameter.kind not in (
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.POSITIONAL_ONLY,
+        ):
+            break
+        values.append(remaining.pop(name, parameter.default))
+    if remaining:
+        raise WorkloadError(f"The input {next(iter(remaining))!r} is no positional parameter of the model.")
+    if any(value is inspect.Parameter.empty for value in values):
+        raise WorkloadError("The inputs leave out a parameter of the model that has no default.")
+    return tuple(values)
+
+
+def _cast(built: Built, dtype: torch.dtype) -> Built:
+    if built.task == TRAINING and dtype.itemsize == 2:
+        return replace(built, autocast_dtype=dtype)
+    return _changed(built, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def _changed(built: Built, change: Callable[[torch.Tensor], torch.Tensor]) -> Built:
+    """`built` with `change` applied to every parameter, buffer and input tensor."""
+
+    def walk(value: object) -> object:
+        if isinstance(value, torch.Tensor):
+            return change(value)
+        if isinstance(value, (tuple, list)):
+            return type(value)(walk(item) for item in value)
+        if isinstance(value, dict):
+            return {key: walk(item) for key, item in value.items()}
         return value
-    return value.to(device=device, dtype=dtype if value.is_floating_point() else value.dtype)
+
+    if isinstance(built.model_or_fn, torch.nn.Module):
+        built.model_or_fn._apply(change)  # type: ignore[no-untyped-call]
+    return replace(built, inputs=tuple(walk(value) for value in built.inputs))

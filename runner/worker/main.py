@@ -1,4 +1,5 @@
-"""Entry of the measured process: `<interpreter> -I main.py RECORD_FD` with one JSON specification line on stdin.
+"""Entry of the measured process: `<interpreter> -I main.py RECORD_FD` with one JSON specification line on
+stdin.
 
 Runs under any interpreter that has a torch, so nothing of compilewatch or its dependencies may be expected
 there. Leaves with `os._exit` once the record is out: a regular exit costs 1 to 2 s after a compilation.

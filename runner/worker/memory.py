@@ -47,7 +47,8 @@ def reset_peak_rss() -> bool:
 
 
 def resident_bytes(variant: Variant) -> int:
-    """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state, inputs.
+    """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state,
+    inputs.
 
     Storage that several tensors share counts once.
     """

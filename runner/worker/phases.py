@@ -1,4 +1,5 @@
-"""Where the time of the first compiled call went: exclusive times of nested regions, adding up to the whole."""
+"""Where the time of the first compiled call went: exclusive times of nested regions, adding up to the
+whole."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def _living_descendants_ns(root: int) -> int:
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # proc(5): after the command's closing parenthesis come state, ppid, ... utime stime cutime cstime.
+            # proc(5): after the command's closing parenthesis come state, ppid, ... utime stime cutime
+            # cstime.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             spent = sum(int(value) for value in fields[11:15])
             children.setdefault(int(fields[1]), []).append((int(entry.name), spent))

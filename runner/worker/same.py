@@ -50,56 +50,63 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _mismatch(reference: torch.Tensor, result: torch.Tensor) -> str | None:
+    """What makes the two incomparable; integers and booleans must be equal."""
+    if reference.shape != result.shape:
+        return f"shape {tuple(result.shape)} instead of {tuple(reference.shape)}"
+    if reference.dtype != result.dtype:
+        return f"dtype {result.dtype} instead of {reference.dtype}"
+    inexact = reference.is_floating_point() or reference.is_complex()
+    return None if inexact or torch.equal(reference, result) else "integers differ"
+
+
 def compare(
-    reference: torch.Tensor, result: torch.Tensor, exact: torch.Tensor | None, *, tolerance: float
+    reference: torch.Tensor,
+    result: torch.Tensor,
+    exact: torch.Tensor | None,
+    *,
+    tolerance: float,
+    scale: float = 1.0,
 ) -> Comparison:
     """Whether `result` (compiled) stands for `reference` (eager), by their errors against `exact` (float64).
 
-    Integers and booleans must be equal, and NaN stands for NaN in the same place. Without `exact` only the plain tolerance decides.
+    `scale` is the size of what is compared: absolute errors are allowed up to `tolerance` times it. Integers
+    must be equal, and NaN stands for NaN in the same place. Without `exact` the plain tolerance decides.
     """
-    if reference.shape != result.shape:
-        return Comparison(False, reason=f"shape {tuple(result.shape)} instead of {tuple(reference.shape)}")
-    if reference.dtype != result.dtype:
-        return Comparison(False, reason=f"dtype {result.dtype} instead of {reference.dtype}")
-    if not reference.is_floating_point() and not reference.is_complex():
-        equal = bool(torch.equal(reference, result))
-        return Comparison(equal, reason=None if equal else "integers differ")
-    if reference.numel() == 0:
+    mismatch = _mismatch(reference, result)
+    if mismatch is not None:
+        return Comparison(False, reason=mismatch)
+    if reference.numel() == 0 or not (reference.is_floating_point() or reference.is_complex()):
         return Comparison(True)
-    measured = _measures(reference, result)
-    if torch.allclose(reference, result, atol=tolerance, rtol=tolerance, equal_nan=True):
-        errors = (None, None) if exact is None else (_finite(rmse(exact, reference)), _finite(rmse(exact, result)))
-        return Comparison(True, *measured, *errors)
+    largest, cosine = _measures(reference, result)
+    absolute = tolerance * scale
+    close = torch.allclose(reference, result, atol=absolute, rtol=tolerance, equal_nan=True)
     if exact is None:
-        return Comparison(False, *measured, reason=f"not within {tolerance:g} of eager")
-    return _against_float64(reference, result, exact, tolerance, measured)
-
-
-def _against_float64(
-    reference: torch.Tensor,
-    result: torch.Tensor,
-    exact: torch.Tensor,
-    tolerance: float,
-    measured: tuple[float | None, float | None],
-) -> Comparison:
+        reason = None if close else f"not within {tolerance:g} of eager"
+        return Comparison(close, largest, cosine, reason=reason)
     reference_error, result_error = rmse(exact, reference), rmse(exact, result)
+    errors = (_finite(reference_error), _finite(result_error))
+    if close:
+        return Comparison(True, largest, cosine, *errors)
     multiplier = multiplier_for(reference, result, tolerance)
-    passed = result_error <= multiplier * reference_error + tolerance / 10
-    if not passed and reference.isnan().any() and not (exact.isnan().any() or result.isnan().any()):
-        # Only eager is NaN: the result is better than its reference if it is near float64.
-        loose = _LOOSE_TOLERANCE
-        passed = torch.allclose(exact.to(result.dtype), result, atol=loose, rtol=loose)
-    reason = None
-    if not passed:
-        reason = (
-            f"RMSE against float64 is {result_error:.3g}, eager's is {reference_error:.3g}; "
-            f"allowed are {multiplier:g} times that and {tolerance / 10:g}"
-        )
-    return Comparison(passed, *measured, _finite(reference_error), _finite(result_error), multiplier, reason)
+    allowed = multiplier * reference_error + absolute / 10
+    if result_error <= allowed or _only_reference_is_nan(reference, result, exact):
+        return Comparison(True, largest, cosine, *errors, multiplier)
+    reason = (
+        f"RMSE against float64 is {result_error:.3g}, allowed is {allowed:.3g} ({multiplier:g} times eager's)"
+    )
+    return Comparison(False, largest, cosine, *errors, multiplier, reason)
+
+
+def _only_reference_is_nan(reference: torch.Tensor, result: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether the result is better than its reference: no NaN, and near float64."""
+    if not reference.isnan().any() or exact.isnan().any() or result.isnan().any():
+        return False
+    return torch.allclose(exact.to(result.dtype), result, atol=_LOOSE_TOLERANCE, rtol=_LOOSE_TOLERANCE)
 
 
 def _measures(reference: torch.Tensor, result: torch.Tensor) -> tuple[float | None, float | None]:
-    """Largest absolute difference and cosine similarity, None where NaN or infinity makes them meaningless."""
+    """Largest absolute difference and cosine similarity; None where not finite."""
     a, b = reference.double().flatten(), result.double().flatten()
     if a.is_complex():
         a, b = torch.view_as_real(a).flatten(), torch.view_as_real(b).flatten()

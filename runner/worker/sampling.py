@@ -62,7 +62,7 @@ class Side:
 
 
 def is_steady(calls_ns: list[int]) -> bool:
-    """Whether the calls stopped getting faster: the median of the last third is within 10 % of the third before."""
+    """Whether the median of the last third of the calls is within 10 % of the third before, or above."""
     third = len(calls_ns) // 3
     if third < 3:
         return False
@@ -88,8 +88,8 @@ def warm_up(side: Side, timer: Timer, plan: SamplingPlan) -> None:
 
 
 def until_steady(first_call_ns: int, warmup_ns: list[int]) -> tuple[int, int]:
-    """(calls, their nanoseconds) before steady state: up to the last of the first ten that took over twice the
-    steady latency. The first call always counts as one.
+    """(calls, their nanoseconds) before steady state: up to the last of the first ten that took over twice
+    the steady latency. The first call always counts as one.
     """
     steady = statistics.median(warmup_ns[len(warmup_ns) // 2 :])
     calls = [first_call_ns, *warmup_ns][:UNSTEADY_CALLS]
@@ -135,8 +135,8 @@ class Sampler:
     def take(self, sides: list[Side]) -> Evidence:
         """Fill `samples_ns` of each side until both have `samples`, or `max_ns` is spent on one.
 
-        A round in which the host disturbed a block does not count for either side. Where fewer than half of the
-        planned samples are left undisturbed, the disturbed count too and `rejected` says how many blocks
+        A round in which the host disturbed a block does not count for either side. Where fewer than half of
+        the planned samples are left undisturbed, the disturbed count too and `rejected` says how many blocks
         should not have.
         """
         evidence = Evidence()
@@ -165,7 +165,7 @@ class Sampler:
         return evidence
 
     def _out_of_time(self, spent: list[int], started: int, rounds: int, sizes: list[int]) -> bool:
-        """Whether a bound is reached: per side, or overall (untimed work between), once the minimum is there."""
+        """Whether, with the minimum taken, a bound is reached: a side's, or that of all work between too."""
         if rounds * min(sizes) < self._plan.min_samples:
             return False
         overall = time.perf_counter_ns() - started

@@ -9,7 +9,17 @@ from typing import Any
 
 import torch
 
-from runner.worker import affinity, compiler_facts, compiling, cudagraphs, internals, loading, memory, numerics, phases
+from runner.worker import (
+    affinity,
+    compiler_facts,
+    compiling,
+    cudagraphs,
+    internals,
+    loading,
+    memory,
+    numerics,
+    phases,
+)
 from runner.worker.channel import Channel
 from runner.worker.clock import clock_for
 from runner.worker.evidence import host_state
@@ -58,6 +68,10 @@ class Session:
         workload = self._spec["workload"]
         with self._phase("import_libraries", "import_libraries_ns"):
             builder = loading.import_builder(workload["target"], list(workload.get("path", ())))
+        if not self._is_eager:
+            # Before the model: an optimizer imports a part of it, which would pass for the cost of the model.
+            with self._phase("import_compile_stack", "import_compile_stack_ns"):
+                internals.import_compile_stack()
         with self._phase("build_model", "build_model_ns"):
             built = loading.build(builder, workload, self._device)
             apart = compiling.needs_own_model(built, self._strategy)
@@ -65,10 +79,9 @@ class Session:
             self._target = own_copy(built) if apart else built
             module = self._control.module
             trains = built.task == "training" and module is not None
-            self._initial = {k: v.clone() for k, v in module.state_dict().items()} if trains and module else None
-        if not self._is_eager:
-            with self._phase("import_compile_stack", "import_compile_stack_ns"):
-                internals.import_compile_stack()
+            self._initial = (
+                {k: v.clone() for k, v in module.state_dict().items()} if trains and module else None
+            )
         with self._phase("eager_first", "eager_first_ns"), grad_context(built.task):
             self._first(self._control.step)
         self._subject = self._control if self._is_eager else self._compile()
@@ -104,7 +117,10 @@ class Session:
     @staticmethod
     def _split(clock: phases.PhaseClock, took: int, *, heard: bool) -> dict[str, Any]:
         if heard:
-            return {"phase_source": "dynamo_timed_events", "phases_ns": phases.with_remainder(clock.spent_ns, took)}
+            return {
+                "phase_source": "dynamo_timed_events",
+                "phases_ns": phases.with_remainder(clock.spent_ns, took),
+            }
         spent = internals.time_spent_ns()
         if spent is not None:
             split = phases.from_time_spent(spent, internals.wait_time_ns(), took)
@@ -112,7 +128,7 @@ class Session:
         return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, took)}
 
     def warm_up(self) -> None:
-        """Call each variant until it is steady; the compiled one first, whose calls count as its cold start."""
+        """Call each variant until it is steady; the compiled one first, as its cold start goes on."""
         self._channel.enter("warmup")
         self._side = Side(self._subject.step)
         self._sides = [self._side]

@@ -52,11 +52,13 @@ def tensors_of(value: Any) -> Iterator[torch.Tensor]:
 
 
 def default_loss(output: Any) -> torch.Tensor:
-    """Mean of the squared first floating-point tensor of the output: a gradient for every parameter it depends on."""
+    """Mean of the squared first floating-point tensor of the output."""
     for tensor in tensors_of(output):
         if tensor.is_floating_point():
             return tensor.float().square().mean()
-    raise WorkloadError("The output of the training workload holds no floating-point tensor to take a loss of.")
+    raise WorkloadError(
+        "The output of the training workload holds no floating-point tensor to take a loss of."
+    )
 
 
 def own_copy(built: Built) -> Built:

@@ -1,8 +1,8 @@
 """What a workload's builder hands to the measured process.
 
-A builder is `build(*, device: torch.device, dtype: torch.dtype, **sizes) -> Built`. Everything it does is set-up
-and is timed as `build_model_ns`; what is measured afterwards is one call of the closure that `runner.worker.steps`
-makes of it, so that no set-up can slip into a sample.
+A builder is `build(*, device: torch.device, dtype: torch.dtype, **sizes) -> Built`. Everything it does is
+set-up and is timed as `build_model_ns`; what is measured afterwards is one call of the closure that
+`runner.worker.steps` makes of it, so that no set-up can slip into a sample.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ TASKS = (INFERENCE, TRAINING, FUNCTION)
 class Built:
     """One workload, ready on its device in its dtype.
 
-    `model_or_fn(*inputs)` is the whole of an inference or function step. A training step is zero_grad, forward,
-    `loss(output)` outside the model (a loss computed inside breaks GPT-2's graph), backward, optimizer step; the
-    worker makes every variant its own deep copy of the model and its own optimizer from these factories.
+    `model_or_fn(*inputs)` is the whole of an inference or function step. A training step is zero_grad,
+    forward, `loss(output)` outside the model (a loss computed inside breaks GPT-2's graph), backward,
+    optimizer step; the worker makes every variant its own deep copy of the model and its own optimizer from
+    these factories.
     """
 
     model_or_fn: Callable[..., Any]
@@ -39,7 +40,7 @@ class Built:
     """`inference`, `training` or `function`."""
 
     loss: Callable[[Any], torch.Tensor] | None = None
-    """Training: scalar loss of the model's output. Targets are bound in it. None: mean of the squared output."""
+    """Training: scalar loss of the output, targets bound in it. None: mean of the squared output."""
 
     optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None
     """Training: makes the optimizer of one variant from its parameters. None: `torch.optim.SGD(lr=1e-3)`."""
