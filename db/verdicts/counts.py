@@ -120,7 +120,7 @@ def _compare_outcomes(case: int, base: _Outcome, head: _Outcome) -> Counted:
         Verdict.UNCHANGED: "Fails on both sides." if base.failed else "Passes on both sides.",
         Verdict.REGRESSED: f"Passed on the base side, fails now: {head.word}.",
         Verdict.IMPROVED: f"Failed on the base side ({base.word}), passes now.",
-        Verdict.INCONCLUSIVE: f"Fails in some trials only: {base.word} on the base, {head.word} on the head side.",
+        Verdict.INCONCLUSIVE: f"Fails in some trials only: base {base.word}, head {head.word}.",
     }[verdict]
     return Counted(
         case=case,
