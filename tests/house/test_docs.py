@@ -14,6 +14,7 @@ from runner.cli.app import app
 from tests.house.tracked import ROOT, project_files
 
 PAGES = [path for path in project_files() if path.suffix == ".md"]
+REFERENCE = Path("docs/commands.md")  # written by make docs, from the command line itself
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -87,7 +88,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken_links(page, (ROOT / page).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != REFERENCE], ids=str)
 def test_commands_exist(page: Path) -> None:
     lines = shell_lines((ROOT / page).read_text(encoding="utf-8"))
     unknown = {
@@ -112,7 +113,7 @@ def test_command_reference_is_current(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "typer", "runner.cli.app", "utils", "docs"]
     command += ["--name", "compilewatch", "--title", "Commands", "--output", str(written)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    kept = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    kept = (ROOT / REFERENCE).read_text(encoding="utf-8")
     assert kept == written.read_text(encoding="utf-8"), "the command line changed: run make docs and commit"
 
 
