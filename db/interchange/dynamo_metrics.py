@@ -86,11 +86,12 @@ def _accuracy_failure(accuracy: str) -> Failure | None:
 
 def _summary(row: Fields, speedup: float | None) -> Summary:
     latency_ms = row.number("abs_latency") or None
+    latency = None if latency_ms is None else row.whole("abs_latency", latency_ms * NS_PER_MS)
     control = None
     if latency_ms is not None and speedup is not None:
         control = row.whole("speedup", latency_ms * speedup * NS_PER_MS)
     return Summary(
-        latency_ns=None if latency_ms is None else row.whole("abs_latency", latency_ms * NS_PER_MS),
+        latency_ns=latency,
         control_latency_ns=control,
         metrics=_metrics(row),
     )

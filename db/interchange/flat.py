@@ -40,7 +40,7 @@ _INTEGERS = (
 )  # fmt: skip
 _FLOATS = (
     "items_per_iteration", "latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns",
-    "control_latency_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
+    "control_latency_ns", "trial_compile_cost_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
 )  # fmt: skip
 KINDS: dict[str, str] = {
     **dict.fromkeys(_TEXT, "text"),
@@ -53,13 +53,14 @@ KINDS: dict[str, str] = {
 
 def flat_row(trial: Trial) -> dict[str, Any]:
     """Every column of KINDS; `shape` and `metrics` are JSON text."""
+    latency = _latency(trial)
     return {
         **_identity(trial),
         **_stack(trial),
         **_case(trial),
         **_outcome(trial),
-        **_latency(trial),
-        **_cost(trial),
+        **latency,
+        **_cost(trial, latency["latency_ns"]),
     }
 
 
@@ -152,7 +153,7 @@ def _throughput(trial: Trial, latency_ns: float | None, summary: Summary) -> flo
     return items / latency_ns * 1e9
 
 
-def _cost(trial: Trial) -> dict[str, Any]:
+def _cost(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
     cold, memory = trial.cold_start or ColdStart(), trial.memory or Memory()
     compiler = trial.compiler or CompilerFacts()
     return {
@@ -160,12 +161,20 @@ def _cost(trial: Trial) -> dict[str, Any]:
         "first_call_ns": cold.first_call_ns,
         "until_steady_ns": cold.until_steady_ns,
         "calls_until_steady": cold.calls_until_steady,
+        "trial_compile_cost_ns": _compile_cost(cold, latency_ns),
         "process_tree_cpu_ns": cold.process_tree_cpu_ns,
         **memory.model_dump(),
         "graphs": compiler.graphs,
         "graph_breaks": _events(compiler.graph_breaks),
         "recompiles": _events(compiler.recompiles),
     }
+
+
+def _compile_cost(cold: ColdStart, latency_ns: float | None) -> float | None:
+    """What the calls until steady took beyond as many steady ones."""
+    if cold.until_steady_ns is None or cold.calls_until_steady is None or latency_ns is None:
+        return None
+    return cold.until_steady_ns - cold.calls_until_steady * latency_ns
 
 
 def _events(events: Sequence[CompilerEvent] | None) -> int | None:

@@ -129,7 +129,7 @@ def _figures(trial: Trial) -> dict[str, float | None]:
     return {
         "abs_latency": _scaled(row["latency_ns"], NS_PER_MS),
         "speedup": row["speedup"],
-        "compilation_latency": _compile_seconds(trial, row),
+        "compilation_latency": _compile_seconds(trial, row["trial_compile_cost_ns"]),
         "compression_ratio": control_peak / peak if peak and control_peak else None,
         "eager_peak_mem": _scaled(control_peak, BYTES_PER_GB),
         "dynamo_peak_mem": _scaled(peak, BYTES_PER_GB),
@@ -138,15 +138,11 @@ def _figures(trial: Trial) -> dict[str, float | None]:
     }
 
 
-def _compile_seconds(trial: Trial, row: dict[str, Any]) -> float | None:
-    """Time until steady less as many steady calls; unknown for eager and where noise makes it negative."""
-    until, calls, latency = (row[key] for key in ("until_steady_ns", "calls_until_steady", "latency_ns"))
-    if trial.strategy.kind is StrategyKind.EAGER or until is None or calls is None:
+def _compile_seconds(trial: Trial, cost_ns: float | None) -> float | None:
+    """Unknown for eager, which compiles nothing, and where noise makes it negative."""
+    if trial.strategy.kind is StrategyKind.EAGER or cost_ns is None or cost_ns < 0:
         return None
-    if calls and latency is None:
-        return None
-    cost = until - calls * (latency or 0)
-    return cost / NS_PER_S if cost >= 0 else None
+    return cost_ns / NS_PER_S
 
 
 def _scaled(value: float | None, scale: float) -> float | None:

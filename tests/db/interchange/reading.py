@@ -1,0 +1,46 @@
+"""Reading files in these tests: what the user tells, where the public samples lie, short cuts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.interchange.importing import read_file
+from db.interchange.options import ImportOptions
+from db.records import Trial
+
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+SAMPLES = SHARED / "samples"
+TIMM = SHARED / "published" / "timm_raw"
+needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the public sample files are not there")
+needs_timm = pytest.mark.skipif(not TIMM.is_dir(), reason="the public timm result files are not there")
+
+MEASURED_AT = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
+TOLD: dict[str, Any] = {
+    "torch": "2.13.0",
+    "device": "cuda",
+    "device_name": "NVIDIA H200",
+    "measured_at": MEASURED_AT,
+    "dtype": "float16",
+    "task": "inference",
+}
+
+
+def read(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:
+    """Every trial of `path`, with exactly the facts told."""
+    return list(read_file(path, format=format, options=ImportOptions(**told)))
+
+
+def read_told(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:
+    """Every trial of `path`, with everything told that a format may fail to say."""
+    return read(path, format=format, **(TOLD | told))
+
+
+def by_name(trials: list[Trial]) -> dict[tuple[str, str], Trial]:
+    """Trials by workload and strategy, each of which must be there once."""
+    named = {(trial.workload.name, trial.strategy.name): trial for trial in trials}
+    assert len(named) == len(trials)
+    return named

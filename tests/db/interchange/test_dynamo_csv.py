@@ -1,0 +1,233 @@
+"""PyTorch benchmarks/dynamo CSV: values read off real files by hand, failures, pairs, growing columns."""
+
+from pathlib import Path
+
+import pytest
+
+from db.errors import RecordError
+from db.records import FailureKind, NumericsStatus, SourceKind, Status, Task
+from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
+
+NAME = "inductor_torchbench_amp_training_cuda_performance.csv"
+LONG = (
+    "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,eager_peak_mem,"
+    "dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks,unique_graph_breaks\n"
+)
+ASKED = {key: TOLD[key] for key in ("torch", "device_name", "measured_at")}
+
+
+def write(folder: Path, text: str, name: str = NAME) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@needs_samples
+def test_real_performance_file_reads_as_it_says() -> None:
+    path = SAMPLES / "dynamobench" / "inductor_huggingface_float32_inference_cpu_performance.csv"
+    trials = by_name(read(path, **(ASKED | {"device_name": "AMD EPYC"})))
+    assert set(trials) == {("Net", "inductor"), ("Branchy", "inductor")}
+    net, branchy = trials["Net", "inductor"], trials["Branchy", "inductor"]
+    assert net.summary is not None
+    assert net.summary.latency_ns == 426_825
+    assert net.summary.control_latency_ns == 306_270  # 0.717554 x 0.426825 ms
+    assert net.cold_start is not None
+    assert (net.cold_start.until_steady_ns, net.cold_start.calls_until_steady) == (37_662_211_000, 0)
+    assert net.memory is not None
+    assert net.memory.control_peak_bytes == 441_417_730  # 44.141773 is percent x total / 10^9
+    assert net.memory.peak_rss_bytes == 498_241_540
+    assert net.memory.peak_bytes is None
+    assert net.compiler is not None
+    assert (net.compiler.ops_captured, net.compiler.graphs, net.compiler.graph_breaks) == (3, 1, [])
+    assert net.workload.model_dump(include={"task", "dtype", "batch_size"}) == {
+        "task": Task.INFERENCE,
+        "dtype": "float32",
+        "batch_size": None,
+    }
+    assert (net.machine.device, net.machine.device_name, net.suite) == ("cpu", "AMD EPYC", "huggingface")
+    assert branchy.compiler is not None
+    assert branchy.compiler.graph_breaks is not None
+    assert [event.count for event in branchy.compiler.graph_breaks] == [3]
+    assert branchy.summary is not None
+    assert branchy.summary.metrics["unique_graph_breaks"] == 2
+    assert branchy.summary.metrics["compression_ratio"] == 0.882105
+
+
+@needs_samples
+def test_real_accuracy_file_without_its_partner_has_no_latency() -> None:
+    path = SAMPLES / "dynamobench" / "inductor_huggingface_float32_training_cpu_accuracy.csv"
+    (trial,) = read(path, **ASKED)
+    assert (trial.status, trial.workload.task, trial.workload.batch_size) == (Status.OK, Task.TRAINING, 1)
+    assert trial.numerics is not None
+    assert trial.numerics.status is NumericsStatus.PASS
+    assert trial.summary is not None
+    assert trial.summary.latency_ns is None
+    assert trial.cold_start is not None
+    assert trial.cold_start.until_steady_ns == 15_174_415_000
+    assert trial.compiler is not None
+    assert trial.compiler.graph_breaks is not None
+    assert [event.count for event in trial.compiler.graph_breaks] == [5]
+
+
+@needs_samples
+def test_real_failure_rows_are_failures_not_zeros() -> None:
+    folder = SAMPLES / "dynamobench" / "failed"
+    slow = read(folder / "inductor_huggingface_float32_inference_cpu_performance.csv", **ASKED)
+    assert [(trial.workload.name, trial.status, trial.summary) for trial in slow] == [
+        ("Net", Status.FAILED, None),
+        ("Branchy", Status.FAILED, None),
+    ]
+    (wrong,) = read(folder / "inductor_huggingface_float32_training_cpu_accuracy.csv", **ASKED)
+    assert wrong.failure is not None
+    assert "fail_to_run" in wrong.failure.message
+
+
+def test_a_failed_row_among_good_ones_is_no_zero(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        LONG
+        + "cuda,good,8,2.000000,1.500000,10.0,1.25,4.0,3.2,10,1,0,0\n"
+        + "cuda,bad,0,0.000000,0.000000,0,0,0,0,0,0,0,0\n",
+    )
+    good, bad = read(path, **ASKED)
+    assert good.summary is not None
+    assert (good.summary.latency_ns, good.summary.control_latency_ns) == (1_500_000, 3_000_000)
+    assert good.memory is not None
+    assert good.memory.peak_with_compile_bytes == 3_200_000_000
+    assert good.memory.control_peak_bytes == 4_000_000_000
+    assert good.workload.batch_size == 8
+    assert good.source.kind is SourceKind.IMPORTED
+    assert (bad.status, bad.summary, bad.memory, bad.workload.batch_size) == (Status.FAILED, None, None, None)
+
+
+def test_columns_are_found_by_name_in_any_order_and_new_ones_are_kept(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "name,fallbacks_to_eager,abs_latency,dev,speedup,batch_size\nm,4,2.0,cuda,1.5,16\n"
+    )
+    (trial,) = read(path, **ASKED)
+    assert trial.summary is not None
+    assert trial.summary.latency_ns == 2_000_000
+    assert trial.summary.metrics == {"fallbacks_to_eager": 4.0}
+
+
+ACCURACY = "dev,name,batch_size,accuracy\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "kind", "numerics"),
+    [
+        ("pass", Status.OK, None, NumericsStatus.PASS),
+        ("pass_due_to_skip", Status.OK, None, NumericsStatus.NOT_CHECKED),
+        ("eager_variation", Status.OK, None, NumericsStatus.EAGER_TWO_RUNS_DIFFER),
+        ("fail_accuracy", Status.FAILED, FailureKind.WRONG_RESULT, NumericsStatus.FAIL),
+        ("OOM", Status.FAILED, FailureKind.OUT_OF_MEMORY, NumericsStatus.NOT_CHECKED),
+        ("timeout", Status.FAILED, FailureKind.TIMEOUT, NumericsStatus.NOT_CHECKED),
+        ("fail_to_run", Status.FAILED, FailureKind.CRASH, NumericsStatus.NOT_CHECKED),
+        ("infra_error", Status.FAILED, FailureKind.CRASH, NumericsStatus.NOT_CHECKED),
+    ],
+)
+def test_accuracy_words(
+    tmp_path: Path, text: str, status: Status, kind: FailureKind | None, numerics: NumericsStatus
+) -> None:
+    path = write(tmp_path, f"{ACCURACY}cuda,m,4,{text}\n", NAME.replace("performance", "accuracy"))
+    (trial,) = read(path, **ASKED)
+    assert trial.status is status
+    assert (trial.failure.kind if trial.failure else None) is kind
+    assert trial.numerics is not None
+    assert trial.numerics.status is numerics
+
+
+def test_a_model_that_fails_its_accuracy_run_failed(tmp_path: Path) -> None:
+    performance = write(tmp_path, LONG + "cuda,m,8,2.0,1.5,10.0,1.25,4.0,3.2,10,1,0,0\n")
+    accuracy = write(
+        tmp_path,
+        f"{ACCURACY}cuda,m,4,fail_accuracy\ncuda,only,4,pass\n",
+        NAME.replace("performance", "accuracy"),
+    )
+    pair = read(performance, **ASKED)
+    assert pair == read(accuracy, **ASKED)
+    assert [trial.workload.name for trial in pair] == ["m", "only"]
+    assert pair[0].failure is not None
+    assert pair[0].failure.kind is FailureKind.WRONG_RESULT
+    assert pair[0].summary is not None
+    assert pair[0].summary.latency_ns == 1_500_000
+
+
+def test_expected_accuracy_lists_of_ci_are_read_by_header(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "name,accuracy,graph_breaks\nBERT,pass,0\nT5,fail_to_run,5\n", "inductor_huggingface.csv"
+    )
+    bert, t5 = read_told(path)
+    assert bert.compiler is not None
+    assert bert.compiler.graph_breaks == []
+    assert t5.status is Status.FAILED
+    assert bert.strategy.name == "inductor_huggingface"
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy", "suite", "dtype"),
+    [
+        (
+            "inductor_with_cudagraphs_timm_models_amp_training_cuda_performance.csv",
+            "inductor_with_cudagraphs",
+            "timm_models",
+            "amp",
+        ),
+        (
+            "aot_inductor_huggingface_bfloat16_training_cuda_performance.csv",
+            "aot_inductor",
+            "huggingface",
+            "bfloat16",
+        ),
+        (
+            "inductor_dynamic_torchbench_amp_bf16_training_cuda_performance.csv",
+            "inductor_dynamic",
+            "torchbench",
+            "amp_bf16",
+        ),
+    ],
+)
+def test_dimensions_come_from_the_file_name(
+    tmp_path: Path, name: str, strategy: str, suite: str, dtype: str
+) -> None:
+    (trial,) = read(
+        write(tmp_path, "dev,name,batch_size,speedup,abs_latency\ncuda,m,8,2.0,1.5\n", name), **ASKED
+    )
+    assert (trial.strategy.name, trial.suite, trial.workload.dtype) == (strategy, suite, dtype)
+    assert trial.strategy.cache == "unknown"
+    assert trial.strategy.dynamic is (True if "dynamic" in name else None)
+
+
+def test_what_the_file_does_not_say_is_asked_for_all_at_once(tmp_path: Path) -> None:
+    with pytest.raises(RecordError) as raised:
+        read(write(tmp_path, "dev,name,batch_size,speedup,abs_latency\ncuda,m,8,2.0,1.5\n", "results.csv"))
+    assert raised.value.message.endswith(
+        "does not say the torch version, the GPU (or CPU), when it was measured, the dtype and the task."
+    )
+    assert "--torch" in raised.value.next_step
+    assert "--measured-at" in raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ("cuda,m,8,fast,1.5", "speedup"),
+        ("cuda,m,8,2.0,-1.5", "abs_latency"),
+        ("cuda,m,8,2.0,1e300", "abs_latency"),
+        ("cuda,m,8.5,2.0,1.5", "batch_size"),
+        ("cuda,,8,2.0,1.5", "name"),
+        ("cuda,m,8,inf,1.5", "speedup"),
+        ("cuda,m,8,2.0", "the row"),
+    ],
+)
+def test_a_bad_cell_names_file_line_and_field(tmp_path: Path, row: str, field: str) -> None:
+    path = write(tmp_path, f"dev,name,batch_size,speedup,abs_latency\ncuda,ok,8,2.0,1.5\n{row}\n")
+    with pytest.raises(RecordError) as raised:
+        read(path, **ASKED)
+    assert raised.value.message.startswith(f"{path}, line 3: {field}: ")
+
+
+def test_the_positional_compilation_metrics_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "name,speedup,abs_latency\nm,1,1\n", "x_compilation_metrics.csv")
+    with pytest.raises(RecordError, match="do not hold for every row"):
+        read(path, **ASKED)

@@ -1,0 +1,128 @@
+"""Any CSV by a mapping: units, eager rows, the real diffusers table, mappings that do not fit."""
+
+from pathlib import Path
+
+import pytest
+
+from db.errors import RecordError
+from db.records import Status, Task
+from tests.db.interchange.reading import SAMPLES, needs_samples, read, read_told
+
+DIFFUSERS = {
+    "workload": "scenario",
+    "strategy": "mode",
+    "latency_s": "time_compile_s",
+    "eager_latency_s": "time_plain_s",
+    "peak_gb": "mem_compile_GB",
+    "eager_peak_gb": "mem_plain_GB",
+    "package.diffusers": "github_sha",
+    "metric.flops": "flops_G",
+}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "table.csv"
+    path.write_text(text)
+    return path
+
+
+@needs_samples
+def test_real_diffusers_table_by_mapping() -> None:
+    trials = read_told(SAMPLES / "diffusers_collated_results.csv", columns=DIFFUSERS, dtype="bfloat16")
+    assert len(trials) == 6
+    flux, quantized = trials[0], trials[1]
+    assert (flux.workload.name, flux.strategy.name) == ("black-forest-labs/FLUX.1-dev-bf16", "default")
+    assert flux.summary is not None
+    assert (flux.summary.latency_ns, flux.summary.control_latency_ns) == (374_000_000, 493_000_000)
+    assert flux.summary.metrics == {"flops": 59523.04}
+    assert flux.memory is not None
+    assert (flux.memory.peak_bytes, flux.memory.control_peak_bytes) == (22_570_000_000, 22_640_000_000)
+    assert flux.build.packages == {"diffusers": "152f7ca357c066c4af3d1a58cdf17662ef5a2f87"}
+    assert quantized.strategy.name == "eager"
+    assert quantized.summary is not None
+    assert (quantized.summary.latency_ns, quantized.summary.metrics) == (512_000_000, {})
+
+
+def test_columns_named_like_our_fields_need_no_mapping(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "workload,strategy,task,dtype,batch_size,device,device_name,torch,cuda,measured_at,"
+        "latency_us,speedup,samples,compile_ms,peak_mib,graph_breaks,shape.tokens\n"
+        "m,reduce-overhead,training,float16,8,cuda,NVIDIA L4,2.12.0+cu126,12.6,2026-05-01,"
+        "1500,2.0,30,2500,10,0,77\n",
+    )
+    (trial,) = read(path)
+    assert trial.summary is not None
+    assert trial.summary.model_dump(exclude={"metrics"}) == {
+        "latency_ns": 1_500_000, "control_latency_ns": 3_000_000, "n": 30, "throughput_per_s": None,
+    }  # fmt: skip
+    assert trial.cold_start is not None
+    assert (trial.cold_start.until_steady_ns, trial.cold_start.calls_until_steady) == (2_500_000_000, 0)
+    assert trial.memory is not None
+    assert trial.memory.peak_bytes == 10 * 2**20
+    assert trial.compiler is not None
+    assert trial.compiler.graph_breaks == []
+    assert (trial.strategy.mode, trial.strategy.backend) == ("reduce-overhead", "inductor")
+    assert (trial.workload.task, trial.workload.batch_size, trial.workload.shape) == (
+        Task.TRAINING,
+        8,
+        {"tokens": 77},
+    )
+    assert (trial.build.torch, trial.build.torch_variant, trial.build.cuda) == ("2.12.0", "cu126", "12.6")
+    assert trial.started_at.isoformat() == "2026-05-01T00:00:00+00:00"
+
+
+def test_failures_are_failures(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "workload,strategy,latency_ms,speedup,failure\na,default,,,out of memory\nb,default,3,0,\n"
+    )
+    first, second = read_told(path)
+    assert [t.status for t in (first, second)] == [Status.FAILED, Status.FAILED]
+    assert first.failure is not None
+    assert first.failure.message == "out of memory"
+    assert second.summary is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"workload": "name", "latency": "ms"}, "latency: is no field that a CSV can be mapped to"),
+        (
+            {"workload": "name", "latency_ms": "time"},
+            "time: is no column of this file, and latency_ms is mapped",
+        ),
+        ({"workload": "name"}, "no column is mapped to workload and to a latency"),
+        ({}, "no column is mapped to workload and to a latency"),
+    ],
+)
+def test_a_mapping_that_does_not_fit_is_explained(
+    tmp_path: Path, columns: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(RecordError, match=problem):
+        read_told(write(tmp_path, "name,ms\nm,1\n"), columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("m,1,2,,", "line 2: latency_ms: is told twice, also as latency_us"),
+        ("m,,,,", "line 2: latency: is missing, and no failure is named"),
+        ("m,1,,guessing,", "line 2: task: must be one of inference, training, function"),
+        ("m,1,,,yesterday", "line 2: measured_at: is no date and time"),
+        ("m,-1,,,", "line 2: latency_ms: must lie between 0"),
+    ],
+)
+def test_an_error_names_line_and_field(tmp_path: Path, row: str, problem: str) -> None:
+    with pytest.raises(RecordError, match=problem):
+        read_told(write(tmp_path, f"workload,latency_ms,latency_us,task,measured_at\n{row}\n"))
+
+
+def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="line 1: 'latency_ms': is the name of two columns"):
+        read_told(write(tmp_path, "workload,latency_ms,latency_ms\nm,1,2\n"))
+
+
+def test_quoted_cells_may_hold_commas_and_line_breaks(tmp_path: Path) -> None:
+    path = write(tmp_path, 'workload,latency_ms\n"a, b\nc",1\nd,oops\n')
+    with pytest.raises(RecordError, match="line 4: latency_ms"):
+        read_told(path)

@@ -1,0 +1,197 @@
+"""Import into a database: all or nothing per file, twice adds nothing, a rehearsal stores nothing."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from db.errors import ConflictError, RecordError
+from db.interchange import trial_jsonl
+from db.interchange.formats import Format
+from db.interchange.importing import import_paths
+from db.interchange.options import ImportOptions
+from db.queries.filters import Filters
+from db.queries.trials import trial_record, trial_records, trials_frame
+from db.queries.version import data_version
+from db.records import Trial
+from db.session import Database, open_database
+from tests.builders import make_trial
+from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples
+
+OPTIONS = ImportOptions(**TOLD)
+NAMES = "inductor_torchbench_amp_training_cuda_{}.csv"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/history.db", migrate=True) as opened:
+        yield opened
+
+
+def stored(database: Database) -> list[Trial]:
+    return list(trial_records(database, Filters()))
+
+
+def write_jsonl(path: Path, trials: list[Trial]) -> Path:
+    with path.open("wb") as stream:
+        trial_jsonl.write(trials, stream)
+    return path
+
+
+def write_pair(folder: Path) -> tuple[Path, Path]:
+    performance, accuracy = folder / NAMES.format("performance"), folder / NAMES.format("accuracy")
+    performance.write_text("dev,name,batch_size,speedup,abs_latency\ncuda,a,8,2.0,1.5\ncuda,b,8,1.5,3.0\n")
+    accuracy.write_text("dev,name,batch_size,accuracy\ncuda,a,4,pass\ncuda,c,4,fail_to_run\n")
+    return performance, accuracy
+
+
+def test_the_same_file_twice_adds_nothing(database: Database, tmp_path: Path) -> None:
+    trials = [make_trial() for _ in range(3)]
+    path = write_jsonl(tmp_path / "t.jsonl", trials)
+    report = import_paths(database, [path])
+    assert (report.new, report.known, report.files[0].formats) == (3, 0, (Format.TRIAL,))
+    version = data_version(database)
+    assert (import_paths(database, [path]).new, import_paths(database, [path]).known) == (0, 3)
+    assert data_version(database) == version
+    assert {trial.trial_id: trial for trial in stored(database)} == {
+        trial.trial_id: trial for trial in trials
+    }
+
+
+def test_a_file_with_an_error_adds_nothing_and_others_come_in(database: Database, tmp_path: Path) -> None:
+    good = write_jsonl(tmp_path / "good.jsonl", [make_trial()])
+    bad = write_jsonl(tmp_path / "bad.jsonl", [make_trial() for _ in range(2500)])
+    bad.write_text(bad.read_text() + "{}\n")
+    version = data_version(database)
+    report = import_paths(database, [bad])
+    assert "line 2501: " in report.errors[0].message
+    assert (report.new, stored(database), data_version(database)) == (0, [], version)
+    report = import_paths(database, [bad, good])
+    assert [file.new for file in report.files] == [0, 1]
+    assert len(report.errors) == 1
+
+
+def test_a_conflicting_trial_names_itself_and_adds_nothing(database: Database, tmp_path: Path) -> None:
+    first = make_trial()
+    changed = first.model_copy(update={"label": "other"})
+    import_paths(database, [write_jsonl(tmp_path / "first.jsonl", [first])])
+    report = import_paths(database, [write_jsonl(tmp_path / "second.jsonl", [make_trial(), changed])])
+    assert isinstance(report.errors[0], ConflictError)
+    assert first.trial_id in report.errors[0].message
+    assert stored(database) == [first]
+
+
+def test_a_rehearsal_counts_and_stores_nothing(database: Database, tmp_path: Path) -> None:
+    known = make_trial()
+    import_paths(database, [write_jsonl(tmp_path / "known.jsonl", [known])])
+    version = data_version(database)
+    path = write_jsonl(tmp_path / "more.jsonl", [known, *(make_trial() for _ in range(7))])
+    report = import_paths(database, [path], dry_run=True)
+    assert (report.new, report.known, len(report.files[0].first)) == (7, 1, 5)
+    assert report.files[0].first[0] == known
+    assert (stored(database), data_version(database)) == ([known], version)
+    assert import_paths(database, [path]).new == 7
+
+
+def test_either_file_of_a_pair_brings_both_once(database: Database, tmp_path: Path) -> None:
+    performance, accuracy = write_pair(tmp_path)
+    report = import_paths(database, [performance, accuracy], options=OPTIONS)
+    assert [(file.new, file.known, file.failed_trials) for file in report.files] == [(3, 0, 1), (0, 3, 1)]
+    frame = trials_frame(database).set_index("workload")
+    assert frame.loc["a", "latency_ns"] == 1_500_000
+    assert frame.loc["a", "control_latency_ns"] == 3_000_000
+    assert frame.loc["a", "numerics_status"] == "pass"
+    assert frame.loc["c", "status"] == "failed"
+    assert set(frame["source_kind"]) == {"imported"}
+    assert set(frame["source_name"]) == {"dynamo-csv"}
+
+
+def test_half_a_pair_first_and_the_pair_later_is_a_conflict_not_a_second_count(
+    database: Database, tmp_path: Path
+) -> None:
+    performance, accuracy = write_pair(tmp_path)
+    text = accuracy.read_text()
+    accuracy.unlink()
+    assert import_paths(database, [performance], options=OPTIONS).new == 2
+    accuracy.write_text(text)
+    report = import_paths(database, [performance], options=OPTIONS)
+    assert isinstance(report.errors[0], ConflictError)
+    assert len(stored(database)) == 2
+
+
+def test_an_archive_is_all_or_nothing(database: Database, tmp_path: Path) -> None:
+    performance, accuracy = write_pair(tmp_path)
+    path = tmp_path / "results.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(performance, performance.name)
+        archive.write(accuracy, accuracy.name)
+    report = import_paths(database, [path], options=OPTIONS)
+    assert (report.new, report.files[0].formats) == (3, (Format.DYNAMO_CSV,))
+    assert len(stored(database)) == 3
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("zzz.json", "{}")
+    report = import_paths(database, [path], options=ImportOptions(**(TOLD | {"torch": "2.12.0"})))
+    assert "zzz.json: is in no known format" in report.errors[0].message
+    assert len(stored(database)) == 3
+
+
+def test_other_facts_told_make_other_trials(database: Database, tmp_path: Path) -> None:
+    performance, _ = write_pair(tmp_path)
+    import_paths(database, [performance], options=OPTIONS)
+    report = import_paths(database, [performance], options=ImportOptions(**(TOLD | {"torch": "2.12.0"})))
+    assert (report.new, report.known) == (3, 0)
+
+
+def test_a_renamed_machine_or_another_label_is_no_new_result(database: Database, tmp_path: Path) -> None:
+    performance, _ = write_pair(tmp_path)
+    import_paths(database, [performance], options=OPTIONS)
+    report = import_paths(database, [performance], options=ImportOptions(**TOLD, machine="box"))
+    assert isinstance(report.errors[0], ConflictError)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "[]", "{}", "hello", '{"a": 1}'])
+def test_files_of_no_format_are_refused(database: Database, tmp_path: Path, content: str) -> None:
+    (tmp_path / "x").write_text(content)
+    report = import_paths(database, [tmp_path / "x"], options=OPTIONS)
+    assert isinstance(report.errors[0], RecordError)
+    assert stored(database) == []
+
+
+def test_a_file_without_results_is_refused(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("dev,name,batch_size,speedup,abs_latency\n")
+    report = import_paths(database, [tmp_path / "x.csv"], options=OPTIONS)
+    assert "holds no result" in report.errors[0].message
+
+
+def test_an_unknown_format_names_the_known_ones(database: Database, tmp_path: Path) -> None:
+    report = import_paths(database, [tmp_path / "x"], format="excel")
+    assert "auto, trial, dynamo-csv" in report.errors[0].next_step
+
+
+def test_the_report_is_one_json_document(database: Database, tmp_path: Path) -> None:
+    report = import_paths(
+        database, [*write_pair(tmp_path), tmp_path / "missing"], options=OPTIONS, dry_run=True
+    )
+    document = json.loads(json.dumps(report.as_json()))
+    assert document["schema"] == "compilewatch.import/1"
+    assert [file["new"] for file in document["files"]] == [3, 3, 0]
+    assert document["files"][0]["first"][0]["workload"]["name"] == "a"
+    assert "cannot be read" in document["files"][2]["error"]
+
+
+@needs_samples
+def test_every_real_sample_comes_in_by_one_call_and_is_stored_as_read(database: Database) -> None:
+    refused = {"README.md", "pytorch_oss_v3_mock.json", "diffusers_collated_results.csv"}
+    paths = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.name not in refused)
+    report = import_paths(database, paths, options=OPTIONS)
+    assert report.errors == ()
+    # Rows of dynamo's CSV 2 + 1 + 2 + 1 and of its JSON 2 + 1, transformers 9, optimum's pair 1,
+    # pytest-benchmark 2, the v3 database 1 + 1 + 1 + 3, of which 2 stand in two files.
+    assert report.new == len(stored(database)) == 25
+    known = {Path(file.path).name: file.known for file in report.files if file.known}
+    assert known == {"optimum_benchmark_report.json": 1, "pytorch_oss_v3_json-each-row.json": 2}
+    for trial in stored(database):
+        assert trial_record(database, trial.trial_id) == trial
+        assert trial.started_at >= MEASURED_AT or trial.source.name == "transformers-ci"

@@ -1,0 +1,137 @@
+"""pytest-benchmark JSON: the real file, the pairing rule, what has to be told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.errors import RecordError
+from db.records import Task
+from tests.db.interchange.reading import SAMPLES, by_name, needs_samples, read, read_told
+
+
+def document(*benchmarks: dict[str, Any], **machine_info: Any) -> dict[str, Any]:
+    return {
+        "machine_info": {"node": "ci-7", "system": "Linux", "release": "6.1", **machine_info},
+        "commit_info": {"id": "abc"},
+        "benchmarks": list(benchmarks),
+        "datetime": "2026-11-20T18:58:06.776938+00:00",
+        "version": "5.3.1",
+    }
+
+
+def benchmark(name: str, median: float, params: dict[str, Any] | None, **extra_info: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "fullname": f"test_b.py::{name}",
+        "params": params,
+        "extra_info": extra_info,
+        "stats": {"median": median, "rounds": 3, "data": [median, median * 2]},
+    }
+
+
+def write(folder: Path, content: object) -> Path:
+    path = folder / "benchmark.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+@needs_samples
+def test_real_file_reads_as_it_says() -> None:
+    trials = by_name(read(SAMPLES / "pytest_benchmark.json", device="cpu", dtype="float32"))
+    eager, compiled = trials["test_b.py::test_mlp", "eager"], trials["test_b.py::test_mlp", "aot_eager"]
+    assert eager.summary is not None
+    assert compiled.summary is not None
+    assert (eager.summary.latency_ns, eager.summary.n) == (40_538, 20)  # 4.053779998685059e-05 s
+    assert compiled.summary.latency_ns == 73_417  # 7.34171999283717e-05 s
+    assert compiled.summary.control_latency_ns == 40_538
+    assert eager.summary.control_latency_ns is None
+    assert len(eager.samples_ns) == 20
+    assert eager.samples_ns[0] == 56_008
+    assert (eager.build.torch, eager.build.torch_variant, eager.build.python) == ("2.13.0", "cpu", "3.11.7")
+    assert (eager.machine.name, eager.machine.device_name, eager.machine.cpu_count) == ("vm", "AMD EPYC", 2)
+    assert eager.started_at.isoformat() == "2026-11-20T18:58:06.776938+00:00"
+    assert (compiled.strategy.backend, compiled.strategy.mode) == ("aot_eager", None)
+    assert eager.workload.task is Task.FUNCTION
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "strategy"),
+    [
+        ("eager", "default", "default"),
+        (False, True, "compiled"),
+        (None, "reduce-overhead", "reduce-overhead"),
+        ("none", "inductor", "inductor"),
+        ("eager", "my own flags", "my own flags"),
+    ],
+)
+def test_the_pair_key_tells_eager_from_compiled(
+    tmp_path: Path, eager: object, compiled: object, strategy: str
+) -> None:
+    path = write(
+        tmp_path,
+        document(
+            benchmark("test_m[a-8]", 2e-3, {"mode": compiled, "batch": 8}),
+            benchmark("test_m[b-8]", 4e-3, {"mode": eager, "batch": 8}),
+            benchmark("test_m[b-16]", 7e-3, {"mode": eager, "batch": 16}),
+        ),
+    )
+    trials = by_name(read_told(path))
+    assert set(trials) == {
+        ("test_b.py::test_m[batch=8]", strategy),
+        ("test_b.py::test_m[batch=8]", "eager"),
+        ("test_b.py::test_m[batch=16]", "eager"),
+    }
+    summary = trials["test_b.py::test_m[batch=8]", strategy].summary
+    assert summary is not None
+    assert (summary.latency_ns, summary.control_latency_ns) == (2_000_000, 4_000_000)
+
+
+def test_the_pair_key_may_stand_in_extra_info_or_be_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        document(
+            benchmark("test_e", 4e-3, None, way="eager"), benchmark("test_e", 2e-3, None, way="max-autotune")
+        ),
+    )
+    with pytest.raises(RecordError, match="nothing tells eager from compiled"):
+        read_told(path)
+    eager, compiled = read_told(path, pair_key="way")
+    assert (eager.strategy.name, compiled.strategy.mode) == ("eager", "max-autotune")
+    assert compiled.summary is not None
+    assert compiled.summary.control_latency_ns == 4_000_000
+
+
+def test_two_eager_results_of_one_workload_are_ambiguous(tmp_path: Path) -> None:
+    path = write(tmp_path, document(*[benchmark("test_e", 4e-3, {"mode": "eager"})] * 2))
+    with pytest.raises(RecordError, match="two eager results"):
+        read_told(path)
+
+
+def test_torchbench_conftest_names_torch_in_machine_info(tmp_path: Path) -> None:
+    content = document(
+        benchmark("t", 1e-3, {"mode": "eager"}),
+        pytorch_version="2.5.0a0+cu124",
+        pytorch_git_version="c0ffee",
+    )
+    (trial,) = read_told(write(tmp_path, content), torch="9.9.9")
+    assert (trial.build.torch, trial.build.cuda, trial.build.torch_git) == ("2.5.0a0", "12.4", "c0ffee")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"stats": {"rounds": 3}}, "benchmarks.0.stats.median"),
+        ({"stats": []}, "benchmarks.0.stats"),
+        ({"stats": {"median": -1}}, "benchmarks.0.stats.median"),
+        ({"stats": {"median": 1, "data": "x"}}, "benchmarks.0.stats.data"),
+        ({"fullname": 7}, "benchmarks.0.fullname"),
+        ({"params": [1]}, "benchmarks.0.params"),
+    ],
+)
+def test_an_error_names_the_field(tmp_path: Path, change: dict[str, Any], field: str) -> None:
+    path = write(tmp_path, document(benchmark("t", 1e-3, {"mode": "eager"}) | change))
+    with pytest.raises(RecordError) as raised:
+        read_told(path)
+    assert raised.value.message.startswith(f"{path}: {field}: ")

@@ -1,0 +1,157 @@
+"""timm result files: real pairs, the control only where batch and image size agree, names of files."""
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from db.errors import RecordError
+from db.records import Task
+from tests.db.interchange.reading import MEASURED_AT, TIMM, needs_timm, read, read_told
+
+EAGER = "benchmark-infer-amp-nchw-pt291-cu128-4090.csv"
+DYNAMO = "benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv"
+HEADER = "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count\n"
+
+
+def pair(folder: Path, eager: str, dynamo: str) -> tuple[Path, Path]:
+    for name, rows in ((EAGER, eager), (DYNAMO, dynamo)):
+        (folder / name).write_text(HEADER + rows)
+    return folder / EAGER, folder / DYNAMO
+
+
+@needs_timm
+def test_real_resnet50_on_the_rtx_4090() -> None:
+    trials = read(TIMM / DYNAMO, measured_at=MEASURED_AT)
+    (compiled,) = (
+        t
+        for t in trials
+        if (t.workload.name, t.strategy.name) == ("resnet50", "default")
+        and t.workload.shape == {"image_size": 224}
+    )
+    assert compiled.summary is not None
+    assert compiled.summary.latency_ns == 127_355_000
+    assert compiled.summary.control_latency_ns == 237_959_000
+    assert compiled.workload.batch_size == 1024
+    assert compiled.machine.device_name == "NVIDIA GeForce RTX 4090"
+    assert (compiled.build.torch, compiled.build.torch_variant, compiled.build.cuda) == (
+        "2.9.1",
+        "cu128",
+        "12.8",
+    )
+
+
+@needs_timm
+def test_real_files_of_two_releases_differ_in_batch_and_so_have_few_controls() -> None:
+    counts = {}
+    for release, name in (("2.4.0", "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv"), ("2.9.1", EAGER)):
+        trials = read(TIMM / name, measured_at=MEASURED_AT)
+        compiled = [t for t in trials if t.strategy.name == "default" and t.summary]
+        assert {t.build.torch for t in trials} == {release}
+        assert {t.machine.device_name for t in trials} == {"NVIDIA GeForce RTX 4090"}
+        counts[release] = [
+            t.summary.control_latency_ns / t.summary.latency_ns
+            for t in compiled
+            if t.summary and t.summary.control_latency_ns and t.summary.latency_ns
+        ]
+    assert len(counts["2.4.0"]) < 100
+    assert len(counts["2.9.1"]) > 1200
+    assert statistics.geometric_mean(counts["2.9.1"]) == pytest.approx(1.616, abs=0.005)
+
+
+def test_a_pair_is_read_whole_from_either_file(tmp_path: Path) -> None:
+    eager, dynamo = pair(
+        tmp_path, "resnet50,224,4303.1,237.96,1024,25.56\n", "resnet50,224,8040.2,127.36,1024,25.56\n"
+    )
+    both = read(eager, measured_at=MEASURED_AT)
+    assert both == read(dynamo, measured_at=MEASURED_AT)
+    plain, compiled = both
+    assert (plain.strategy.name, compiled.strategy.name) == ("eager", "default")
+    assert compiled.summary is not None
+    assert compiled.summary.model_dump() == {
+        "latency_ns": 127_360_000,
+        "control_latency_ns": 237_960_000,
+        "n": None,
+        "throughput_per_s": 8040.2,
+        "metrics": {"param_count": 25.56},
+    }
+    assert compiled.workload.task is Task.INFERENCE
+    assert (compiled.workload.item, compiled.workload.items_per_iteration) == ("image", 1024)
+    assert (compiled.workload.dtype, compiled.workload.shape) == ("amp", {"image_size": 224})
+
+
+def test_there_is_no_control_across_batch_sizes(tmp_path: Path) -> None:
+    _, dynamo = pair(tmp_path, "m,224,1,10.0,1024,1\n", "m,224,1,2.0,256,1\n")
+    plain, compiled = read(dynamo, measured_at=MEASURED_AT)
+    assert compiled.summary is not None
+    assert compiled.summary.control_latency_ns is None
+    assert plain.workload != compiled.workload
+
+
+def test_of_repeated_rows_the_first_counts(tmp_path: Path) -> None:
+    eager, _ = pair(tmp_path, "m,224,1,10.0,64,1\nm,224,1,99.0,64,1\n", "")
+    (trial,) = read(eager, measured_at=MEASURED_AT)
+    assert trial.summary is not None
+    assert trial.summary.latency_ns == 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "torch", "cuda", "gpu", "strategy"),
+    [
+        (
+            "benchmark-infer-amp-nchw-pt2100-cu128-5090.csv",
+            "2.10.0",
+            "12.8",
+            "NVIDIA GeForce RTX 5090",
+            "eager",
+        ),
+        (
+            "benchmark-infer-amp-nhwc-pt113-cu117-rtx3090.csv",
+            "1.13",
+            "11.7",
+            "NVIDIA GeForce RTX 3090",
+            "eager+channels-last",
+        ),
+        (
+            "benchmark-infer-amp-nhwc-pt210-cu121-rtx3090-dynamo.csv",
+            "2.1.0",
+            "12.1",
+            "NVIDIA GeForce RTX 3090",
+            "default+channels-last",
+        ),
+    ],
+)
+def test_the_file_name_says_the_stack(
+    tmp_path: Path, name: str, torch: str, cuda: str, gpu: str, strategy: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(HEADER + "m,224,1,10.0,64,1\n")
+    (trial,) = read(path, measured_at=MEASURED_AT)
+    assert (trial.build.torch, trial.build.cuda, trial.machine.device_name) == (torch, cuda, gpu)
+    assert trial.strategy.name == strategy
+
+
+def test_an_unknown_gpu_in_the_name_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "benchmark-infer-amp-nchw-pt291-cu128-mystery.csv"
+    path.write_text(HEADER + "m,224,1,10.0,64,1\n")
+    with pytest.raises(RecordError, match=r"does not say the GPU \(or CPU\)\."):
+        read(path, measured_at=MEASURED_AT)
+
+
+def test_training_files_have_their_own_columns(tmp_path: Path) -> None:
+    path = tmp_path / "renamed.csv"
+    path.write_text("model,train_samples_per_sec,train_step_time,train_batch_size\nm,640.5,99.5,64\n")
+    (trial,) = read_told(path, task=Task.TRAINING)
+    assert trial.summary is not None
+    assert (trial.summary.latency_ns, trial.workload.task, trial.workload.shape) == (
+        99_500_000,
+        Task.TRAINING,
+        {},
+    )
+
+
+def test_a_row_without_step_time_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / EAGER
+    path.write_text(HEADER + "m,224,1,,64,1\n")
+    with pytest.raises(RecordError, match="line 2: step_time: is missing"):
+        read(path, measured_at=MEASURED_AT)

@@ -1,0 +1,70 @@
+"""transformers CI summaries: the real day, both shapes, controls only of the same cache."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from db.errors import RecordError
+from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
+
+ASKED = {key: TOLD[key] for key in ("torch", "device", "device_name", "dtype")}
+COMMIT = "ecd61c62862f925a18b4f063dc17fcaf01826e25"
+METRICS = {"decode.latency.mean": 2.5, "decode.throughput.value": 50.0}
+EAGER = "backend.cache_implementation=static,backend.torch_compile=False"
+COMPILED = "backend.cache_implementation=static,backend.torch_compile=True"
+
+
+@needs_samples
+def test_real_day_reads_as_it_says() -> None:
+    trials = by_name(read(SAMPLES / "hf_summary_2024-09-04.json", **ASKED))
+    assert len(trials) == 9
+    decode = trials["google/gemma-2b decode, cache_implementation=static", "compiled"]
+    assert decode.summary is not None
+    assert decode.summary.latency_ns == 1_565_552_368  # 1.5655523681640626 s
+    assert (
+        decode.summary.control_latency_ns == 2_674_888_428
+    )  # eager with the static cache, not the dynamic one
+    assert decode.summary.throughput_per_s == 81.12152782786438
+    assert decode.build.packages == {"transformers": f"git {COMMIT}"}
+    assert decode.started_at.isoformat() == "2024-09-04T00:00:00+00:00"
+    dynamic = trials["google/gemma-2b decode, cache_implementation=null", "eager"]
+    assert dynamic.summary is not None
+    assert dynamic.summary.latency_ns == 2_506_322_266
+
+
+def test_both_shapes_say_the_same(tmp_path: Path) -> None:
+    by_model = {"m": {EAGER: {COMMIT: {"metrics": METRICS}}, COMPILED: {COMMIT: {"metrics": METRICS}}}}
+    listed = [
+        {"model": "m", "commit": COMMIT, "config": config, "metrics": METRICS} for config in (EAGER, COMPILED)
+    ]
+    folder = tmp_path / "2024-06-08"
+    folder.mkdir()
+    (folder / "summary.json").write_text(json.dumps(by_model))
+    (folder / "summaries.json").write_text(json.dumps(listed))
+    assert read(folder / "summary.json", **ASKED) == read(folder / "summaries.json", **ASKED)
+
+
+def test_without_a_date_the_moment_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    path.write_text(json.dumps({"m": {EAGER: {COMMIT: {"metrics": METRICS}}}}))
+    with pytest.raises(RecordError, match="does not say when it was measured"):
+        read(path, **ASKED)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"m": {"backend.torch_compile=maybe": {COMMIT: {"metrics": METRICS}}}},
+        {"m": {EAGER: {COMMIT: {"metrics": {"decode.throughput.value": 1}}}}},
+        {"m": {EAGER: {COMMIT: {"metrics": {"decode.latency.mean": "slow"}}}}},
+        {"m": {EAGER: 3}},
+        [{"model": "m", "config": EAGER, "metrics": METRICS}],
+        [7],
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, content: object) -> None:
+    path = tmp_path / "summary_2024-09-04.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(RecordError, match="summary_2024-09-04"):
+        read_told(path, format="transformers-ci")

@@ -1,0 +1,103 @@
+"""Our own jsonl: what is written comes back equal, what is damaged is named."""
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from db.errors import RecordError
+from db.interchange import trial_jsonl
+from db.records import Trial
+from tests.builders import make_imported, make_trial
+from tests.db.interchange.reading import read
+
+NANOSECONDS = st.integers(0, 2**63 - 1)
+TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=30)
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> Trial:
+    base = (
+        make_imported() if draw(st.booleans()) else make_trial(failure=draw(st.sampled_from([None, "crash"])))
+    )
+    record = base.model_dump(mode="json", by_alias=True)
+    record["samples_ns"] = draw(st.lists(NANOSECONDS, max_size=8)) or record["samples_ns"]
+    record["control_samples_ns"] = draw(st.lists(NANOSECONDS, max_size=8))
+    record["workload"] |= {
+        "name": draw(TEXT),
+        "shape": draw(st.dictionaries(TEXT, st.integers(-5, 2**40), max_size=3)),
+    }
+    record["strategy"] |= {
+        "options": draw(st.dictionaries(TEXT, JSON_VALUES, max_size=3)),
+        "dynamic": draw(st.sampled_from([None, True, False])),
+    }
+    record["build"] |= {"packages": draw(st.dictionaries(TEXT, TEXT, max_size=3))}
+    record["label"] = draw(st.none() | TEXT)
+    return Trial.model_validate(record)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(trials(), min_size=1, max_size=3))
+def test_what_is_written_comes_back_equal(tmp_path: Path, written: list[Trial]) -> None:
+    path = tmp_path / "trials.jsonl"
+    with path.open("wb") as stream:
+        assert trial_jsonl.write(written, stream) == len(written)
+    assert read(path, format="trial") == written
+
+
+def test_each_trial_is_one_line_of_utf8() -> None:
+    output = io.BytesIO()
+    trial_jsonl.write([make_trial(label="zwei\nZeilen — µs"), make_trial()], output)
+    assert output.getvalue().count(b"\n") == 2
+    assert "µs".encode() in output.getvalue()
+
+
+def test_byte_order_mark_crlf_and_empty_lines_are_no_content(tmp_path: Path) -> None:
+    first, second = make_trial(), make_trial()
+    path = tmp_path / "windows.jsonl"
+    path.write_bytes(
+        b"\xef\xbb\xbf" + first.to_json().encode() + b"\r\n\r\n" + second.to_json().encode() + b"\r\n"
+    )
+    assert read(path) == [first, second]
+
+
+def test_an_error_names_file_line_and_field(tmp_path: Path) -> None:
+    good = make_trial().to_json()
+    path = tmp_path / "trials.jsonl"
+    path.write_text(good + "\n" + make_trial().to_json().replace('"dtype":"bfloat16"', '"dtype":7') + "\n")
+    with pytest.raises(RecordError) as raised:
+        read(path)
+    assert f"{path}, line 2: workload.dtype: " in raised.value.message
+
+
+def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_text(make_trial().to_json().replace('{"schema"', '{"speed":1,"schema"', 1))
+    with pytest.raises(RecordError, match="line 1: speed: "):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "damage", ["NaN", "Infinity", "1e999", '"\\ud800"', '"\\u0000"', "[" * 5000 + "]" * 5000]
+)
+def test_what_no_database_keeps_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_text(make_trial().to_json().replace('"options":{}', f'"options":{{"x":{damage}}}'))
+    assert damage in path.read_text()
+    with pytest.raises(RecordError, match="line 1"):
+        read(path)
