@@ -1,4 +1,4 @@
-"""What a person sees while trials run: a bar on a terminal, one line per trial elsewhere. On standard error."""
+"""What a person sees while trials run, on standard error: a bar on a terminal, else one line per trial."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -22,7 +22,7 @@ _UNKNOWN_TRIAL_S = 15.0
 
 
 class TimeLeft:
-    """Expected seconds left: each waiting trial costs the median of its case, else of its strategy, else of all."""
+    """Expected seconds left: a waiting trial costs the median of its case, else of its strategy."""
 
     def __init__(self, cases: Sequence[Case], history_s: Mapping[Case, float]) -> None:
         self._waiting = list(cases)
@@ -46,16 +46,6 @@ class TimeLeft:
         if self._by_strategy[case[1]]:
             return statistics.median(self._by_strategy[case[1]])
         return _UNKNOWN_TRIAL_S
-
-
-class RunProgress(Protocol):
-    """Told by the execution of a plan what happens."""
-
-    def trial_started(self, number: int, workload: str, strategy: str) -> None: ...
-
-    def phase(self, name: str) -> None: ...
-
-    def trial_finished(self, trial: Trial, seconds: float) -> None: ...
 
 
 def bar_wanted() -> bool:
@@ -95,7 +85,8 @@ class BarProgress:
     def phase(self, name: str) -> None:
         self._progress.update(self._task, phase=name.replace("_", " "))
 
-    def trial_finished(self, trial: Trial, seconds: float) -> None:
+    def trial_finished(self, trial: Trial) -> None:
+        seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
         if trial.failure is not None:
             self._progress.console.print(_line(trial, seconds), markup=False, highlight=False)
@@ -125,11 +116,14 @@ class LineProgress:
     def phase(self, name: str) -> None:
         """Phases change too fast for lines."""
 
-    def trial_finished(self, trial: Trial, seconds: float) -> None:
+    def trial_finished(self, trial: Trial) -> None:
+        seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
         left = duration(round(self._time_left.seconds()) * 1e9)
-        print(  # noqa: T201
-            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {left} left)", file=sys.stderr, flush=True
+        print(
+            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {left} left)",
+            file=sys.stderr,
+            flush=True,
         )
 
 
@@ -139,10 +133,16 @@ def run_progress(cases: Sequence[Case], history_s: Mapping[Case, float]) -> BarP
     return (BarProgress if bar_wanted() else LineProgress)(len(cases), time_left)
 
 
+def _seconds(trial: Trial) -> float:
+    """How long `trial` ran, without its wait for the device."""
+    return 0.0 if trial.ended_at is None else (trial.ended_at - trial.started_at).total_seconds()
+
+
 def _line(trial: Trial, seconds: float) -> str:
     case = f"{trial.workload.name} · {trial.strategy.name}"
     took = duration(seconds * 1e9)
     if trial.status is Status.FAILED and trial.failure is not None:
-        return f"{case}: failed ({trial.failure.kind.value}): {trial.failure.message.splitlines()[0]} after {took}"
+        message = trial.failure.message.partition("\n")[0]
+        return f"{case}: failed ({trial.failure.kind.value}) after {took}: {message}"
     latency = duration(statistics.median(trial.samples_ns)) if trial.samples_ns else "no samples"
     return f"{case}: {latency} per iteration, trial took {took}"

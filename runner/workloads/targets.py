@@ -15,6 +15,8 @@ from pathlib import Path
 
 from db.errors import ConfigError
 
+# An editable installation is found through an import hook, not through sys.path.
+_OWN_ROOT = Path(__file__).resolve().parents[2]
 _TARGET = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
@@ -39,7 +41,7 @@ def locate_module(module: str, path: tuple[str, ...] = ()) -> Path:
 
     Raises ConfigError when there is none, or it is not Python source.
     """
-    search: list[str] | None = [*path, *sys.path]
+    search: list[str] | None = [*path, str(_OWN_ROOT), *sys.path]
     parts = module.split(".")
     for depth in range(len(parts)):
         spec = PathFinder.find_spec(".".join(parts[: depth + 1]), search)

@@ -1,10 +1,13 @@
 """The expected time left, and the lines a pipe gets."""
 
+from datetime import timedelta
+
 import pytest
 
 from db.records import Status
+from db.units import duration
 from runner.cli.progress import LineProgress, TimeLeft
-from tests.builders import make_trial
+from tests.builders import START, make_trial
 
 
 def test_a_case_seen_before_costs_its_own_median() -> None:
@@ -26,15 +29,16 @@ def test_an_unseen_case_costs_what_its_strategy_does() -> None:
 
 
 def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> None:
-    trial = make_trial()
+    trial = make_trial(started_at=START, ended_at=START + timedelta(seconds=7))
+    took = duration(7e9)
     case = (trial.workload.name, trial.strategy.name)
     with LineProgress(2, TimeLeft([case, case], {})) as progress:
         progress.trial_started(1, *case)
         progress.phase("first_call")
-        progress.trial_finished(trial, 7.0)
+        progress.trial_finished(trial)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith(f"[1/2] {case[0]} · {case[1]}: ")
-    assert captured.err.rstrip().endswith("(about 7.00 s left)")
+    assert captured.err.rstrip().endswith(f"(about {took} left)")
     assert captured.err.count("\n") == 1
     assert trial.status is Status.OK

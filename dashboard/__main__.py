@@ -1,0 +1,28 @@
+"""`python -m dashboard`: serve the database named in COMPILEWATCH_DATABASE_URL."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from dashboard.data import database_url
+from dashboard.server import serve
+from db.errors import CompilewatchError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="compilewatch dashboard", description="Serve the dashboard.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--allow-public", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        serve(database_url(), arguments.host, arguments.port, allow_public=arguments.allow_public)
+    except CompilewatchError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The commands, by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from db import __version__
+from runner.cli import break_even, browse, database, interchange, run, serve
+
+app = typer.Typer(
+    name="compilewatch",
+    help="The performance history of torch.compile on your own GPUs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"compilewatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure, judge and show what torch.compile does on this machine."""
+
+
+app.command("run")(run.run)
+app.command("dashboard")(serve.dashboard)
+app.command("list")(browse.list_)
+app.command("show")(browse.show)
+app.command("break-even")(break_even.break_even_command)
+app.command("import")(interchange.import_)
+app.command("export")(interchange.export)
+app.command("schema")(interchange.schema)
+app.add_typer(database.app, name="db")

@@ -1,0 +1,182 @@
+"""`compilewatch list`, `show` and `break-even`: what is stored, as tables or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+from pandas import DataFrame
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.queries import facets
+from db.queries.trials import trial_record
+from db.records import Trial
+from db.session import Database
+from db.units import MISSING, count, duration, moment, size
+from runner.cli.catalog import CATALOG
+from runner.cli.documents import frame_rows, print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.result_table import console
+
+
+class Subject(StrEnum):
+    WORKLOADS = "workloads"
+    STRATEGIES = "strategies"
+    SUITES = "suites"
+    RUNS = "runs"
+    BUILDS = "builds"
+    MACHINES = "machines"
+
+
+_STORED: dict[Subject, Callable[[Database], DataFrame]] = {
+    Subject.RUNS: facets.runs,
+    Subject.BUILDS: facets.builds,
+    Subject.MACHINES: facets.machines,
+}
+
+
+# What a person looks for; `--json` has every column.
+_SHOWN = {
+    Subject.RUNS: ("run_id", "suite", "label", "started_at", "status", "trials", "failed_trials"),
+    Subject.BUILDS: (
+        "build_id",
+        "build_label",
+        "torch",
+        "torch_variant",
+        "cuda",
+        "driver",
+        "triton",
+        "trials",
+    ),
+    Subject.MACHINES: (
+        "machine_id",
+        "machine",
+        "device",
+        "device_name",
+        "device_count",
+        "trials",
+        "last_seen_at",
+    ),
+}
+
+
+def list_(
+    subject: Annotated[Subject, typer.Argument(help="What to list.")],
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """What can be measured (workloads, strategies, suites), or what is stored.
+
+    Example: compilewatch list runs
+    """
+    settings = settings_of(config, db)
+    if subject in _STORED:
+        with database_of(settings, migrate=False) as database:
+            rows = frame_rows(_STORED[subject](database))
+    else:
+        rows = CATALOG[subject.value](settings)
+    if json_:
+        print_document({"schema": "compilewatch.list/1", "subject": subject.value, "rows": rows})
+        return 0
+    if not rows:
+        typer.echo(f"No {subject.value} yet. Measure with `compilewatch run`.")
+        return 0
+    console().print(_table(rows, _SHOWN.get(subject)))
+    return 0
+
+
+def show(
+    trial_id: Annotated[str, typer.Argument(metavar="TRIAL", help="A trial's id.")],
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """One trial whole. Example: compilewatch show 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
+    with database_of(settings_of(config, db), migrate=False) as database:
+        trial = trial_record(database, trial_id)
+    if json_:
+        print_document(trial.model_dump(mode="json", by_alias=True))
+        return 0
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in _facts(trial):
+        table.add_row(Text(name, style="dim"), Text(value))
+    console().print(table)
+    return 0
+
+
+def _facts(trial: Trial) -> list[tuple[str, str]]:
+    """Name and text of what a person wants to know of one trial."""
+    cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
+    facts = [
+        ("trial", trial.trial_id),
+        ("run", trial.run_id),
+        ("started", moment(trial.started_at)),
+        ("case", f"{trial.workload.name} / {trial.strategy.name}"),
+        ("machine", f"{trial.machine.name}: {trial.machine.device_name}"),
+        ("build", f"torch {trial.build.torch}, Python {trial.build.python or MISSING}"),
+        ("status", trial.status.value),
+    ]
+    if trial.failure is not None:
+        facts += [("failure", f"{trial.failure.kind.value}: {trial.failure.message}")]
+        facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
+    if trial.samples_ns:
+        facts += [
+            ("latency", f"{duration(_median(trial.samples_ns))} over {count(len(trial.samples_ns))} samples")
+        ]
+    if trial.control_samples_ns:
+        facts += [("eager control", duration(_median(trial.control_samples_ns)))]
+    if cold is not None:
+        facts += [
+            ("time to first result", duration(cold.total_ns)),
+            ("first call", duration(cold.first_call_ns)),
+        ]
+        phases = cold.phases_ns.model_dump() if cold.phases_ns else {}
+        facts += [(f"  {name}", duration(value)) for name, value in phases.items() if value is not None]
+    if memory is not None:
+        facts += [
+            (
+                "peak memory",
+                size(memory.peak_bytes if memory.peak_bytes is not None else memory.peak_rss_bytes),
+            )
+        ]
+    if compiler is not None:
+        facts += [("graphs", count(compiler.graphs))]
+        events = [("graph break", event) for event in compiler.graph_breaks or ()]
+        events += [("recompile", event) for event in compiler.recompiles or ()]
+        facts += [
+            (name, f"{event.count} x {event.location or MISSING}: {event.reason}") for name, event in events
+        ]
+    if trial.numerics is not None:
+        facts += [("numerics", trial.numerics.status.value)]
+    return facts
+
+
+def _median(samples: Sequence[int]) -> float:
+    return float(pd.Series(samples).median())
+
+
+def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:
+    shown = columns or list(rows[0])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in shown:
+        table.add_column(
+            name.removesuffix("_at").replace("_", " "), overflow="fold", no_wrap=name.endswith("_id")
+        )
+    for row in rows:
+        table.add_row(*(Text(_text(name, row[name])) for name in shown))
+    return table
+
+
+def _text(column: str, value: Any) -> str:
+    if value is None:
+        return MISSING
+    if column.endswith("_at"):
+        return moment(datetime.fromisoformat(value))
+    return str(value)

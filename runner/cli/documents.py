@@ -1,0 +1,146 @@
+"""The JSON documents of the command line: their shapes are a contract, versioned by `schema`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame
+
+from db.units import NEVER
+from runner.plan import NotApplicable
+
+RUN_SCHEMA = "compilewatch.run/1"
+NOT_APPLICABLE = "not_applicable"
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(
+        json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2, default=_plain) + "\n"
+    )
+
+
+def run_document(
+    run_ids: Sequence[str],
+    machine: Mapping[str, Any] | None,
+    builds: Sequence[Mapping[str, Any]],
+    cases: DataFrame,
+    not_applicable: Sequence[NotApplicable],
+    failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What `run --json` prints: one row per case, measured or not applicable.
+
+    `cases` comes from `summarize_cases`; `failures` by (build id, workload, strategy) holds kind and message
+    of the newest failed trial. `run_id` and `build` are those of the first run; several builds are all in
+    `runs` and `builds`.
+    """
+    rows = [case_row(row, failures) for row in cases.to_dict("records")]
+    rows += [not_applicable_row(case) for case in not_applicable]
+    return {
+        "schema": RUN_SCHEMA,
+        "run_id": run_ids[0],
+        "runs": list(run_ids),
+        "machine": machine,
+        "build": builds[0] if builds else None,
+        "builds": list(builds),
+        "rows": rows,
+    }
+
+
+def case_row(
+    row: Mapping[Any, Any], failures: Mapping[tuple[str, str, str], Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """One case of a frame of cases as JSON; what could not be measured is null."""
+    low, high = _number(row["speedup_low"]), _number(row["speedup_high"])
+    key = (row["build_id"], row["workload"], row["strategy"])
+    return {
+        "workload": row["workload"],
+        "strategy": row["strategy"],
+        "build_id": row["build_id"],
+        "status": row["status"],
+        "reason": None,
+        "failure": (failures or {}).get(key),
+        "latency_ns": _number(row["latency_ns"]),
+        "control_latency_ns": _number(row["control_latency_ns"]),
+        "speedup": _number(row["speedup"]),
+        "speedup_interval": None if low is None or high is None else [low, high],
+        "compile_cost_ns": _number(row["compile_cost_ns"]),
+        "break_even_steps": _break_even(row),
+        "peak_memory_bytes": _number(row["peak_bytes"]),
+        "graph_breaks": _number(row["graph_breaks"]),
+        "recompiles": _number(row["recompiles"]),
+        "nothing_compiled": bool(row["nothing_compiled"]),
+        "numerics": _text(row["numerics_status"]),
+        "trials": int(row["trials"]),
+        "failed_trials": int(row["failed_trials"]),
+        "verdict": None,
+    }
+
+
+def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
+    """A case that means nothing on this device: every figure null, the reason said."""
+    figures = dict.fromkeys(
+        (
+            "build_id",
+            "failure",
+            "latency_ns",
+            "control_latency_ns",
+            "speedup",
+            "speedup_interval",
+            "compile_cost_ns",
+            "break_even_steps",
+            "peak_memory_bytes",
+            "graph_breaks",
+            "recompiles",
+            "numerics",
+            "verdict",
+        )
+    )
+    return {
+        "workload": case.workload,
+        "strategy": case.strategy,
+        "status": NOT_APPLICABLE,
+        "reason": case.reason,
+        **figures,
+        "nothing_compiled": False,
+        "trials": 0,
+        "failed_trials": 0,
+    }
+
+
+def frame_rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """A frame as JSON rows: missing values null, times RFC 3339."""
+    return [{str(key): _plain(value) for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _break_even(row: Mapping[Any, Any]) -> int | str | None:
+    if row["break_even"] == NEVER:
+        return NEVER
+    steps = row["break_even_steps"]
+    return None if pd.isna(steps) else int(steps)
+
+
+def _number(value: Any) -> int | float | None:
+    if value is None or pd.isna(value):
+        return None
+    number = float(value)
+    return int(number) if number.is_integer() else number
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or pd.isna(value) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict | list | str | bool | None):
+        return value
+    if isinstance(value, pd.Timestamp | datetime):
+        return None if pd.isna(value) else value.isoformat().replace("+00:00", "Z")
+    if pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,83 @@
+"""The one place where a command's outcome becomes an exit code and a sentence.
+
+0 fine; 1 a regression or a failed trial was found; 2 cannot tell or cannot do it; 3 a defect of ours;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from db.errors import CompilewatchError
+
+EXIT_CANNOT = 2
+EXIT_DEFECT = 3
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the console script; exits with the code of the command."""
+    from runner.cli.app import app
+
+    sys.exit(exit_code_of(app, sys.argv[1:] if arguments is None else arguments))
+
+
+def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
+    """Run `app`, print what a person must know on standard error and return the exit code."""
+    try:
+        result = app(arguments, standalone_mode=False, prog_name="compilewatch")
+    except CompilewatchError as error:
+        _say(error.message, error.next_step)
+        return error.exit_code
+    except typer.TyperException as error:
+        _say(error.format_message(), _usage_hint(error))
+        return EXIT_CANNOT
+    except (KeyboardInterrupt, typer.Abort):
+        _say("Interrupted.", "What was measured is stored.")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) went away; a second write at interpreter exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001
+        _say(
+            f"This is a defect of compilewatch ({type(error).__name__}), traceback in {_log_defect()}.",
+            "Please report it with that file.",
+        )
+        return EXIT_DEFECT
+    return result if isinstance(result, int) else 0
+
+
+def _say(message: str, next_step: str) -> None:
+    print(f"compilewatch: {message}", file=sys.stderr)
+    if next_step:
+        print(f"  {next_step}", file=sys.stderr)
+
+
+def _usage_hint(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "compilewatch"
+    return f"Try `{command} --help`."
+
+
+def _log_defect() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="compilewatch-defect-"))
+    path = directory / "traceback.txt"
+    path.write_text(
+        f"{datetime.now(UTC).isoformat()}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}", encoding="utf-8"
+    )
+    return path
+
+
+def quiet_library_warnings() -> None:
+    """Keep other libraries' warnings out of what a command prints."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")

@@ -1,0 +1,160 @@
+"""`compilewatch import`, `export` and `schema`: trial records in and out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from db.errors import CompilewatchError
+from db.interchange.exporting import export as export_trials
+from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
+from db.interchange.options import ImportOptions
+from db.records import Trial
+from db.units import count
+from runner.cli.documents import print_document
+from runner.cli.filters import (
+    BuildsOption,
+    MachinesOption,
+    RunsOption,
+    SinceOption,
+    StatusesOption,
+    SuitesOption,
+    UntilOption,
+    filters_of,
+)
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    StrategiesOption,
+    WorkloadsOption,
+    database_of,
+    settings_of,
+)
+
+
+def import_(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files to read.")],
+    format_: Annotated[str, typer.Option("--format", help="auto, or the name of a format.")] = AUTO,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would come in; store nothing.")
+    ] = False,
+    torch: Annotated[str | None, typer.Option(help="torch version, where the file does not say it.")] = None,
+    cuda: Annotated[str | None, typer.Option(help="CUDA version, where the file does not say it.")] = None,
+    driver: Annotated[
+        str | None, typer.Option(help="Driver version, where the file does not say it.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="Python version, where the file does not say it.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cuda, hip or cpu, where the file does not say it.")
+    ] = None,
+    device_name: Annotated[
+        str | None, typer.Option(help="GPU or CPU model, where the file does not say it.")
+    ] = None,
+    machine: Annotated[str | None, typer.Option(help="A name for the machine.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Data type, where the file does not say it.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Batch size, where the file does not say it.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="A suite name for what comes in.")] = None,
+    label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Read trial records or another tool's results. Example: compilewatch import history.jsonl
+
+    All or nothing per file; the same file twice adds nothing. Exits 2 when a file could not be read.
+    """
+    options = ImportOptions(
+        torch=torch,
+        cuda=cuda,
+        driver=driver,
+        python=python,
+        device=device,
+        device_name=device_name,
+        machine=machine,
+        dtype=dtype,
+        batch_size=batch_size,
+        suite=suite,
+        label=label,
+    )
+    with database_of(settings_of(config, db)) as database:
+        report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
+    if json_:
+        print_document(report.as_json())
+    else:
+        _print_report(report)
+    for error in report.errors:
+        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
+    return 2 if report.errors else 0
+
+
+def export(
+    format_: Annotated[str, typer.Option("--format", help="The format to write.")] = "jsonl",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    machine: MachinesOption = None,
+    build: BuildsOption = None,
+    suite: SuitesOption = None,
+    run: RunsOption = None,
+    status: StatusesOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Write stored trials; jsonl re-imports without loss.
+
+    Example: compilewatch export --output history.jsonl
+    """
+    filters = filters_of(
+        workload=workload,
+        strategy=strategy,
+        machine=machine,
+        build=build,
+        suite=suite,
+        run=run,
+        status=status,
+        since=since,
+        until=until,
+    )
+    with database_of(settings_of(config, db), migrate=False) as database:
+        written = export_trials(database, filters, format=format_, output=output or sys.stdout.buffer)
+    if output is not None:
+        print(f"Wrote {count(written)} trials to {output}.", file=sys.stderr)
+    if written == 0:
+        raise CompilewatchError("No stored trial fits these filters.", "See `compilewatch list runs`.")
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of the trial record. Example: compilewatch schema > trial.schema.json"""
+    document: dict[str, Any] = Trial.model_json_schema(by_alias=True)
+    print_document({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
+    return 0
+
+
+def _print_report(report: ImportReport) -> None:
+    verb = "would bring" if report.dry_run else "brought"
+    for file in report.files:
+        if file.error is not None:
+            continue
+        known = f", {count(file.known)} known already" if file.known else ""
+        typer.echo(f"{file.path} ({', '.join(file.formats)}) {verb} {count(file.new)} trials{known}.")
+        if report.dry_run:
+            _print_first(file)
+
+
+def _print_first(file: FileReport) -> None:
+    for trial in file.first:
+        typer.echo(
+            f"  {trial.workload.name} / {trial.strategy.name} on {trial.machine.device_name}, "
+            f"torch {trial.build.torch}: {trial.status.value}"
+        )

@@ -1,0 +1,92 @@
+"""The result table that `run` prints: one row per case, figures in the units people read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from db.records import StrategyKind
+from db.units import MISSING, count, duration, interval, ratio, size, steps
+from runner.plan import NotApplicable
+
+# Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
+_PIPE_COLUMNS = 140
+
+
+def console() -> Console:
+    """Standard output: the terminal's own width and colours, plain and wide in a pipe."""
+    return Console() if sys.stdout.isatty() else Console(width=_PIPE_COLUMNS, no_color=True, highlight=False)
+
+
+def result_table(
+    cases: Sequence[Mapping[Any, Any]], not_applicable: Sequence[NotApplicable], *, several_builds: bool
+) -> Table:
+    """One row per case. `cases` are rows of a frame of cases."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, justify in (
+        ("workload", "left"),
+        ("strategy", "left"),
+        *([("torch", "left")] if several_builds else []),
+        ("trials", "right"),
+        ("latency", "right"),
+        ("speedup [95 %]", "right"),
+        ("compile cost", "right"),
+        ("break-even", "right"),
+        ("peak memory", "right"),
+        ("breaks", "right"),
+        ("note", "left"),
+    ):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for row in cases:
+        torch = [Text(str(row["torch"]))] if several_builds else []
+        table.add_row(Text(row["workload"]), Text(row["strategy"]), *torch, *_figures(row), Text(note(row)))
+    for case in not_applicable:
+        blanks = [MISSING] * (8 if several_builds else 7)
+        table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
+    return table
+
+
+def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:
+    """One line per strategy that means nothing on this device."""
+    return [
+        f"{strategy}: not applicable: {reason}."
+        for strategy, reason in dict.fromkeys((case.strategy, case.reason) for case in not_applicable)
+    ]
+
+
+def note(row: Mapping[Any, Any]) -> str:
+    """What a reader must know before using the figures of this row."""
+    notes = []
+    if row["failed_trials"]:
+        notes.append(f"{row['failed_trials']} of {row['trials']} failed: {row['failure_kind']}")
+    if row["nothing_compiled"]:
+        notes.append("nothing compiled")
+    if row["suspect_trials"]:
+        notes.append(f"{row['suspect_trials']} suspect")
+    return "; ".join(notes)
+
+
+def _figures(row: Mapping[Any, Any]) -> list[str]:
+    eager = row["strategy_kind"] == StrategyKind.EAGER
+    speedup = MISSING if eager else ratio(row["speedup"])
+    if not eager and row["interval_method"] not in ("none", None):
+        speedup += f" [{interval(row['speedup_low'], row['speedup_high'], ratio)}]"
+    return [
+        f"{row['counted_trials']}",
+        duration(row["latency_ns"]),
+        speedup,
+        MISSING if eager else duration(row["compile_cost_ns"]),
+        MISSING if eager else steps(None if row["break_even"] == "unknown" else _break_even(row)),
+        size(row["peak_bytes"]),
+        MISSING if eager else count(row["graph_breaks"]),
+    ]
+
+
+def _break_even(row: Mapping[Any, Any]) -> Any:
+    return "never" if row["break_even"] == "never" else row["break_even_steps"]

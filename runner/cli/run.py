@@ -1,0 +1,221 @@
+"""`compilewatch run`: measure now, store, print the result table."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import typer
+from pandas import DataFrame
+
+from db.errors import CompilewatchError, ConfigError
+from db.metrics.cases import summarize_cases
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.session import Database
+from db.units import count
+from runner.cli.documents import print_document, run_document
+from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    StrategiesOption,
+    WorkloadsOption,
+    database_of,
+    settings_of,
+)
+from runner.cli.progress import Case, run_progress
+from runner.cli.result_table import console, reasons, result_table
+from runner.cli.stopping import stop_signal
+from runner.config import BuildSettings, Settings
+from runner.execution import Outcome, execute
+from runner.interpreter import InterpreterFacts, check_interpreter
+from runner.plan import Plan, plan_run
+from runner.spool import Spool
+
+# A cold compilation writes up to 150 MB of headers and kernels per trial; less than this and it fails midway.
+_MIN_FREE_BYTES = 500 * 2**20
+
+
+def run(
+    suite: Annotated[
+        str | None, typer.Option(help="A suite by name; see `compilewatch list suites`.")
+    ] = None,
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="Fresh processes per case. A verdict needs 3 a side; 5 % at 2 % noise 10."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    python: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--python", metavar="PATH", help="An interpreter with another torch. Repeatable; they take turns."
+        ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="A name for the build, such as '2.13 + driver 580'.")
+    ] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Measure now, store every trial and print the results. Example: compilewatch run --suite smoke
+
+    Exits 1 when a trial failed, 2 when nothing could be measured, 130 when interrupted.
+    """
+    settings = settings_of(config, db)
+    builds = [BuildSettings(name=str(path), python=path) for path in python or []]
+    facts = [check_interpreter(str(build.python)) for build in builds] or [check_interpreter(sys.executable)]
+    resolved = _resolve_device(settings.run.device if device == "auto" else device, facts)
+    plan = plan_run(
+        settings,
+        suite=suite,
+        workloads=workload or (),
+        strategies=strategy or (),
+        trials=trials,
+        device=resolved,
+        label=label,
+        builds=builds,
+    )
+    _require_space(settings.data_dir)
+    logging.basicConfig(level=logging.WARNING, format="compilewatch: %(message)s", stream=sys.stderr)
+    with database_of(settings) as database:
+        _say_plan(plan, resolved, facts)
+        with stop_signal() as stop:
+            outcome = _execute(plan, database, settings, stop)
+        frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
+    _print(plan, frame, json_)
+    return _exit_code(outcome)
+
+
+def _execute(plan: Plan, database: Database, settings: Settings, stop: Event) -> Outcome:
+    cases: list[Case] = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
+    with run_progress(cases, _past_durations(database, cases)) as progress:
+        spool = Spool(settings.data_dir / "spool")
+        return execute(plan, database, spool, progress=progress, is_cancelled=stop.is_set)
+
+
+def _past_durations(database: Database, cases: Sequence[Case]) -> Mapping[Case, float]:
+    """Median seconds a trial of each case took before, on any machine: a guess for the bar."""
+    names = Filters(workloads=tuple({workload for workload, _ in cases}))
+    frame = trials_frame(database, names).dropna(subset=["ended_at"])
+    taken: dict[Case, list[float]] = defaultdict(list)
+    recent = frame.tail(500)
+    seconds = (recent["ended_at"] - recent["started_at"]).dt.total_seconds()
+    for workload, strategy, each in zip(recent["workload"], recent["strategy"], seconds, strict=True):
+        taken[workload, strategy].append(each)
+    return {case: statistics.median(values) for case, values in taken.items()}
+
+
+def _print(plan: Plan, frame: DataFrame, json_: bool) -> None:
+    cases = summarize_cases(frame)
+    if json_:
+        machine, builds = _identities(frame)
+        run_ids = [planned.run_id for planned in plan.runs]
+        print_document(run_document(run_ids, machine, builds, cases, plan.not_applicable, _failures(frame)))
+        return
+    out = console()
+    rows = cases.to_dict("records")
+    out.print(result_table(rows, plan.not_applicable, several_builds=len(plan.runs) > 1))
+    for line in reasons(plan.not_applicable):
+        out.print(line, markup=False, highlight=False)
+    for (_, workload, strategy), failure in _failures(frame).items():
+        out.print(
+            f"{workload} / {strategy}: {failure['kind']}: {failure['message']}", markup=False, highlight=False
+        )
+
+
+def _identities(frame: DataFrame) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    if frame.empty:
+        return None, []
+    machine_columns = {
+        "machine_id": "id",
+        "machine": "name",
+        "device": "device",
+        "device_name": "device_name",
+    }
+    build_columns = {
+        "build_id": "id",
+        "build_label": "label",
+        **{
+            name: name
+            for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+        },
+    }
+    machine = {name: frame[column].iloc[-1] for column, name in machine_columns.items()}
+    builds = frame[list(build_columns)].rename(columns=build_columns).drop_duplicates("id")
+    plain = builds.astype(object).where(builds.notna(), None)
+    return machine, [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
+
+
+def _failures(frame: DataFrame) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The newest failure of each case: its kind and first line."""
+    failed = frame[frame["status"] == "failed"]
+    return {
+        (str(row.build_id), str(row.workload), str(row.strategy)): {
+            "kind": str(row.failure_kind),
+            "message": str(row.failure_message).split("\n", 1)[0],
+        }
+        for row in failed.itertuples()
+    }
+
+
+def _resolve_device(device: str, facts: Sequence[InterpreterFacts]) -> str:
+    """`device` as torch names it; "auto" is the first GPU that every interpreter can use, else the CPU."""
+    count_of_all = min(fact.device_count for fact in facts)
+    if device == "auto":
+        return "cuda:0" if count_of_all else "cpu"
+    kind, _, index = device.partition(":")
+    if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
+        raise ConfigError(f"There is no device {device!r}.", "Name auto, cpu, or a GPU such as cuda:0.")
+    if kind == "cuda" and int(index or 0) >= count_of_all:
+        raise ConfigError(
+            f"There is no {device}: torch sees {count_of_all} GPUs.", "Use --device cpu, or check the driver."
+        )
+    return f"cuda:{index or 0}" if kind == "cuda" else "cpu"
+
+
+def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
+    where = (
+        "the CPU (no GPU found)"
+        if device == "cpu" and not any(fact.device_count for fact in facts)
+        else device
+    )
+    versions = ", ".join(f"torch {fact.torch}" for fact in facts)
+    cases = {spec.case for spec in plan.trials}
+    print(
+        f"Measuring {count(len(cases))} cases in {count(len(plan.trials))} trials on {where}, {versions}.",
+        file=sys.stderr,
+    )
+
+
+def _require_space(data_dir: Path) -> None:
+    existing = next(path for path in (data_dir.resolve(), *data_dir.resolve().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < _MIN_FREE_BYTES:
+        raise CompilewatchError(
+            f"Only {free // 2**20} MiB are free in {existing}; a run needs {_MIN_FREE_BYTES // 2**20} MiB.",
+            "Free space, or set data_dir and TMPDIR to another disk.",
+        )
+
+
+def _exit_code(outcome: Outcome) -> int:
+    if outcome.waiting:
+        print(
+            f"compilewatch: {outcome.waiting} trials wait on disk for the database.\n"
+            "  The next `compilewatch run` stores them.",
+            file=sys.stderr,
+        )
+    if outcome.interrupted:
+        return EXIT_INTERRUPTED
+    return 1 if outcome.failed else 0

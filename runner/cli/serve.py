@@ -1,0 +1,32 @@
+"""`compilewatch dashboard`: start the web app in this process's place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from runner.cli.options import ConfigOption, DatabaseOption, settings_of
+
+
+def dashboard(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8501,
+    allow_public: Annotated[
+        bool, typer.Option("--allow-public", help="Serve without login on an address others can reach.")
+    ] = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Serve the dashboard. Example: compilewatch dashboard --port 8501"""
+    settings = settings_of(config, db)
+    command = [sys.executable, "-m", "dashboard", "--host", host, "--port", str(port)]
+    if allow_public:
+        command.append("--allow-public")
+    sys.stdout.flush()
+    # The URL may hold a password, so it goes through the environment, not the process list.
+    os.execve(  # noqa: S606
+        sys.executable, command, {**os.environ, "COMPILEWATCH_DATABASE_URL": settings.database_url}
+    )
