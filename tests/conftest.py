@@ -1,0 +1,114 @@
+"""Databases for every test: SQLite and PostgreSQL, each new, empty and gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from db.session import Database, open_database
+from tests.postgres import Unavailable, postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A database on a PostgreSQL server where others can be created; skips with the command to type."""
+    stack = contextlib.ExitStack()
+    try:
+        url = stack.enter_context(postgres_server())
+    except Unavailable as reason:
+        pytest.skip(f"needs PostgreSQL: {reason}")
+    with stack:
+        yield url
+
+
+@contextlib.contextmanager
+def _postgres_database(server_url: str, template: str = "template0") -> Iterator[str]:
+    """The URL of a new database, dropped afterwards even where a test left connections to it."""
+    import psycopg
+
+    name = f"compilewatch_test_{os.getpid()}_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE {name} TEMPLATE {template} ENCODING "UTF8"')
+    base, _, query = server_url.partition("?")
+    try:
+        yield f"{base.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def _postgres_template(postgres_url: str) -> Iterator[str]:
+    """The name of a database with all tables, to copy: quicker than migrating one for every test."""
+    with _postgres_database(postgres_url) as url:
+        open_database(url, migrate=True).close()
+        yield url.partition("?")[0].rpartition("/")[2]
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "template.db"
+    open_database(f"sqlite:///{path}", migrate=True).close()
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def backend(request: pytest.FixtureRequest) -> str:
+    backend: str = request.param
+    return backend
+
+
+@pytest.fixture
+def empty_database_url(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where a database can be, on both backends: no file yet, or a PostgreSQL database without tables."""
+    if backend == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+    else:
+        with _postgres_database(request.getfixturevalue("postgres_url")) as url:
+            yield url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, _sqlite_template: Path) -> str:
+    """A SQLite database with all tables and no trial."""
+    path = tmp_path / "compilewatch.db"
+    shutil.copyfile(_sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def sqlite_database(sqlite_url: str) -> Iterator[Database]:
+    """An open SQLite database, for tests whose subject does not depend on the backend."""
+    with open_database(sqlite_url) as database:
+        yield database
+
+
+@pytest.fixture
+def database_url(backend: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with all tables and no trial, on both backends."""
+    if backend == "sqlite":
+        yield request.getfixturevalue("sqlite_url")
+    else:
+        template = request.getfixturevalue("_postgres_template")
+        with _postgres_database(request.getfixturevalue("postgres_url"), template) as url:
+            yield url
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """An open, empty database, on both backends."""
+    with open_database(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_again(database_url: str) -> Iterator[Callable[[], Database]]:
+    """Opens the test's database once more, as another part of the program would."""
+    with contextlib.ExitStack() as stack:
+        yield lambda: stack.enter_context(open_database(database_url))

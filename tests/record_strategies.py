@@ -1,0 +1,97 @@
+"""Hypothesis strategies for whole trial records, built from the fields' own types, at their limits."""
+
+from __future__ import annotations
+
+import types
+import typing
+from datetime import UTC
+from enum import StrEnum
+from typing import Any
+
+from hypothesis import strategies as st
+
+from db import fields
+from db.records import INT64_MAX, ColdStart, Failure, Record, Status, Summary, Trial
+
+# Every character that a record may hold: all but NUL and lone surrogates.
+_characters = st.characters(exclude_characters="\x00", exclude_categories=("Cs",))
+_names = st.text(_characters, min_size=1, max_size=20)
+_keys = st.text(_characters, max_size=10)
+_texts = st.text(_characters, max_size=40)
+_counts = st.integers(0, INT64_MAX)
+_finite = st.floats(allow_nan=False, allow_infinity=False)
+_json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-INT64_MAX, INT64_MAX) | _finite | _texts,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(_keys, values, max_size=3),
+    max_leaves=6,
+)
+_OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (fields.UtcDatetime, st.datetimes(timezones=st.just(UTC))),
+    (fields.Nanoseconds, _counts),
+    (fields.Integer, st.integers(-INT64_MAX, INT64_MAX)),
+    (fields.Finite, _finite),
+    (fields.Triple, st.lists(_finite, min_size=3, max_size=3)),
+    (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9._:-]{1,64}\Z")),
+    (fields.Name, _names),
+    (fields.Key, _keys),
+    (fields.Text, _texts),
+    (fields.LogTail, _texts),
+    (fields.JsonObject, st.dictionaries(_keys, _json_values, max_size=3)),
+    (bool, st.booleans()),
+]
+
+
+def _of(annotation: Any) -> st.SearchStrategy[Any]:
+    """Values of one field's type; a type that is not known here is an error, so no field is forgotten."""
+    for known, strategy in _OF_FIELD:
+        if annotation == known:
+            return strategy
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(*(_of(argument) for argument in arguments))
+    if annotation is type(None):
+        return st.none()
+    if origin is list:
+        return st.lists(_of(arguments[0]), max_size=4)
+    if origin is dict:
+        return st.dictionaries(_of(arguments[0]), _of(arguments[1]), max_size=3)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return st.sampled_from(list(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return records(annotation)
+    if origin is typing.Annotated:  # a number with limits of its own
+        return st.integers(1, INT64_MAX)
+    raise TypeError(f"no strategy for {annotation}")
+
+
+def _fields_of(model: type[Record], leave_out: tuple[str, ...] = ()) -> dict[str, st.SearchStrategy[Any]]:
+    hints = typing.get_type_hints(model, include_extras=True)
+    return {name: _of(hints[name]) for name in model.model_fields if name not in leave_out}
+
+
+def records(model: type[Record]) -> st.SearchStrategy[Any]:
+    """Valid instances of a part of the record."""
+    strategy = st.builds(model, **_fields_of(model, leave_out=("phases_ns",)))
+    if model is ColdStart:
+        return strategy | strategy.flatmap(_with_phases)
+    return strategy
+
+
+@st.composite
+def _with_phases(draw: st.DrawFn, cold_start: ColdStart) -> ColdStart:
+    """Phases must add up to the first call."""
+    dynamo_ns = draw(st.integers(0, INT64_MAX // 2))
+    other_ns = draw(st.integers(0, INT64_MAX // 2))
+    parts = {"first_call_ns": dynamo_ns + other_ns, "phases_ns": {"dynamo": dynamo_ns, "other": other_ns}}
+    return ColdStart(**(cold_start.model_dump() | parts))
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> Trial:
+    """Valid trials, of both statuses; every optional field is sometimes missing."""
+    parts = draw(st.fixed_dictionaries(_fields_of(Trial, leave_out=("schema_", "status", "failure"))))
+    status = draw(st.sampled_from(Status))
+    failure = draw(records(Failure)) if status is Status.FAILED else None
+    if status is Status.OK and not parts["samples_ns"] and parts["summary"] is None:
+        parts["summary"] = draw(records(Summary))
+    return Trial(status=status, failure=failure, **parts)
