@@ -121,8 +121,10 @@ def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotient
     both = np.where(np.isnan(cost) | np.isnan(saved), np.nan, 1.0)
     present_n = groups.present(both).n
     n = np.maximum(present_n, 2)
-    kept = ~np.isnan(both)
-    codes, cost, saved = groups.codes[kept], cost[kept], saved[kept]
+    # in one order whatever the order of the trials: sums of floats depend on it
+    order = np.lexsort((saved, cost, groups.codes))
+    order = order[~np.isnan(both[order])]
+    codes, cost, saved = groups.codes[order], cost[order], saved[order]
     mean_cost = np.bincount(codes, cost, groups.count) / n
     mean_saved = np.bincount(codes, saved, groups.count) / n
     off_cost, off_saved = cost - mean_cost[codes], saved - mean_saved[codes]

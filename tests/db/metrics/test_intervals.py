@@ -57,8 +57,8 @@ def test_from_ten_trials_it_is_the_bootstrap_over_trials(n: int) -> None:
 
 
 def test_resampled_medians_follow_their_exact_distribution() -> None:
-    # the median of a resample of 1 ... 11 is at most k with probability P(Binomial(11, k / 11) >= 6): .007 and
-    # .051 at k = 2 and 3, .949 and .993 at k = 8 and 9, so 2.5 % lie below 3 and 2.5 % above 9
+    # the median of a resample of 1 ... 11 is at most k with probability P(Binomial(11, k / 11) >= 6): .007
+    # and .051 at k = 2 and 3, .949 and .993 at k = 8 and 9, so 2.5 % lie below 3 and 2.5 % above 9
     at_most = stats.binom.sf(5, 11, np.array([2, 3, 8, 9]) / 11)
     assert list(at_most < [0.025, 0.025, 0.975, 0.975]) == [True, False, True, False]
     found = one_group([float(value) for value in range(11, 0, -1)])

@@ -1,0 +1,127 @@
+"""Mode choice over the cases of a frame."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from db.errors import UnitError
+from db.metrics.case_modes import (
+    CHOICE_COLUMNS,
+    TOTALS_COLUMNS,
+    choose_modes,
+    mode_options,
+    totals_frame,
+)
+from db.metrics.cases import summarize_cases
+from db.metrics.mode_choice import lower_envelope
+from tests.db.metrics.frames import trial, trials_frame
+
+
+def compiled(
+    strategy: str, latency: float, control: float, cost: float, **fields: object
+) -> dict[str, object]:
+    return trial(
+        strategy=strategy,
+        latency_ns=latency,
+        control_latency_ns=control,
+        trial_compile_cost_ns=cost,
+        graphs=1,
+        **fields,
+    )
+
+
+def bert() -> list[dict[str, object]]:
+    # each process drifts, but default is always 2x and max-autotune always 4x of its own control
+    return [
+        trial(strategy="eager", latency_ns=100.0),
+        compiled("default", 60.0, 120.0, 1000.0),
+        compiled("max-autotune", 20.0, 80.0, 5000.0),
+    ]
+
+
+def cases(rows: list[dict[str, object]]) -> DataFrame:
+    return summarize_cases(trials_frame(rows))
+
+
+def test_all_strategies_stand_on_one_eager_latency() -> None:
+    options, left_out = mode_options(cases(bert()))
+    latencies = {option.strategy: float(option.latency.value) for option in options}
+    assert latencies == {"eager": 100, "default": 50, "max-autotune": 25}
+    assert left_out == []
+    # 1000 / 50 = 20; 4000 / 25 = 160
+    assert [(s.strategy, s.first_steps) for s in lower_envelope(options)] == [
+        ("eager", 1),
+        ("default", 20),
+        ("max-autotune", 160),
+    ]
+
+
+def test_what_cannot_be_chosen_is_named() -> None:
+    rows = [
+        *bert(),
+        trial(strategy="broken", status="failed", failure_kind="timeout"),
+        compiled("empty", 50.0, 100.0, 10.0) | {"graphs": 0},
+        trial(strategy="costless", latency_ns=10.0, control_latency_ns=100.0, graphs=1),
+        trial(strategy="lone", run_id="R2", latency_ns=10.0, trial_compile_cost_ns=1.0, graphs=1),
+    ]
+    options, left_out = mode_options(cases(rows))
+    assert [option.strategy for option in options] == ["eager", "default", "max-autotune"]
+    assert {(each.strategy, each.reason) for each in left_out} == {
+        ("broken", "failed: timeout"),
+        ("empty", "nothing was compiled"),
+        ("costless", "no compile cost"),
+        ("lone", "no eager latency to compare with"),
+    }
+    assert mode_options(cases(rows[3:4])) == ([], [left_out[0]])
+
+
+def test_the_best_per_workload_for_a_number_of_steps() -> None:
+    resnet = [compiled("default", 100.0, 100.0, 50.0, workload="resnet")]
+    frame = cases(bert() + resnet + [trial("lost", "default", status="failed", failure_kind="crash")])
+    found = choose_modes(frame, steps=100, restarts=1).set_index("workload")
+    assert list(found.index) == ["bert", "resnet"]
+    # two processes of 1000 + 100 x 50 against two of 100 x 100
+    assert found.loc["bert", ["strategy", "total_ns", "eager_total_ns", "saved_ns"]].tolist() == [
+        "default",
+        12_000,
+        20_000,
+        8_000,
+    ]
+    assert found.loc["resnet", ["strategy", "saved_ns", "options"]].tolist() == ["eager", 0, 2]
+
+
+def test_the_lines_of_the_chart_have_bands_where_intervals_are_known() -> None:
+    rows = [*bert()[:2], compiled("default", 59.0, 120.0, 1010.0), compiled("default", 61.0, 120.0, 990.0)]
+    options, _ = mode_options(cases(rows))
+    lines = totals_frame(options, [1, 10, 1000])
+    assert dict(lines.dtypes.astype(str)) == {**TOTALS_COLUMNS}
+    eager, default = (lines[lines["strategy"] == name] for name in ("eager", "default"))
+    assert eager["total_low_ns"].isna().all()
+    assert (default["total_low_ns"] < default["total_ns"]).all()
+    assert (default["total_ns"] < default["total_high_ns"]).all()
+    assert eager["best"].tolist() == [True, True, False]
+    assert default["best"].tolist() == [False, False, True]
+
+
+def test_empty_frames_have_their_columns() -> None:
+    empty = summarize_cases(trials_frame([]))
+    assert mode_options(empty) == ([], [])
+    chosen = choose_modes(empty, steps=1)
+    assert dict(chosen.dtypes.astype(str)) == CHOICE_COLUMNS
+    assert dict(totals_frame([], []).dtypes.astype(str)) == TOTALS_COLUMNS
+
+
+@pytest.mark.parametrize("field", ["machine", "torch", "workload"])
+def test_options_of_two_machines_builds_or_workloads_are_refused(field: str) -> None:
+    other = compiled("default", 60.0, 120.0, 1000.0, **{field: "other"})
+    with pytest.raises(UnitError, match="cannot mix"):
+        mode_options(cases([*bert(), other]))
+
+
+def test_no_restarts_or_steps_that_cannot_be() -> None:
+    frame = cases(bert())
+    with pytest.raises(UnitError):
+        choose_modes(frame, steps=0)
+    assert pd.notna(choose_modes(frame, steps=10**15)["total_ns"]).all()

@@ -1,0 +1,126 @@
+"""Mode choice against hand-computed crossings and against trying every strategy at every number of steps."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from db.errors import UnitError
+from db.metrics.break_even import Never, steps_to_break_even
+from db.metrics.mode_choice import ModeOption, Segment, best_option, lower_envelope
+from db.metrics.quantities import Subject, byte_count, nanoseconds
+
+
+def option(name: str, cost: int, latency: int, restart_cost: int | None = None) -> ModeOption:
+    again = None if restart_cost is None else nanoseconds(restart_cost)
+    return ModeOption(name, nanoseconds(cost), nanoseconds(latency), again)
+
+
+MODES = [option("eager", 0, 10), option("default", 60, 6), option("max-autotune", 200, 4)]
+
+
+def test_the_envelope_by_hand() -> None:
+    # default: 60 / (10 - 6) = 15 steps; max-autotune against default: 140 / (6 - 4) = 70 steps
+    assert lower_envelope(MODES) == (
+        Segment("eager", 1, 14, nanoseconds(10)),
+        Segment("default", 15, 69, nanoseconds(150)),
+        Segment("max-autotune", 70, None, nanoseconds(480)),
+    )
+
+
+def test_a_strategy_that_is_never_best_is_on_no_segment() -> None:
+    slow = option("reduce-overhead", 100, 7)
+    assert {segment.strategy for segment in lower_envelope([*MODES, slow])} == {
+        "eager",
+        "default",
+        "max-autotune",
+    }
+
+
+def test_restarts_pay_the_cost_again_unless_caches_remain() -> None:
+    assert [s.first_steps for s in lower_envelope(MODES, restarts=9)] == [1, 15, 70]
+    # 60 once, then 9 x 10: 150 over ten processes is 15 a start, repaid after ceil(15 / 4) = 4 steps
+    kept = option("default", 60, 6, restart_cost=10)
+    assert lower_envelope([MODES[0], kept], restarts=9) == (
+        Segment("eager", 1, 3, nanoseconds(100)),
+        Segment("default", 4, None, nanoseconds(150 + 240)),
+    )
+    assert kept.total(4, 9) == nanoseconds(390)
+
+
+_options = st.lists(
+    st.builds(
+        option,
+        st.text("abc", min_size=1, max_size=2),
+        st.integers(-50, 400),
+        st.integers(1, 15),
+        st.none() | st.integers(-20, 100),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(_options, st.integers(0, 5))
+def test_the_envelope_is_the_cheapest_at_every_number_of_steps(
+    options: list[ModeOption], restarts: int
+) -> None:
+    segments = lower_envelope(options, restarts)
+    assert segments[0].first_steps == 1
+    assert segments[-1].last_steps is None
+    for earlier, later in itertools.pairwise(segments):
+        assert earlier.last_steps == later.first_steps - 1
+    for steps in range(1, 450):
+        totals = [option.total(steps, restarts) for option in options]
+        lowest = min(total.value for total in totals)
+        segment = next(s for s in segments if s.last_steps is None or steps <= s.last_steps)
+        named = [
+            total.value
+            for option, total in zip(options, totals, strict=True)
+            if option.strategy == segment.strategy
+        ]
+        assert lowest in named
+        assert best_option(options, steps, restarts).total(steps, restarts).value == lowest
+        if steps == segment.first_steps:
+            assert segment.total_at_first.value == lowest
+
+
+@given(_options)
+def test_order_changes_no_crossing(options: list[ModeOption]) -> None:
+    there, back = lower_envelope(options), lower_envelope(options[::-1])
+    assert [(s.first_steps, s.total_at_first) for s in there] == [
+        (s.first_steps, s.total_at_first) for s in back
+    ]
+
+
+@given(st.integers(-100, 500), st.integers(1, 20), st.integers(1, 20))
+def test_the_takeover_from_eager_is_at_break_even(cost: int, compiled: int, eager: int) -> None:
+    segments = lower_envelope([option("eager", 0, eager), option("default", cost, compiled)])
+    steps = steps_to_break_even(cost, compiled, eager)
+    if isinstance(steps, Never):
+        assert segments[-1].strategy == "eager"
+    elif compiled < eager:
+        takeover = next(segment for segment in segments if segment.strategy == "default")
+        assert takeover.first_steps == steps
+
+
+def test_what_cannot_be_chosen_is_refused() -> None:
+    bert, resnet = Subject("box", "bert"), Subject("box", "resnet")
+    mixed = [ModeOption("a", nanoseconds(1, bert), nanoseconds(1, bert))]
+    mixed += [ModeOption("b", nanoseconds(1, resnet), nanoseconds(1, resnet))]
+    sizes = [ModeOption("a", byte_count(1), byte_count(1)), *MODES]
+    for options, steps, restarts in (
+        ([], 1, 0),
+        (MODES, 0, 0),
+        (MODES, 1, -1),
+        (mixed, 1, 0),
+        (sizes, 1, 0),
+        ([option("a", 1, 0)], 1, 0),
+    ):
+        with pytest.raises(UnitError):
+            best_option(options, steps, restarts)
+    with pytest.raises(UnitError):
+        lower_envelope(mixed)
