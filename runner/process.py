@@ -61,7 +61,10 @@ class _LineReader:
             self.overflow = True
             self.rest.clear()
             return []
-        *lines, rest = (bytes(self.rest) + data).split(b"\n")
+        if b"\n" not in data:
+            self.rest += data
+            return []
+        *lines, rest = bytes(self.rest + data).split(b"\n")
         self.rest = bytearray(rest)
         self.lines += lines
         return lines

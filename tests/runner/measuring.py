@@ -1,0 +1,62 @@
+"""Start real trials of the workloads in `workload_fixtures.py`."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from db.records import CacheState, Strategy, StrategyKind, Task, Trial
+from db.strategies import EAGER
+from runner.supervise import run_trial
+from runner.trial_spec import Sampling, TorchSettings, TrialSpec, WorkloadSpec
+
+FIXTURES = Path(__file__).parent
+LOCKS = Path(tempfile.gettempdir()) / "compilewatch-test-locks"
+# Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.
+FAST_COMPILE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+FEW = {"samples": 10, "min_samples": 2, "warmup_calls": 3, "warmup_ns": 0}
+_numbers = itertools.count(1)
+
+
+def compiled(backend: str, **changes: Any) -> Strategy:
+    fields = {"name": f"{backend} test", "kind": StrategyKind.COMPILE, "backend": backend} | changes
+    return Strategy(cache=CacheState.COLD, **fields)
+
+
+def make_spec(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> dict[str, Any]:
+    """A specification for `workload_fixtures.<fixture>`; `kwargs` and `task` are the workload's."""
+    sampling = changes.pop("sampling", FEW)
+    number = next(_numbers)
+    workload = WorkloadSpec(
+        name=fixture,
+        version="1",
+        task=changes.pop("task", Task.INFERENCE),
+        dtype=changes.pop("dtype", "float32"),
+        target=f"workload_fixtures:{fixture}",
+        kwargs=changes.pop("kwargs", {}),
+        path=(str(FIXTURES),),
+    )
+    fields: dict[str, Any] = {
+        "trial_id": f"TRIAL{number}",
+        "run_id": "RUN1",
+        "suite": None,
+        "label": None,
+        "workload": workload,
+        "strategy": strategy,
+        "device": "cpu",
+        "threads": 1,
+        "settings": TorchSettings(matmul_precision="highest"),
+        "sampling": Sampling(samples=10),
+        "timeout_s": 120.0,
+        "seed": 0,
+        "worker_env": FAST_COMPILE,
+        "round": 0,
+    }
+    return TrialSpec(**fields | changes).model_dump(mode="json", by_alias=True) | {"sampling": sampling}
+
+
+def measure(fixture: str, strategy: Strategy = EAGER, *, interpreter: str | None = None, **changes: Any) -> Trial:
+    options = {} if interpreter is None else {"interpreter": interpreter}
+    return run_trial(make_spec(fixture, strategy, **changes), lock_dir=LOCKS, **options)

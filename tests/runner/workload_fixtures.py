@@ -1,0 +1,272 @@
+"""Workloads that misbehave, and small ones that do not, for tests that start real measured processes."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import torch
+
+from runner.workloads.built import Built
+
+
+def healthy():
+    """A model and its inputs, as a user returns them."""
+    return torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()), (torch.randn(4, 16),)
+
+
+def training(batch_size=8):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    return Built(model, (torch.randn(batch_size, 16),), "training")
+
+
+def relu_function():
+    torch.manual_seed(0)
+    return Built(lambda x: torch.relu(x * 2 - 0.5), (torch.randn(64, 64),), "function")
+
+
+def slow_step(seconds=0.05):
+    return Built(lambda x: (time.sleep(seconds), x + 1)[1], (torch.ones(4),), "function")
+
+
+def hangs():
+    while True:
+        time.sleep(3600)
+
+
+def hangs_in_c():
+    """Holds the GIL for ever, so that no Python thread or signal handler can run."""
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def segfaults():
+    ctypes.string_at(0)
+
+
+def aborts():
+    os.abort()
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def out_of_memory():
+    return torch.empty(1 << 50, dtype=torch.uint8)
+
+
+def out_of_address_space():
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    held = []
+    while True:
+        held.append(bytearray(64 << 20))
+
+
+def prints_garbage():
+    """100 MB on stdout and stderr, a good part of it no text."""
+    chunk = os.urandom(1 << 20)
+    for _ in range(50):
+        sys.stdout.buffer.write(chunk)
+        sys.stderr.buffer.write(chunk)
+    sys.stderr.buffer.write(b"\nthe last words\n")
+    return healthy()
+
+
+def _record_fd():
+    return int(sys.argv[1])
+
+
+def writes_garbage_record():
+    os.write(_record_fd(), b"\x00\xff not a mark\n")
+    return healthy()
+
+
+def writes_huge_record():
+    chunk = b"x" * (1 << 20)
+    for _ in range(64):
+        os.write(_record_fd(), chunk)
+    os._exit(0)
+
+
+def writes_half_record():
+    os.write(_record_fd(), b'{"mark": "record", "record": {"status": "ok", "samp')
+    os._exit(0)
+
+
+def writes_invalid_record():
+    os.write(_record_fd(), b'{"mark": "record", "record": {"status": "ok", "samples_ns": [-5]}}\n')
+    os._exit(0)
+
+
+def exits_quietly():
+    os._exit(0)
+
+
+def exits_with_three():
+    os._exit(3)
+
+
+def leaves_a_daemon(pid_file):
+    """A process in a session of its own whose parent is gone at once, as daemons are made."""
+    program = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(3600)"
+    starter = (
+        "import subprocess, sys;"
+        "subprocess.Popen([sys.executable, '-c', sys.argv[1], sys.argv[2]], start_new_session=True)"
+    )
+    subprocess.run([sys.executable, "-c", starter, program, pid_file], check=True)
+    while not os.path.exists(pid_file) or not open(pid_file).read():
+        time.sleep(0.01)
+    return healthy()
+
+
+def daemon_then_hang(pid_file):
+    leaves_a_daemon(pid_file + ".daemon")
+    with open(pid_file, "w") as file:
+        file.write(str(os.getpid()))
+    hangs()
+
+
+def raises():
+    raise ValueError("the configuration has no layer 7, see https://example.org/secret?token=abc")
+
+
+def returns_nonsense():
+    return 42
+
+
+def breaks_graph():
+    def function(x):
+        x = x + 1
+        print("a side effect")
+        return x * 2
+
+    return Built(function, (torch.ones(8),), "function")
+
+
+def breaks_inside_a_loop():
+    """Dynamo skips the whole frame: no break is counted and nothing is compiled."""
+
+    def function(x):
+        for _ in range(2):
+            x = x + 1
+            print("a side effect")
+        return x
+
+    return Built(function, (torch.ones(8),), "function")
+
+
+def branches_on_data():
+    def function(x):
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+    return Built(function, (torch.ones(8),), "function")
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = torch.nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+def recurrent():
+    torch.manual_seed(0)
+    return Built(Recurrent().eval(), (torch.randn(2, 4, 8),), "inference")
+
+
+class Changing(torch.nn.Module):
+    """A new shape at every call, twelve in all: more than the recompile limit of eight."""
+
+    def __init__(self):
+        super().__init__()
+        self.length = 3
+
+    @torch._dynamo.disable
+    def following(self, x):
+        self.length = 3 + (self.length - 2) % 12
+        return x[: self.length]
+
+    def forward(self, x):
+        return self.work(self.following(x))
+
+    def work(self, x):
+        return torch.relu(x * 2)
+
+
+def changing_shapes():
+    return Built(Changing().eval(), (torch.randn(64),), "inference")
+
+
+def random_output():
+    return Built(lambda x: x + torch.rand_like(x), (torch.ones(32),), "function")
+
+
+def near_zero_output():
+    return Built(lambda x: x * 1e-20, (torch.ones(32),), "function")
+
+
+def unfakeable():
+    """An operation without a fake implementation, so that it cannot be traced."""
+    library = torch.library.Library("compilewatch_test", "DEF")
+    library.define("mystery(Tensor x) -> Tensor")
+    library.impl("mystery", lambda x: x.clone(), "CPU")
+    unfakeable.library = library
+    return Built(lambda x: torch.ops.compilewatch_test.mystery(x) + 1, (torch.ones(4),), "function")
+
+
+def wrong_relu():
+    """Inductor's own switch that makes the generated ReLU wrong (torch/_inductor/config.py)."""
+    import torch._inductor.config
+
+    torch._inductor.config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+    return relu_function()
+
+
+def children_affinity(out_file):
+    """Writes the CPUs that a child started while compiling may use."""
+
+    class Probing(torch.nn.Module):
+        def forward(self, x):
+            if torch.compiler.is_compiling():
+                return probe(x)
+            return x + 1
+
+    @torch.compiler.assume_constant_result
+    def probe_result():
+        code = "import os; print(len(os.sched_getaffinity(0)))"
+        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        with open(out_file, "w") as file:
+            file.write(answer.stdout + os.environ.get("OMP_PROC_BIND", "unset"))
+        return 1
+
+    def probe(x):
+        return x + probe_result()
+
+    return Built(Probing().eval(), (torch.ones(4),), "inference")
+
+
+def faults_per_step(out_file):
+    """Minor page faults of warm element-wise steps on 4 MB tensors, written as the process ends its samples."""
+    import resource
+
+    x = torch.randn(1024, 1024)
+    seen = []
+
+    def function(a):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        result = torch.relu(a * 2 + 1) - 0.5
+        seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+        with open(out_file, "w") as file:
+            file.write(str(sorted(seen)[len(seen) // 2]))
+        return result
+
+    return Built(function, (x,), "function")
