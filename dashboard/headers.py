@@ -17,15 +17,15 @@ _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
 
 
-def content_security_policy(index_html: str) -> str:
+def content_security_policy(*pages: str) -> str:
     """The policy under which Streamlit and Vega run with nothing from outside.
 
-    Inline scripts of `index_html` are allowed by their hash; there is no `unsafe-eval`, since Streamlit runs
+    Inline scripts of the HTML `pages` are allowed by their hash; there is no `unsafe-eval`, since Streamlit runs
     Vega through its interpreter. Styles are inline because emotion writes them at run time.
     """
+    bodies = dict.fromkeys(body for page in pages for body in _INLINE_SCRIPT.findall(page))
     hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()}'"
-        for body in _INLINE_SCRIPT.findall(index_html)
+        f"'sha256-{base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()}'" for body in bodies
     )
     return "; ".join(
         (

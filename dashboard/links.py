@@ -80,7 +80,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "until": (Day(), _TRENDS | {Page.TRIAL}),
     "goal": (Choice(GOALS, "latency"), frozenset({Page.MODES})),
     "steps": (Whole(10_000, 1, 1_000_000_000), _STEPS),
-    "restarts": (Whole(1, 0, 10_000), _MONEY),
+    "restarts": (Whole(0, 0, 10_000), _MONEY),
     "price": (Decimal(2.0, 0.0, 10_000.0), _MONEY),
     "cache": (Choices(tuple(CacheState)), frozenset({Page.BREAK_EVEN, Page.COLD_START})),
     "status": (Choices(tuple(Status)), _TRIAL),
@@ -115,7 +115,7 @@ class Link:
     until: date | None = None
     goal: str = "latency"
     steps: int = 10_000
-    restarts: int = 1
+    restarts: int = 0
     price: float = 2.0
     cache: tuple[str, ...] = ()
     status: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ import streamlit as st
 from anyio import to_thread
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from dashboard import data, theme
+from dashboard.index_page import index_pages
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from db.errors import CompilewatchError, DatabaseError
 from db.session import open_database
@@ -62,15 +63,16 @@ def build_app(address: str | None = None) -> st.App:
             sys.stdout.flush()
         yield {}
 
-    policy = content_security_policy((STATIC / "index.html").read_text(encoding="utf-8"))
+    pages = index_pages((STATIC / "index.html").read_text(encoding="utf-8"))
     return st.App(
         HERE / "app.py",
         routes=[
             Route("/healthz", _health),
             Route("/favicon.png", _favicon),
+            *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),
         ],
         middleware=[
-            Middleware(SecurityHeaders, policy=policy),
+            Middleware(SecurityHeaders, policy=content_security_policy(*pages.values())),
             Middleware(CompressedStatic, folder=STATIC / "static"),
         ],
         lifespan=lifespan,
@@ -117,6 +119,13 @@ def _health(_: Request) -> Response:
         return JSONResponse({"status": "ok", "data_version": data.read_version()})
     except DatabaseError as error:
         return JSONResponse({"status": "unavailable", "message": error.message}, status_code=503)
+
+
+def _html(text: str) -> Callable[[Request], Response]:
+    def page(_: Request) -> Response:
+        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+
+    return page
 
 
 def _favicon(_: Request) -> Response:

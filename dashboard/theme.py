@@ -63,7 +63,9 @@ PHASE_COLOURS = {
     "autotune": GREEN,
     "backward": "#7B4EA3",
     "cudagraph_capture": "#3B4CC0",
+    "first call": VERMILLION,
     "other": "#A39E93",
+    "unattributed": "#CFC9BE",
 }
 
 

@@ -1,0 +1,65 @@
+"""The script Streamlit runs for every view: which page, with which link, in which frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from dashboard import links
+from dashboard.data import Snapshot, read_facets
+from dashboard.links import TITLES, Page
+from dashboard.views import break_even, cold_start, controls, guide, modes, overview, shell, trends, trial
+from dashboard.views.elements import nothing_measured
+
+HERE = Path(__file__).parent
+
+VIEWS: dict[Page, Callable[[shell.View], None]] = {
+    Page.OVERVIEW: overview.draw,
+    Page.TRENDS: trends.draw,
+    Page.MODES: modes.draw,
+    Page.BREAK_EVEN: break_even.draw,
+    Page.COLD_START: cold_start.draw,
+    Page.TRIAL: trial.draw,
+    Page.GUIDE: guide.draw,
+}
+
+
+def main() -> None:
+    st.set_page_config(page_title="compilewatch", page_icon=str(HERE / "favicon.svg"), layout="wide")
+    st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
+    pages = {page: _streamlit_page(page) for page in Page}
+    shown = st.navigation(list(pages.values()), position="hidden")
+    page = Page(shown.url_path)
+    raw = {key: st.query_params.get_all(key) for key in st.query_params}
+    asked, problems = links.read(page, raw)
+    snapshot = Snapshot.now()
+    facets = read_facets(snapshot)
+    asked, unknown = links.settle(asked, shell.known(facets))
+    controls.remember(asked)
+    controls.register(pages)
+    view = shell.look(asked, snapshot, facets)
+    with st.sidebar:
+        shell.navigation(pages, asked)
+        shell.filters(view)
+    shell.header(view, (*problems, *unknown))
+    if view.empty and page is not Page.GUIDE:
+        nothing_measured()
+    else:
+        VIEWS[page](view)
+
+
+def _streamlit_page(page: Page) -> st.Page:
+    return st.Page(
+        lambda: None,
+        title=TITLES[page],
+        icon=shell.ICONS[page],
+        url_path=page.value or None,
+        default=page is Page.OVERVIEW,
+        help=shell.QUESTIONS[page],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Frames to Vega-Lite specifications. Knows nothing of Streamlit."""

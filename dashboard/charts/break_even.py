@@ -1,0 +1,208 @@
+"""Total time against steps per process, a line and a band per strategy, with the points where they cross eager."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from dashboard.charts import style
+from db import units
+from db.metrics.break_even import Never, steps_to_break_even
+from db.metrics.case_modes import totals_frame
+from db.metrics.mode_choice import ModeOption
+
+GRID = 60
+# A linear axis that must also show a crossing this many times further out would hide the nearest one.
+_FAR = 25
+_UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The frames of the chart and the unit of its time axis; `beyond` are crossings right of its edge."""
+
+    lines: pd.DataFrame
+    envelope: pd.DataFrame
+    crossings: pd.DataFrame
+    unit: str
+    beyond: tuple[str, ...]
+    last_step: int
+
+
+def curves(
+    options: Sequence[ModeOption], break_even: Mapping[str, int], *, steps: int, restarts: int, log: bool
+) -> Curves:
+    """Lines of `options` (eager first). `break_even` are the stated steps per strategy, for the labels."""
+    crossing = {option.strategy: _crossing(option, options[0]) for option in options[1:]}
+    finite = sorted(at for at in crossing.values() if at is not None)
+    last = _last_step(finite, steps, log=log)
+    grid = _grid(last, log=log)
+    totals = totals_frame(options, grid, restarts)
+    unit, divisor = _unit(float(totals["total_ns"].max()))
+    lines = _lines(totals, divisor)
+    best = totals[totals["best"]]
+    envelope = pd.DataFrame({"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor})
+    marks = [
+        {
+            "strategy": name,
+            "steps": at,
+            "total": float(options[0].total(at, restarts).value) / divisor,
+            "label": units.count(break_even.get(name, at)),
+        }
+        for name, at in crossing.items()
+        if at is not None and at <= last
+    ]
+    beyond = tuple(name for name, at in crossing.items() if at is not None and at > last)
+    marks.sort(key=lambda mark: int(str(mark["steps"])))
+    for place, mark in enumerate(marks):
+        # Neighbours would write over each other: their labels stand on opposite sides.
+        mark["side"] = "left" if place % 2 == 0 and len(marks) > 1 else "right"
+    table = pd.DataFrame(marks, columns=["strategy", "steps", "total", "label", "side"])
+    return Curves(lines, envelope, table, unit, beyond, last)
+
+
+def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
+    steps = steps_to_break_even(option.compile_cost.value, option.latency.value, eager.latency.value)
+    return None if isinstance(steps, Never) else steps
+
+
+def _last_step(finite: list[int], steps: int, *, log: bool) -> int:
+    if log:
+        return max(10, steps * 2, *(3 * at for at in finite))
+    if not finite:
+        return max(10, steps)
+    shown = [at for at in finite if at <= _FAR * finite[0]]
+    return max(4, math.ceil(shown[-1] * 1.8))
+
+
+def _grid(last: int, *, log: bool) -> list[int]:
+    points = np.geomspace(1, last, GRID) if log else np.linspace(1, last, GRID)
+    return sorted({round(point) for point in points})
+
+
+def _unit(largest_ns: float) -> tuple[str, float]:
+    return next(((unit, factor) for unit, factor in _UNITS if largest_ns >= 2 * factor), _UNITS[-1])
+
+
+def _lines(totals: pd.DataFrame, divisor: float) -> pd.DataFrame:
+    total = totals["total_ns"].astype(float) / divisor
+    return pd.DataFrame(
+        {
+            "steps": totals["steps"].astype(int),
+            "strategy": totals["strategy"],
+            "total": total,
+            "low": (totals["total_low_ns"] / divisor).fillna(total).astype(float),
+            "high": (totals["total_high_ns"] / divisor).fillna(total).astype(float),
+            "total_text": [units.duration(value) for value in totals["total_ns"]],
+            "interval_text": [
+                units.interval(low, high, units.duration)
+                for low, high in zip(totals["total_low_ns"], totals["total_high_ns"], strict=True)
+            ],
+            "steps_text": [units.steps(value) for value in totals["steps"]],
+        }
+    )
+
+
+@lru_cache(maxsize=128)
+def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> style.Spec:
+    log = scale == "log"
+    kind = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
+    domain = [1, last_step] if log else [0, last_step]
+    x_scale = alt.Scale(type="log" if log else "linear", domain=domain, nice=False)
+    x = alt.X(
+        "steps",
+        type="quantitative",
+        title="Steps per process",
+        scale=x_scale,
+        axis=style.steps_axis(tickCount=6, grid=False),
+    )
+    y = alt.Y(
+        "total",
+        type="quantitative",
+        title=f"Total time ({unit})",
+        scale=kind,
+        axis=alt.Axis(tickCount=6, format="~g"),
+    )
+    colour = style.strategy_colour(strategies)
+    base = alt.Chart(style.data("main"))
+    envelope = (
+        alt.Chart(style.data("envelope"))
+        .mark_line(strokeWidth=9, opacity=0.16, strokeCap="round", aria=False)
+        .encode(x=x, y=y)
+    )
+    band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(
+        x=x, y=alt.Y("low", type="quantitative", scale=kind), y2="high", color=colour
+    )
+    lines = base.mark_line(strokeWidth=2.4, clip=True, aria=False).encode(
+        x=x, y=y, color=colour, strokeDash=style.strategy_dash(strategies)
+    )
+    hover = base.mark_point(size=110, opacity=0, filled=True, aria=False).encode(
+        x=x,
+        y=y,
+        tooltip=style.text_tooltip(
+            strategy="Strategy", steps_text="After", total_text="Total", interval_text="95 % interval"
+        ),
+    )
+    wanted = (
+        alt.Chart(style.data("wanted"))
+        .mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False)
+        .encode(x=alt.X("steps", type="quantitative"))
+    )
+    wanted_text = (
+        alt.Chart(style.data("wanted"))
+        .mark_text(align="right", baseline="top", dx=-6, fontSize=12, aria=False)
+        .encode(x=alt.X("steps", type="quantitative"), y=alt.value(2), text=alt.Text("label", type="nominal"))
+    )
+    return style.spec_of(
+        alt.layer(
+            wanted, wanted_text, envelope, band, lines, hover, *_crossings(x, y, strategies)
+        ).properties(height=style.HEIGHT + 20)
+    )
+
+
+def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
+    base = alt.Chart(style.data("crossings"))
+    marks = base.mark_point(size=130, filled=True, opacity=1).encode(
+        x=x,
+        y=y,
+        color=style.strategy_colour(strategies),
+        shape=style.strategy_shape(strategies),
+        tooltip=style.text_tooltip(strategy="Strategy", label="Pays off after (steps)"),
+    )
+    texts = []
+    for side, align, baseline, dx, dy in (
+        ("right", "left", "top", 9, 7),
+        ("left", "right", "bottom", -9, -7),
+    ):
+        texts.append(
+            base.transform_filter(f"datum.side == '{side}'")
+            .mark_text(align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, aria=False)
+            .encode(x=x, y=y, text=alt.Text("label", type="nominal"))
+        )
+    return [marks, *texts]
+
+
+def wanted(steps: int, last_step: int) -> pd.DataFrame:
+    """The rule at the steps that the reader asked about, where the axis reaches that far."""
+    rows = [{"steps": steps, "label": f"{steps:,} steps"}] if steps <= last_step else []
+    return pd.DataFrame(rows, columns=["steps", "label"])
+
+
+def finding(cases: pd.DataFrame, workload: str) -> str:
+    """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does."""
+    compiled = cases[cases["strategy"] != "eager"]
+    paying = compiled[compiled["break_even"] == "steps"]
+    if not paying.empty:
+        first = paying.loc[paying["break_even_steps"].astype(float).idxmin()]
+        return (
+            f"{first['strategy']} pays off after {units.steps(int(first['break_even_steps']))} on {workload}"
+        )
+    if (compiled["break_even"] == "never").any():
+        return f"Compiling never pays off on {workload}"
+    return f"Break-even on {workload} is unknown"

@@ -1,0 +1,122 @@
+"""Process start to first result, one stacked bar per case, one colour per phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import altair as alt
+import pandas as pd
+
+from dashboard import theme
+from dashboard.charts import style
+from db import units
+
+# Phases of `db.records.ColdStart`, in the order in which a process goes through them, as they are said.
+PHASES = {
+    "interpreter": "interpreter",
+    "import_torch": "import torch",
+    "import_libraries": "import libraries",
+    "import_compile_stack": "import compile stack",
+    "build_model": "build model",
+    "eager_first": "eager first call",
+    "dynamo": "dynamo",
+    "aot_autograd": "aot_autograd",
+    "inductor": "inductor",
+    "kernel_compile": "kernel_compile",
+    "isa_probe": "isa_probe",
+    "autotune": "autotune",
+    "backward": "backward",
+    "cudagraph_capture": "cudagraph_capture",
+    "first_call": "first call",
+    "other": "other",
+    "unattributed": "unattributed",
+}
+
+
+def frame(long: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Median seconds per case and phase. `long` has one row per trial and phase; `labels` name its workloads."""
+    rows = long[long["phase_ns"].notna() & (long["phase_ns"] > 0) & long["workload_id"].isin(list(labels))]
+    rows = rows.assign(workload_label=rows["workload_id"].map(dict(labels)))
+    keys = ["workload_label", "strategy", "cache", "phase"]
+    sums = rows.groupby(keys, sort=False, observed=True)["phase_ns"].agg(["median", "size"]).reset_index()
+    order = {phase: place for place, phase in enumerate(PHASES)}
+    seconds = sums["median"].astype(float) / 1e9
+    phases = sums["phase"].map(lambda phase: PHASES.get(phase, phase.replace("_", " ")))
+    total = seconds.groupby([sums["workload_label"], sums["strategy"], sums["cache"]]).transform("sum")
+    return pd.DataFrame(
+        {
+            "workload": sums["workload_label"],
+            "strategy": sums["strategy"],
+            "cache": sums["cache"],
+            "case": [
+                case_name(*names)
+                for names in zip(sums["workload_label"], sums["strategy"], sums["cache"], strict=True)
+            ],
+            "phase": phases,
+            "place": sums["phase"].map(order).fillna(len(order)).astype(int),
+            "seconds": seconds,
+            "share_text": [units.percent(share) for share in seconds / total],
+            "seconds_text": [units.duration(value) for value in sums["median"]],
+            "trials_text": [units.count(value) for value in sums["size"]],
+        }
+    )
+
+
+def case_name(workload: str, strategy: str, cache: str) -> str:
+    """One row of the chart: the cache state is told where it is not the usual one."""
+    state = "" if cache in {"cold", "none"} else f" ({cache} cache)"
+    return f"{workload} · {strategy}{state}"
+
+
+@lru_cache(maxsize=64)
+def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
+    colours = [theme.PHASE_COLOURS.get(phase, theme.GREY) for phase in phases]
+    bars = (
+        alt.Chart(style.data("main"))
+        .mark_bar(cornerRadius=2, height=alt.RelativeBandSize(0.72), stroke=None)
+        .encode(
+            x=alt.X(
+                "seconds",
+                type="quantitative",
+                stack="zero",
+                title="Time since process start (s), median over trials",
+                axis=alt.Axis(tickCount=8, grid=True),
+            ),
+            y=alt.Y(
+                "case",
+                type="nominal",
+                sort=list(cases),
+                title=None,
+                axis=alt.Axis(labelLimit=230, labelPadding=8, labelOverlap=False),
+            ),
+            color=alt.Color(
+                "phase",
+                type="nominal",
+                title=None,
+                scale=alt.Scale(domain=list(phases), range=colours),
+                legend=style.top_legend(4),
+            ),
+            order=alt.Order("place", type="quantitative"),
+            tooltip=style.text_tooltip(
+                case="Case",
+                phase="Phase",
+                seconds_text="Median",
+                share_text="Share of the bar",
+                trials_text="Trials (n)",
+            ),
+        )
+    )
+    return style.spec_of(bars.properties(height=max(110, 30 * len(cases) + 40)))
+
+
+def finding(rows: pd.DataFrame) -> str:
+    """The slowest case and the phase that takes most of it."""
+    if rows.empty:
+        return "No cold start is known"
+    totals = rows.groupby("case")["seconds"].sum()
+    slowest = str(totals.idxmax())
+    inside = rows[rows["case"] == slowest]
+    leading = inside.loc[inside["seconds"].idxmax()]
+    share = units.percent(leading["seconds"] / totals[slowest])
+    return f"{slowest} needs {units.duration(totals[slowest] * 1e9)} to its first result; {leading['phase']} is {share} of it"

@@ -1,0 +1,208 @@
+"""Workload x strategy as a heat map of speedup, and compile cost against speedup with its Pareto front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import altair as alt
+import pandas as pd
+
+from dashboard import theme
+from dashboard.charts import style
+from db import units
+
+NO_NUMBER = "no number"
+# log2 of a speedup at which the colour of the heat map is full: 2x and 0.5x.
+FULL_COLOUR = 1.0
+# log2 of a speedup from which the cell is dark enough for white text.
+_WHITE_TEXT = 0.62
+
+
+def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: list[str]) -> pd.DataFrame:
+    """One row per workload and compiled strategy: `state` is ok, failed, or not applicable, with its text.
+
+    `not_applicable` maps strategies that mean nothing on this device to the reason.
+    """
+    rows = []
+    by_case = {(row.workload_label, row.strategy): row for row in cases.itertuples()}
+    strategies = [name for name in theme.ordered([*cases["strategy"], *not_applicable]) if name != "eager"]
+    for workload in workloads:
+        for strategy in strategies:
+            rows.append(_cell(workload, strategy, by_case.get((workload, strategy)), not_applicable))
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "workload",
+            "strategy",
+            "strength",
+            "text",
+            "state",
+            "ink",
+            "detail",
+            "latency_text",
+            "trials_text",
+        ],
+    )
+
+
+def _cell(workload: str, strategy: str, case: object, reasons: Mapping[str, str]) -> dict[str, object]:
+    cell: dict[str, object] = {
+        "workload": workload,
+        "strategy": strategy,
+        "strength": 0.0,
+        "state": NO_NUMBER,
+        "ink": "white",
+        "latency_text": units.MISSING,
+        "trials_text": "0",
+    }
+    if case is None:
+        reason = reasons.get(strategy)
+        return cell | {
+            "text": "n/a" if reason else "not run",
+            "detail": f"not applicable: {reason}" if reason else "not measured with this build",
+        }
+    speedup = case.speedup  # type: ignore[attr-defined]
+    cell["trials_text"] = units.count(case.trials)  # type: ignore[attr-defined]
+    if pd.isna(speedup):
+        kind = case.failure_kind  # type: ignore[attr-defined]
+        why = "no latency to compare" if pd.isna(kind) else str(kind).replace("_", " ")
+        return cell | {"text": "failed" if not pd.isna(kind) else "unknown", "detail": why}
+    strength = max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
+    low, high = case.speedup_low, case.speedup_high  # type: ignore[attr-defined]
+    empty = bool(case.nothing_compiled)  # type: ignore[attr-defined]
+    return cell | {
+        "strength": strength,
+        "state": "measured",
+        "text": units.ratio(speedup) + ("*" if empty else ""),
+        "ink": "white" if abs(strength) > _WHITE_TEXT else "black",
+        "detail": "nothing was compiled (0 graphs)" if empty else units.interval(low, high, units.ratio),
+        "latency_text": units.duration(case.latency_ns),  # type: ignore[attr-defined]
+    }
+
+
+@lru_cache(maxsize=64)
+def heat_map(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
+    base = alt.Chart(style.data("main"))
+    x = alt.X(
+        "strategy",
+        type="nominal",
+        sort=list(strategies),
+        title=None,
+        axis=alt.Axis(
+            orient="top", labelAngle=0 if len(strategies) < 5 else -25, labelLimit=170, labelPadding=6
+        ),
+    )
+    y = alt.Y(
+        "workload",
+        type="nominal",
+        sort=list(workloads),
+        title=None,
+        axis=alt.Axis(labelLimit=190, labelPadding=8),
+    )
+    tooltip = style.text_tooltip(
+        workload="Workload",
+        strategy="Strategy",
+        text="Speedup",
+        detail="95 % interval or reason",
+        latency_text="Latency",
+        trials_text="Trials (n)",
+    )
+    chosen = style.pick("workload", "strategy")
+    scale = alt.Scale(domain=[-FULL_COLOUR, 0, FULL_COLOUR], range=theme.DIVERGING, interpolate="rgb")
+    squares = (
+        base.mark_rect(cornerRadius=5, stroke=None)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.condition(
+                f"datum.state == '{NO_NUMBER}'",
+                alt.value("#66707D"),
+                alt.Color("strength", type="quantitative", scale=scale, legend=None),
+            ),
+            tooltip=tooltip,
+        )
+        .add_params(chosen)
+    )
+    numbers = base.mark_text(fontSize=13, fontWeight=600, aria=False).encode(
+        x=x,
+        y=y,
+        text=alt.Text("text", type="nominal"),
+        color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
+        tooltip=tooltip,
+    )
+    chart = alt.layer(squares, numbers).properties(height=max(120, 44 * len(workloads) + 34))
+    spec = style.spec_of(chart)
+    spec["config"] = {"scale": {"bandPaddingInner": 0.06}, "axis": {"grid": False}}
+    return spec
+
+
+def front(cases: pd.DataFrame) -> pd.DataFrame:
+    """Compile cost (s) against speedup per case; `best` marks those that no cheaper case beats."""
+    rows = cases[(cases["strategy"] != "eager") & cases["speedup"].notna() & cases["compile_cost_ns"].notna()]
+    cost = rows["compile_cost_ns"].astype(float) / 1e9
+    speedup = rows["speedup"].astype(float)
+    table = pd.DataFrame(
+        {
+            "workload": rows["workload_label"],
+            "strategy": rows["strategy"],
+            "cost": cost,
+            "cost_low": (rows["compile_cost_low_ns"].astype("Float64") / 1e9).fillna(cost).astype(float),
+            "cost_high": (rows["compile_cost_high_ns"].astype("Float64") / 1e9).fillna(cost).astype(float),
+            "speedup": speedup,
+            "low": rows["speedup_low"].astype("Float64").fillna(speedup).astype(float),
+            "high": rows["speedup_high"].astype("Float64").fillna(speedup).astype(float),
+            "cost_text": [units.duration(value) for value in rows["compile_cost_ns"]],
+            "speedup_text": [units.ratio(value) for value in rows["speedup"]],
+            "trials_text": [units.count(value) for value in rows["counted_trials"]],
+        }
+    ).sort_values(["cost", "speedup"], ascending=[True, False], ignore_index=True)
+    record = table["speedup"].cummax()
+    table["best"] = table["speedup"].gt(record.shift(fill_value=-math.inf))
+    return table
+
+
+@lru_cache(maxsize=64)
+def scatter(strategies: tuple[str, ...]) -> style.Spec:
+    """The Pareto chart over `main` (all cases) and `front` (the cases that no cheaper one beats)."""
+    x = alt.X("cost", type="quantitative", title="Compile cost (s)", axis=alt.Axis(tickCount=6, grid=True))
+    y = alt.Y(
+        "speedup",
+        type="quantitative",
+        title="Speedup (x over eager)",
+        scale=alt.Scale(zero=False, padding=14),
+        axis=alt.Axis(tickCount=6),
+    )
+    colour = style.strategy_colour(strategies)
+    base = alt.Chart(style.data("main"))
+    step = (
+        alt.Chart(style.data("front"))
+        .mark_line(interpolate="step-after", strokeDash=[4, 3], strokeWidth=1.4, opacity=0.7, aria=False)
+        .encode(x=x, y=y)
+    )
+    across = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
+        x=alt.X("cost_low", type="quantitative"), x2="cost_high", y=y, color=colour
+    )
+    along = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
+        x=x, y=alt.Y("low", type="quantitative"), y2="high", color=colour
+    )
+    points = base.mark_point(filled=True, size=100, opacity=1).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=style.strategy_shape(strategies),
+        tooltip=style.text_tooltip(
+            workload="Workload",
+            strategy="Strategy",
+            speedup_text="Speedup",
+            cost_text="Compile cost",
+            trials_text="Trials (n)",
+        ),
+    )
+    names = (
+        alt.Chart(style.data("front"))
+        .mark_text(align="left", dx=9, dy=-8, fontSize=11, aria=False)
+        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"))
+    )
+    return style.spec_of(alt.layer(step, across, along, points, names).properties(height=style.HEIGHT))

@@ -1,0 +1,96 @@
+"""Speedup of every case as a point with its interval: the main chart of the Overview."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import altair as alt
+import pandas as pd
+
+from dashboard.charts import style
+from db import units
+
+ROW_HEIGHT = 24
+
+
+def frame(cases: pd.DataFrame) -> pd.DataFrame:
+    """Rows of compiled cases that have a speedup, with the texts of the tooltip."""
+    rows = cases[cases["speedup"].notna() & (cases["strategy"] != "eager")]
+    return pd.DataFrame(
+        {
+            "workload": rows["workload_label"],
+            "strategy": rows["strategy"],
+            "speedup": rows["speedup"].astype(float),
+            "low": rows["speedup_low"].fillna(rows["speedup"]).astype(float),
+            "high": rows["speedup_high"].fillna(rows["speedup"]).astype(float),
+            "speedup_text": [units.ratio(value) for value in rows["speedup"]],
+            "interval_text": [
+                units.interval(low, high, units.ratio)
+                for low, high in zip(rows["speedup_low"], rows["speedup_high"], strict=True)
+            ],
+            "latency_text": [units.duration(value) for value in rows["latency_ns"]],
+            "eager_text": [units.duration(value) for value in rows["control_latency_ns"]],
+            "trials_text": [units.count(value) for value in rows["counted_trials"]],
+        }
+    )
+
+
+@lru_cache(maxsize=64)
+def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
+    """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager."""
+    rows = alt.Y(
+        "workload",
+        type="nominal",
+        sort=list(workloads),
+        title=None,
+        axis=alt.Axis(labelLimit=190, labelPadding=8, grid=True, tickBand="extent", labelOverlap=False),
+    )
+    lane = alt.YOffset("strategy", type="nominal", sort=list(strategies))
+    x_axis = alt.Axis(format=".3~g", labelExpr="datum.label + 'x'", tickCount=6, grid=True)
+    x = alt.X(
+        "low", type="quantitative", title="Speedup over eager", axis=x_axis, scale=alt.Scale(zero=False)
+    )
+    base = alt.Chart(style.data("main"))
+    eager = (
+        alt.Chart(style.data("eager"))
+        .mark_rule(strokeDash=[2, 2], strokeWidth=1.5, aria=False)
+        .encode(x=alt.X("speedup", type="quantitative"))
+    )
+    interval = base.mark_rule(strokeWidth=3, opacity=0.45, aria=False).encode(
+        x=x,
+        x2="high",
+        y=rows,
+        yOffset=lane,
+        color=style.strategy_colour(strategies),
+    )
+    points = base.mark_point(filled=True, size=95, opacity=1).encode(
+        x=alt.X("speedup", type="quantitative"),
+        y=rows,
+        yOffset=lane,
+        color=style.strategy_colour(strategies),
+        shape=style.strategy_shape(strategies),
+        tooltip=style.text_tooltip(
+            workload="Workload",
+            strategy="Strategy",
+            speedup_text="Speedup",
+            interval_text="95 % interval",
+            latency_text="Latency",
+            eager_text="Eager latency",
+            trials_text="Trials (n)",
+        ),
+    )
+    lanes = max(1, len(strategies))
+    height = max(120, len(workloads) * max(ROW_HEIGHT, 14 * lanes) + 30)
+    return style.spec_of(alt.layer(eager, interval, points).properties(height=height))
+
+
+def finding(rows: pd.DataFrame) -> str:
+    """What the chart shows, as its title."""
+    if rows.empty:
+        return "No compiled case has a speedup yet"
+    best = rows.loc[rows["speedup"].idxmax()]
+    slower = int((rows["high"] < 1).sum())
+    text = f"{best['strategy']} is {units.ratio(best['speedup'])} eager on {best['workload']}"
+    if slower:
+        text += f"; {slower} of {len(rows)} cases are slower than eager"
+    return text

@@ -1,0 +1,82 @@
+"""What all charts share: scales of strategies, axes, sizes, and the way from an Altair chart to a dict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from dashboard import theme
+
+Spec = dict[str, Any]
+HEIGHT = 360
+BAND_OPACITY = 0.16
+
+
+def spec_of(chart: alt.TopLevelMixin) -> Spec:
+    """The Vega-Lite dict of `chart`, without data: frames are handed over by name when it is drawn."""
+    spec: Spec = chart.to_dict()
+    spec["autosize"] = {"type": "fit", "contains": "padding"}
+    return spec
+
+
+def data(name: str) -> alt.NamedData:
+    return alt.NamedData(name=name)
+
+
+def strategy_colour(strategies: tuple[str, ...], *, legend: bool = True) -> alt.Color:
+    return alt.Color(
+        "strategy",
+        type="nominal",
+        title=None,
+        scale=alt.Scale(domain=list(strategies), range=theme.colours(strategies)),
+        legend=top_legend() if legend else None,
+    )
+
+
+def strategy_shape(strategies: tuple[str, ...], *, legend: bool = True) -> alt.Shape:
+    looks = theme.looks(strategies)
+    return alt.Shape(
+        "strategy",
+        type="nominal",
+        title=None,
+        scale=alt.Scale(domain=list(strategies), range=[looks[name].shape for name in strategies]),
+        legend=top_legend() if legend else None,
+    )
+
+
+def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
+    looks = theme.looks(strategies)
+    return alt.StrokeDash(
+        "strategy",
+        type="nominal",
+        title=None,
+        scale=alt.Scale(domain=list(strategies), range=[looks[name].dash for name in strategies]),
+        legend=top_legend(),
+    )
+
+
+def top_legend(columns: int = 3) -> alt.Legend:
+    """A legend above the chart that stays readable on a phone."""
+    return alt.Legend(
+        orient="top", symbolOpacity=1, symbolStrokeWidth=0, columns=columns, labelLimit=260, offset=6
+    )
+
+
+def steps_axis(**more: Any) -> alt.Axis:
+    """An axis of step counts: 500, 5,000, 50k, 5M."""
+    words = (
+        "datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + 'M' : "
+        "datum.value >= 1e4 ? format(datum.value / 1e3, '~g') + 'k' : format(datum.value, ',')"
+    )
+    return alt.Axis(labelExpr=words, **more)
+
+
+def text_tooltip(**titles: str) -> list[alt.Tooltip]:
+    """Tooltip lines from columns that already are text: column -> title."""
+    return [alt.Tooltip(column, type="nominal", title=title) for column, title in titles.items()]
+
+
+def pick(*fields: str) -> alt.Parameter:
+    """The selection that a click makes; `dashboard.views.elements.picked` reads it."""
+    return alt.selection_point(name="pick", fields=list(fields), empty=False)

@@ -1,0 +1,149 @@
+"""What the pages read: the database at one data version, through caches keyed by that version.
+
+Nothing here writes or migrates. Cached frames are shared between sessions and must not be changed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from functools import lru_cache
+from typing import Literal
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import shaping
+from dashboard.links import Link, Page
+from db.metrics.cases import summarize_cases
+from db.metrics.trend import series_points
+from db.queries import facets, records, trials
+from db.queries.filters import Filters
+from db.queries.version import data_version
+from db.records import SourceKind, Status, Task, Trial
+from db.session import Database, open_database
+
+DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
+DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
+
+_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^"})
+
+
+def plain(text: str) -> str:
+    """`text` so that Streamlit's Markdown shows it as it is: for every string that came from outside."""
+    return " ".join(text.split()).translate(_MARKDOWN)
+
+
+@lru_cache(maxsize=4)
+def _database(url: str) -> Database:
+    return open_database(url, read_only=True)
+
+
+def database_url() -> str:
+    return os.environ.get(DATABASE_VARIABLE, DEFAULT_DATABASE_URL)
+
+
+def read_version() -> int:
+    """The data version now. Raises DatabaseError when the database cannot be read."""
+    return data_version(_database(database_url()))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The database at one data version; part of every cache key."""
+
+    url: str
+    version: int
+
+    @classmethod
+    def now(cls) -> Snapshot:
+        return cls(database_url(), read_version())
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What there is to choose from: one frame per kind, with ids, labels, counts and first and last seen."""
+
+    machines: pd.DataFrame
+    builds: pd.DataFrame
+    workloads: pd.DataFrame
+    strategies: pd.DataFrame
+    suites: pd.DataFrame
+    runs: pd.DataFrame
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def read_facets(snapshot: Snapshot) -> Facets:
+    database = _database(snapshot.url)
+    return Facets(
+        machines=facets.machines(database),
+        builds=facets.builds(database),
+        workloads=facets.workloads(database),
+        strategies=facets.strategies(database),
+        suites=facets.suites(database),
+        runs=facets.runs(database),
+    )
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
+    return shaping.with_labels(trials.trials_frame(_database(snapshot.url), filters))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
+    return shaping.with_labels(summarize_cases(read_trials(snapshot, filters)))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
+    """The build of the newest trial among those that `filters` let through."""
+    latest = trials.latest_trials_frame(_database(snapshot.url), filters)
+    return None if latest.empty else str(latest.loc[latest["started_at"].idxmax(), "build_id"])
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
+    """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
+    return shaping.with_labels(series_points(read_trials(snapshot, filters), by=by))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def read_cold_start(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per trial and phase, as `db.queries.trials.cold_start_frame` returns them."""
+    return trials.cold_start_frame(_database(snapshot.url), filters)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
+    """One whole trial. Raises NotFoundError."""
+    return records.trial_record(_database(snapshot.url), trial_id)
+
+
+def filters_of(link: Link) -> Filters:
+    """The database filters that a settled link stands for."""
+    per_trial = link.page is Page.TRIAL
+    return Filters(
+        workloads=link.workload,
+        # Elsewhere eager must stay in: others are set against it.
+        strategies=link.strategy if per_trial else (),
+        machines=(link.machine,) if link.machine else (),
+        builds=(link.build,) if link.build else (),
+        suites=(link.suite,) if link.suite else (),
+        tasks=tuple(Task(task) for task in link.task),
+        runs=(link.run,) if per_trial and link.run else (),
+        since=datetime.combine(link.since, time.min, UTC) if link.since else None,
+        until=datetime.combine(link.until, time.max, UTC) if link.until else None,
+        statuses=tuple(Status(status) for status in link.status) if per_trial else (),
+        sources=tuple(SourceKind(kind) for kind in link.source) if per_trial else (),
+    )
+
+
+def warm() -> None:
+    """Import and read what the first page needs, before the first reader comes."""
+    from dashboard import app  # noqa: F401
+
+    read_facets(Snapshot.now())

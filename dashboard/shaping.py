@@ -1,0 +1,205 @@
+"""Labels that tell things apart, and history as rows: pure steps between frames of `db` and charts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from db import units
+from db.strategies import BUILTIN, EAGER, not_applicable_reason
+
+# What a build is made of, in the order in which a difference is told.
+BUILD_COMPONENTS = (
+    "torch",
+    "torch_variant",
+    "torch_git",
+    "cuda",
+    "driver",
+    "triton",
+    "cudnn",
+    "python",
+    "os",
+    "compiler",
+)
+# Components that change with every torch release and so never stand beside it as a second cause.
+_CARRIED_BY_TORCH = frozenset({"torch_git", "triton", "torch_variant"})
+# Which component tells two builds of one torch apart first.
+_NAMING_ORDER = (
+    "torch_variant",
+    "driver",
+    "cuda",
+    "triton",
+    "cudnn",
+    "python",
+    "os",
+    "compiler",
+    "torch_git",
+)
+_WORKLOAD_PARTS = ("batch_size", "dtype", "shape")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One component of a build that differs: its name and both values, empty where there is none."""
+
+    component: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.component} {self.before or 'none'} → {self.after or 'none'}"
+
+
+def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` with `workload_label`: the short name, with sizes or version where the name alone is not unique."""
+    known = frame.drop_duplicates("workload_id")
+    labels: dict[str, str] = {}
+    for name, group in known.groupby("workload", sort=False):
+        telling = [part for part in _WORKLOAD_PARTS if group[part].map(_words).nunique() > 1]
+        texts = [
+            " ".join([str(name), *(_sized(part, row[part]) for part in telling)])
+            for _, row in group.iterrows()
+        ]
+        if len(set(texts)) < len(texts):
+            texts = [
+                f"{text} @{version}" for text, version in zip(texts, group["workload_version"], strict=True)
+            ]
+        labels.update(zip(group["workload_id"], texts, strict=True))
+    return frame.assign(workload_label=frame["workload_id"].map(labels).astype("str"))
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return "x".join(str(size) for size in value.values())
+    missing = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else str(value)
+
+
+def _sized(part: str, value: object) -> str:
+    return f"b{_words(value)}" if part == "batch_size" else _words(value)
+
+
+def build_names(builds: pd.DataFrame) -> dict[str, str]:
+    """Build id -> a name that is unique among `builds`: torch, its label, then whatever tells it apart."""
+    names: dict[str, str] = {}
+    for torch, group in builds.groupby("torch", sort=False, dropna=False):
+        parts = {
+            row["build_id"]: [f"torch {torch}", *filter(None, [_words(row["build_label"])])]
+            for row in group.to_dict("records")
+        }
+        for values in _telling_values(group):
+            counts = Counter(map(tuple, parts.values()))
+            if max(counts.values()) == 1:
+                break
+            parts = {key: [*words, *filter(None, [values[key]])] for key, words in parts.items()}
+        names |= {key: " · ".join(words) for key, words in parts.items()}
+    counts = Counter(names.values())
+    return {key: name if counts[name] == 1 else f"{name} · {key[:6]}" for key, name in names.items()}
+
+
+def _telling_values(builds: pd.DataFrame) -> Iterator[dict[str, str]]:
+    """Per component that differs among `builds`, and then per setting and package: build id -> its words."""
+    for part in _NAMING_ORDER:
+        values = {row["build_id"]: _words(row[part]) for row in builds.to_dict("records")}
+        if len(set(values.values())) > 1:
+            prefix = "" if part == "torch_variant" else f"{part.replace('_', ' ')} "
+            yield {key: f"{prefix}{value or 'none'}" for key, value in values.items()}
+    for part in ("settings", "packages"):
+        stored = {row["build_id"]: row[part] or {} for row in builds.to_dict("records")}
+        for name in sorted({name for mapping in stored.values() for name in mapping}):
+            values = {key: _short(mapping.get(name)) for key, mapping in stored.items()}
+            if len(set(values.values())) > 1:
+                yield {key: f"{name} {value}" for key, value in values.items()}
+
+
+def _short(value: object) -> str:
+    if isinstance(value, dict):
+        value = " ".join(f"{name}={item}" for name, item in sorted(value.items()))
+    text = "default" if value in (None, "") else str(value)
+    return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+def build_changes(before: pd.Series, after: pd.Series) -> list[Change]:
+    """What differs between two rows that carry the columns of a build."""
+    changes = []
+    for part in BUILD_COMPONENTS:
+        if part not in before.index or part not in after.index:
+            continue
+        old, new = _words(before[part]), _words(after[part])
+        if old != new:
+            changes.append(Change(part.replace("_", " "), old, new))
+    return changes
+
+
+def confounded(changes: Sequence[Change]) -> bool:
+    """Whether more than one thing changed that could each be the cause."""
+    causes = {change.component for change in changes} - {part.replace("_", " ") for part in _CARRIED_BY_TORCH}
+    return len(causes) > 1
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A case that has no number, and why: shown beside the numbers, never as a zero."""
+
+    workload: str
+    strategy: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.workload} with {self.strategy}: {self.reason}"
+
+
+def asides(cases: pd.DataFrame) -> list[Aside]:
+    """Failed cases, cases with some failed trials, and cases in which nothing was compiled."""
+    return [
+        Aside(case["workload_label"], case["strategy"], reason)
+        for case in cases.to_dict("records")
+        if (reason := _aside_reason(case))
+    ]
+
+
+def _aside_reason(case: dict[Hashable, Any]) -> str:
+    kind = _words(case["failure_kind"]).replace("_", " ")
+    why = f" ({kind})" if kind else ""
+    total, failed = units.count(case["trials"]), units.count(case["failed_trials"])
+    if case["status"] == "failed":
+        return f"failed in {'its only trial' if total == '1' else f'all {total} trials'}{why}"
+    if case["status"] == "mixed":
+        return f"{failed} of {total} trials failed{why}; the numbers are of the others"
+    if case["nothing_compiled"]:
+        return "nothing was compiled: the graph count is 0, so this is eager's speed"
+    return ""
+
+
+def joined(items: Iterable[str], limit: int = 3) -> str:
+    """`items` as a list in a sentence, cut after `limit`."""
+    everything = list(items)
+    if len(everything) > limit:
+        return f"{', '.join(everything[:limit])} and {len(everything) - limit} more"
+    return " and ".join([", ".join(everything[:-1]), everything[-1]] if len(everything) > 1 else everything)
+
+
+def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
+    """Built-in strategies that mean nothing on the device of `cases` and were not measured there, with why.
+
+    With `asked` only those among it.
+    """
+    measured = set(cases["strategy"])
+    device = str(cases["device"].iloc[0])
+    return {
+        name: reason
+        for name, strategy in BUILTIN.items()
+        if name not in measured
+        and (not asked or name in asked)
+        and (reason := not_applicable_reason(strategy, device)) is not None
+    }
+
+
+def with_strategies(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
+    """Cases or points of the chosen strategies and of eager, which all others are set against; all for none."""
+    return cases[cases["strategy"].isin([*chosen, EAGER.name])] if chosen else cases

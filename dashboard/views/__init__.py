@@ -1,0 +1,1 @@
+"""The pages: each reads its link, asks for data, asks for charts, and draws."""

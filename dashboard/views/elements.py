@@ -1,0 +1,97 @@
+"""Small drawing words shared by the pages: charts, tables, cards, empty states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.data import plain
+
+Spec = dict[str, Any]
+MEASURE = "compilewatch run --suite smoke"
+
+
+def chart(
+    spec: Spec,
+    frames: Mapping[str, pd.DataFrame],
+    *,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | None = None,
+) -> None:
+    """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
+    more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
+    st.vega_lite_chart(None, {**spec, "datasets": dict(frames)}, key=key, alt=alt, **more)
+
+
+def picked(key: str) -> dict[str, Any] | None:
+    """The fields of the mark that was clicked in the chart `key`, or None."""
+    state = st.session_state.get(key)
+    chosen = (state or {}).get("selection", {}).get("pick") or []
+    return dict(chosen[0]) if chosen else None
+
+
+def table(
+    frame: pd.DataFrame,
+    columns: Mapping[str, Any],
+    *,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | None = None,
+) -> None:
+    """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash."""
+    more: dict[str, Any] = {"on_select": on_select, "selection_mode": "single-row"} if on_select else {}
+    st.dataframe(
+        frame[list(columns)],
+        column_config=dict(columns),
+        hide_index=True,
+        placeholder="–",
+        key=key,
+        alt=alt,
+        **more,
+    )
+
+
+def picked_row(key: str) -> int | None:
+    """The position of the row that was chosen in the table `key`, or None."""
+    rows = (st.session_state.get(key) or {}).get("selection", {}).get("rows") or []
+    return int(rows[0]) if rows else None
+
+
+def finding(text: str, detail: str = "") -> None:
+    """The title of a chart: what it found, and below it how to read it. Both may hold foreign strings."""
+    st.markdown(f"#### {plain(text)}")
+    if detail:
+        st.caption(plain(detail))
+
+
+def note(text: str) -> None:
+    st.caption(plain(text))
+
+
+def nothing_to_show(reason: str, *, next_step: str = "") -> None:
+    st.info(f"{plain(reason)} {plain(next_step)}".strip(), icon=":material/filter_alt_off:")
+
+
+def nothing_measured() -> None:
+    """The empty state of a new database: what to do next."""
+    with st.container(border=True):
+        st.markdown("#### Nothing has been measured yet")
+        st.markdown(
+            "Measure the smoke suite on this machine. It takes a few minutes; this page fills by itself."
+        )
+        st.code(MEASURE, language="bash")
+        st.markdown("Or bring results you already have:")
+        st.code("compilewatch import results.jsonl", language="bash")
+
+
+def listed(title: str, lines: Sequence[str], *, icon: str) -> None:
+    """A short list of plain sentences under a title, nothing when there are none."""
+    if not lines:
+        return
+    with st.container(border=True):
+        st.markdown(f"{icon} **{plain(title)}**")
+        st.markdown("\n".join(f"- {plain(line)}" for line in lines))

@@ -1,0 +1,186 @@
+"""The frame around every page: navigation, global filters, title, freshness, the link to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import links, theme
+from dashboard.data import Facets, Snapshot, filters_of, newest_build, plain
+from dashboard.links import TITLES, Link, Page
+from dashboard.shaping import build_names
+from dashboard.views import controls
+from db import units
+from db.records import Task
+from db.strategies import EAGER
+
+ICONS: dict[Page, str] = {
+    Page.OVERVIEW: ":material/dashboard:",
+    Page.TRENDS: ":material/show_chart:",
+    Page.MODES: ":material/grid_on:",
+    Page.BREAK_EVEN: ":material/balance:",
+    Page.COLD_START: ":material/ac_unit:",
+    Page.TRIAL: ":material/biotech:",
+    Page.GUIDE: ":material/menu_book:",
+}
+QUESTIONS: dict[Page, str] = {
+    Page.OVERVIEW: "Is all well?",
+    Page.TRENDS: "What changed, and with which build?",
+    Page.MODES: "Which strategy for which workload?",
+    Page.BREAK_EVEN: "After how many steps does compiling pay off?",
+    Page.COLD_START: "Where does the first call spend its time?",
+    Page.TRIAL: "What exactly happened in one process?",
+    Page.GUIDE: "What do the words and numbers mean?",
+}
+# Pages whose default is every build rather than the newest one.
+ALL_BUILDS = frozenset({Page.TRENDS, Page.TRIAL})
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page gets: the link as asked for, the same with its defaults resolved, and where to read."""
+
+    asked: Link
+    link: Link
+    newest_build: str | None
+    snapshot: Snapshot
+    facets: Facets
+    names: Mapping[str, Mapping[str, str]]
+
+    @property
+    def empty(self) -> bool:
+        return self.facets.machines.empty
+
+
+def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
+    """Links to every page that keep the global filters."""
+    with st.container(gap="xxsmall"):
+        for page, target in pages.items():
+            st.page_link(target, query_params=links.params(links.move(link, page)), width="stretch")
+
+
+def filters(view: View) -> None:
+    """The global filters of the sidebar."""
+    if view.empty or view.link.page is Page.GUIDE:
+        return
+    facets, names = view.facets, view.names
+    machines = names["machine"]
+    newest_machine = machines[newest_machine_of(facets)]
+    builds = [str(key) for key in reversed(list(facets.builds["build_id"]))]
+    newest = names["build"].get(view.newest_build or "", "none")
+    no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest}"
+    controls.one_of("machine", "Machine", {"": f"Newest: {newest_machine}", **machines})
+    controls.one_of("build", "Build", {"": no_build, **{key: names["build"][key] for key in builds}})
+    suites = [str(suite) for suite in facets.suites["suite"]]
+    controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in suites}})
+    controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
+    workloads = sorted(set(facets.workloads["workload"]))
+    controls.several("workload", "Workloads", workloads, everything="All workloads")
+
+
+def header(view: View, problems: tuple[str, ...]) -> None:
+    """Title and question, the link to copy, how fresh the data is, and what the link asked for in vain."""
+    page = view.link.page
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title(TITLES[page], anchor=False, width="content")
+        if page is not Page.GUIDE and not view.empty:
+            _share(view)
+    st.caption(f"{QUESTIONS[page]} {_freshness(view)}")
+    if problems:
+        st.warning(
+            "This link could not be applied in full. " + " ".join(plain(problem) for problem in problems),
+            icon=":material/link_off:",
+        )
+    if view.link.data is not None and view.link.data != view.snapshot.version:
+        st.caption(
+            f":material/history: This link was made at data version {view.link.data}; "
+            f"the data is now at version {view.snapshot.version}, so numbers may differ."
+        )
+
+
+def _share(view: View) -> None:
+    with st.popover("Copy link", icon=":material/link:", key="copy-link"):
+        st.markdown("Everything chosen on this page is written out in this link.")
+        st.code(
+            links.permalink(view.link, view.snapshot.version, origin(view.link.page)),
+            language=None,
+            wrap_lines=True,
+        )
+        st.caption(plain(links.sentence(view.link, view.names)))
+
+
+def origin(page: Page) -> str:
+    """Scheme, host and base path under which the reader sees the dashboard."""
+    url = st.context.url or ""
+    path = f"/{page.value}"
+    return url.rstrip("/").removesuffix(path) if page.value else url.rstrip("/")
+
+
+def _freshness(view: View) -> str:
+    if view.empty:
+        return ""
+    last = view.facets.machines["last_seen_at"].max()
+    return f"Newest result {moment(last)} · data version {view.snapshot.version} · times are UTC."
+
+
+def moment(when: pd.Timestamp | datetime) -> str:
+    """A time with "today" or "yesterday" where that is what a reader would say."""
+    now = datetime.now(UTC)
+    day = {0: "today", 1: "yesterday"}.get((now.date() - when.date()).days)
+    return f"{when:%H:%M} UTC {day}" if day else units.moment(when)
+
+
+def names_of(facets: Facets) -> dict[str, dict[str, str]]:
+    machines = {
+        str(row.machine_id): f"{row.machine} ({row.device_name})" for row in facets.machines.itertuples()
+    }
+    return {"machine": machines, "build": build_names(facets.builds)}
+
+
+def strategies(view: View) -> None:
+    """The page's filter of strategies. Eager is always there, except where trials are listed one by one."""
+    names = theme.ordered(view.facets.strategies["strategy"])
+    if view.link.page is not Page.TRIAL:
+        names = [name for name in names if name != EAGER.name]
+    if len(names) > 1:
+        controls.pills("strategy", "Strategies", {name: name for name in names})
+
+
+def newest_machine_of(facets: Facets) -> str:
+    """The machine that was measured last."""
+    return str(facets.machines.sort_values("last_seen_at")["machine_id"].iloc[-1])
+
+
+def resolve(link: Link, snapshot: Snapshot, facets: Facets) -> Link:
+    """`link` with the machine, and where a page shows one build that build, which are meant by default."""
+    if facets.machines.empty or link.page is Page.GUIDE:
+        return link
+    link = replace(link, machine=link.machine or newest_machine_of(facets))
+    if link.build is None and link.page not in ALL_BUILDS:
+        link = replace(link, build=newest_build(snapshot, filters_of(link)))
+    return link
+
+
+def look(link: Link, snapshot: Snapshot, facets: Facets) -> View:
+    """The view that `link` asks for."""
+    resolved = resolve(link, snapshot, facets)
+    newest = None
+    if resolved.machine and link.page not in ALL_BUILDS:
+        newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))
+    return View(link, resolved, newest, snapshot, facets, names_of(facets))
+
+
+def known(facets: Facets) -> dict[str, list[str]]:
+    """The values of each selector that the database has."""
+    return {
+        "machine": [str(key) for key in facets.machines["machine_id"]],
+        "build": [str(key) for key in facets.builds["build_id"]],
+        "suite": [str(name) for name in facets.suites["suite"].dropna()],
+        "workload": sorted(set(facets.workloads["workload"])),
+        "strategy": sorted(set(facets.strategies["strategy"])),
+        "run": [str(key) for key in facets.runs["run_id"]],
+    }

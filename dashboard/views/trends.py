@@ -1,0 +1,152 @@
+"""Trends: one figure of a workload over time or over builds, and every case as a row with its history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import theme
+from dashboard.charts import trends as charts
+from dashboard.data import filters_of, read_points
+from dashboard.links import Page
+from dashboard.shaping import asides, with_strategies
+from dashboard.views import controls, elements
+from dashboard.views.shell import View, strategies
+from db import units
+from db.strategies import sort_key
+
+_METRIC_WORDS = {metric: figure.word for metric, figure in charts.FIGURES.items()}
+_AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
+_SCALE_WORDS = {"linear": "Linear", "log": "Log"}
+
+
+def draw(view: View) -> None:
+    points = with_strategies(read_points(view.snapshot, filters_of(view.link)), view.link.strategy)
+    workloads = sorted(set(points["workload_label"])) if len(points) else []
+    _filters(view, workloads)
+    if points.empty:
+        elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
+        return
+    focus = view.link.focus if view.link.focus in workloads else workloads[0]
+    if view.link.focus not in {None, *workloads}:
+        elements.note(f"{view.link.focus} has no trial under these filters; showing {focus}.")
+    _main_chart(view, points[points["workload_label"] == focus], focus)
+    _every_case(view, points)
+    elements.listed(
+        "Cases without a number in their newest run",
+        [str(aside) for aside in asides(_newest(points))],
+        icon=":material/report:",
+    )
+
+
+def _filters(view: View, workloads: list[str]) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        controls.segments("metric", "Figure", _METRIC_WORDS)
+        controls.segments("axis", "Axis", _AXIS_WORDS)
+        controls.segments("scale", "Scale", _SCALE_WORDS)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        with st.container(width=300):
+            controls.one_of("focus", "Workload in the chart", {name: name for name in workloads})
+        with st.container(width=170):
+            first = view.facets.runs["started_at"].min()
+            today = datetime.now(UTC).date()
+            oldest = first.date() if pd.notna(first) else today
+            controls.day("since", "Since (UTC)", first=oldest, last=today)
+        with st.container(width=170):
+            controls.day("until", "Until (UTC)", first=oldest, last=today)
+        strategies(view)
+
+
+def _main_chart(view: View, points: pd.DataFrame, focus: str) -> None:
+    link = view.link
+    rows = points
+    if link.axis == "torch":
+        by_build = with_strategies(read_points(view.snapshot, filters_of(link), "build"), link.strategy)
+        rows = by_build[by_build["workload_label"] == focus]
+    frame = charts.frame(rows, link.metric, dict(view.names["build"]))
+    with st.container(border=True):
+        elements.finding(charts.finding(frame.sort_values("at"), link.metric, focus), _reading(link.axis))
+        if frame.empty:
+            elements.nothing_to_show(
+                f"{_METRIC_WORDS[link.metric]} of {focus} was not measured under these filters."
+            )
+            return
+        builds = [name for name in view.names["build"].values() if name in set(frame["build"])]
+        strategies = tuple(theme.ordered(frame["strategy"]))
+        elements.chart(
+            charts.spec(link.metric, link.axis, link.scale, strategies, tuple(builds)),
+            {"main": frame, "events": charts.events(points)},
+            key="trend",
+            alt=f"{_METRIC_WORDS[link.metric]} of {focus} {_AXIS_WORDS[link.axis].lower()}, one line per strategy",
+            on_select=_open_trials,
+        )
+
+
+def _reading(axis: str) -> str:
+    text = "Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement."
+    if axis == "time":
+        text += " Dashed lines: the build changed; in italics where several parts changed at once."
+    return f"{text} Click a point for its trials."
+
+
+def _open_trials() -> None:
+    mark = elements.picked("trend")
+    if mark and mark.get("run_id"):
+        controls.go(Page.TRIAL, run=str(mark["run_id"]), strategy=(str(mark["strategy"]),))
+
+
+def _newest(points: pd.DataFrame) -> pd.DataFrame:
+    return points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
+
+
+def _every_case(view: View, points: pd.DataFrame) -> None:
+    """All cases of the view as rows: newest value, change, history."""
+    figure = charts.FIGURES[view.link.metric]
+    rows = []
+    for (workload, strategy), group in points.groupby(["workload_label", "strategy"], sort=True):
+        if strategy == "eager" and not figure.eager_too:
+            continue
+        values = (group[figure.column].astype("Float64") / figure.divisor).dropna()
+        change = values.iloc[-1] / values.iloc[-2] - 1 if len(values) > 1 and values.iloc[-2] else None
+        rows.append(
+            {
+                "workload": workload,
+                "strategy": strategy,
+                "newest": units.significant(values.iloc[-1]) if len(values) else units.MISSING,
+                "change": None if change is None else float(change) * 100,
+                "history": [float(value) for value in values.tail(60)],
+                "runs": group["run_id"].nunique(),
+                "last": group["last_started_at"].max(),
+            }
+        )
+    if not rows:
+        return
+    table = pd.DataFrame(sorted(rows, key=lambda row: (row["workload"], sort_key(row["strategy"]))))
+    st.session_state["trend-rows"] = list(table["workload"])
+    st.markdown(f"#### {figure.word} of every case")
+    elements.table(
+        table,
+        {
+            "workload": st.column_config.TextColumn("Workload", pinned=True),
+            "strategy": "Strategy",
+            "newest": st.column_config.TextColumn(f"Newest ({figure.unit})", alignment="right"),
+            "change": st.column_config.NumberColumn("Change since the run before (%)", format="%+.1f"),
+            "history": st.column_config.LineChartColumn("History", width="medium"),
+            "runs": st.column_config.NumberColumn("Runs"),
+            "last": st.column_config.DatetimeColumn(
+                "Newest run (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
+            ),
+        },
+        key="trend-table",
+        alt=f"{figure.word} of every case: newest value, change since the run before, history",
+        on_select=_focus_row,
+    )
+
+
+def _focus_row() -> None:
+    row = elements.picked_row("trend-table")
+    names = st.session_state.get("trend-rows", [])
+    if row is not None and row < len(names):
+        controls.change(focus=names[row])
