@@ -8,14 +8,12 @@ Importing the compiler stack is a cold-start phase of its own and no part of it 
 
 from __future__ import annotations
 
-import numpy as np
-
-from db.metrics.groups import Floats
+from pandas import Series
 
 
-def compile_cost_ns(until_steady_ns: Floats, calls_until_steady: Floats, latency_ns: Floats) -> Floats:
-    """Per trial, NaN where a part is unknown. May be negative: noise of a trial that compiled nothing.
+def compile_cost_ns(until_steady_ns: Series, calls_until_steady: Series, latency_ns: Series) -> Series:
+    """Per trial, missing where a part is. May be negative: noise of a trial that compiled nothing.
 
-    Equal shapes, one value per trial.
+    The columns of those names of a trials frame, one value per trial.
     """
-    return np.asarray(until_steady_ns - calls_until_steady * latency_ns)
+    return until_steady_ns - calls_until_steady * latency_ns

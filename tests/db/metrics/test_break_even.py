@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -50,8 +50,10 @@ def test_break_even_by_hand(cost: float, compiled: float, eager: float, steps: o
 def test_two_compiled_calls_count_as_cost_beyond_two_steady_ones() -> None:
     # calls of 10 and 1 until steady, steady 1, eager 2: cost 9, repaid after 9 steps (adding the steady calls
     # instead of taking them off would say 13)
-    cost = float(compile_cost_ns(np.array([11.0]), np.array([2.0]), np.array([1.0]))[0])
+    calls = pd.DataFrame({"until": [11, 11], "calls": [2, None], "steady": [1.0, 1.0]}).convert_dtypes()
+    cost, unknown = compile_cost_ns(calls["until"], calls["calls"], calls["steady"])
     assert cost == 9
+    assert unknown is pd.NA
     assert steps_to_break_even(cost, 1, 2) == 9
 
 
