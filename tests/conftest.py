@@ -65,13 +65,19 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def empty_postgres_url(postgres_url: str) -> Iterator[str]:
+    """A PostgreSQL database without tables."""
+    with _postgres_database(postgres_url) as url:
+        yield url
+
+
+@pytest.fixture
 def empty_database_url(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Where a database can be, on both backends: no file yet, or a PostgreSQL database without tables."""
     if backend == "sqlite":
         yield f"sqlite:///{tmp_path / 'empty.db'}"
     else:
-        with _postgres_database(request.getfixturevalue("postgres_url")) as url:
-            yield url
+        yield request.getfixturevalue("empty_postgres_url")
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def create_file(path: Path) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise file_trouble(path, error) from error
+        raise file_trouble(path, error, creating=True) from error
     return True
 
 

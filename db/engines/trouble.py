@@ -100,20 +100,20 @@ def _sentence(reason: str, url: str) -> DatabaseError:
     return DatabaseError(message.format(url=url, reason=first_line), next_step)
 
 
-def file_trouble(path: Path, error: OSError) -> DatabaseError:
+def file_trouble(path: Path, error: OSError, *, creating: bool = False) -> DatabaseError:
     """Why the file system refused a database file."""
     if error.errno == errno.ENOENT and not path.parent.is_dir():
         return DatabaseError(
             f"The directory {path.parent} does not exist.", f"Create it with `mkdir -p {path.parent}`."
         )
-    if error.errno == errno.ENOENT:
+    if error.errno == errno.ENOENT and not creating:
         return DatabaseError(
             f"There is no database at {path}.",
             "Run `compilewatch run` to measure into it, or name another one with --db.",
         )
     if error.errno == errno.ENOTDIR:
         return DatabaseError(f"{path.parent} is not a directory.", "Name another file with --db.")
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
         return DatabaseError(
             f"The database file {path} cannot be written.",
             "Make its directory writable, or name another file with --db.",
