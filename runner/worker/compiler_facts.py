@@ -15,7 +15,8 @@ _LIST_LIMIT = 100
 # torch/_dynamo/symbolic_convert.py and convert_frame.py: "Graph break in user code at FILE:LINE" and
 # "Graph Break Reason: ..." (2.7+) or "Reason: ..." (2.6).
 _BREAK_AT = re.compile(r"[Gg]raph break.*? in user code at (\S+:\d+)")
-_BREAK_REASON = re.compile(r"Reason: *(.+)")
+_BREAK_REASON = re.compile(r"Reason: *(?:Encountered graph break when attempting to trace[^\n]*\n+)?([^\n]+)")
+_EXPLANATION = re.compile(r"^ *Explanation: *(.+)$", re.MULTILINE)
 # torch/_dynamo/guards.py: "Recompiling function f in FILE:LINE" and then one failed guard per line.
 _RECOMPILE_AT = re.compile(r"Recompiling function (\S+) in (\S+:\d+)")
 _GUARD_LINE = re.compile(r"^\s*- \S*: (.+)$", re.MULTILINE)
@@ -36,17 +37,20 @@ def _events(found: Counter[tuple[str, str | None]]) -> list[dict[str, Any]]:
     ]
 
 
+def _break_reason(text: str) -> str:
+    """What the compiler could not do, and from release 2.7 on its explanation."""
+    told, explained = _BREAK_REASON.search(text), _EXPLANATION.search(text)
+    reason = told.group(1).strip() if told else text.strip().partition("\n")[0] or "unknown"
+    return f"{reason}: {explained.group(1).strip()}" if explained else reason
+
+
 def graph_breaks(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Breaks from the log: reason (first line), user file:line, how often."""
+    """Breaks from the log: reason, user file:line, how often."""
     found: Counter[tuple[str, str | None]] = Counter()
     for artifact, text in messages:
-        if artifact != "graph_breaks":
-            continue
-        at, reason = _BREAK_AT.search(text), _BREAK_REASON.search(text)
-        first = text.strip().splitlines()[0] if text.strip() else "unknown"
-        found[
-            (reason.group(1).strip() if reason else first, short_location(at.group(1)) if at else None)
-        ] += 1
+        if artifact == "graph_breaks":
+            at = _BREAK_AT.search(text)
+            found[(_break_reason(text), short_location(at.group(1)) if at else None)] += 1
     return _events(found)
 
 

@@ -1,0 +1,138 @@
+"""What the compiler did, told from its log: traps that the obvious counters miss. Dynamo only, no code is generated."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from runner.worker import compiler_facts, internals
+from runner.worker.steps import grad_context
+from tests.runner import workload_fixtures as workloads
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    """Counters and compiled code are global to a process; a measured process has them for itself."""
+    import torch._dynamo.utils
+
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    yield
+    torch._dynamo.reset()
+    torch._logging.set_logs()
+
+
+def facts_of(built, calls=1, **options):
+    with internals.collect_log() as log:
+        call = torch.compile(built.model_or_fn, backend="eager", **options)
+        for _ in range(calls):
+            with grad_context(built.task):
+                call(*built.inputs)
+    return compiler_facts.facts(log, cudagraphs_asked=False)
+
+
+def test_a_clean_workload():
+    facts = facts_of(workloads.relu_function())
+    assert facts["graphs"] == 1
+    assert facts["ops_captured"] == 3
+    assert facts["graph_breaks"] == facts["recompiles"] == facts["skipped_frames"] == []
+    assert facts["recompile_limit_hit"] is False
+    assert facts["cudagraph_skips"] is None
+
+
+def test_a_side_effect_breaks_the_graph_once_at_its_line():
+    facts = facts_of(workloads.breaks_graph())
+    (found,) = facts["graph_breaks"]
+    assert found["count"] == 1
+    assert found["location"].startswith("workload_fixtures.py:")
+    assert "`print`" in found["reason"]
+    assert facts["graphs"] == 2
+
+
+def test_a_branch_on_data_is_a_break_though_its_counter_is_zero():
+    facts = facts_of(workloads.branches_on_data())
+    assert internals.counters().get("graph_break", {}) == {}
+    (found,) = facts["graph_breaks"]
+    assert found["location"].startswith("workload_fixtures.py:")
+    assert "branch" in found["reason"].lower() or "jump" in found["reason"].lower()
+
+
+def test_a_break_in_a_loop_skips_the_frame_and_nothing_is_compiled():
+    facts = facts_of(workloads.breaks_inside_a_loop())
+    assert sum(internals.counters().get("graph_break", {}).values()) == 0
+    assert facts["graphs"] == 0
+    assert len(facts["graph_breaks"]) == 1
+    assert any("function" in frame for frame in facts["skipped_frames"])
+
+
+def test_a_recurrent_layer_is_skipped_without_a_break():
+    """`torch._dynamo.config.allow_rnn` is off: an LSTM would look like a compiled model that gains nothing."""
+    facts = facts_of(workloads.recurrent())
+    assert facts["graphs"] == 0
+    assert facts["ops_captured"] == 0
+
+
+def test_a_recompilation_has_its_reason_and_line():
+    def function(x):
+        return torch.relu(x * 2)
+
+    with internals.collect_log() as log:
+        call = torch.compile(function, backend="eager", dynamic=False)
+        for length in (3, 4, 5):
+            call(torch.ones(length))
+    facts = compiler_facts.facts(log, cudagraphs_asked=False)
+    assert facts["graphs"] == 3
+    assert sum(event["count"] for event in facts["recompiles"]) == 2
+    assert all(event["location"].startswith("test_worker_facts.py:") for event in facts["recompiles"])
+    assert "size mismatch" in facts["recompiles"][0]["reason"]
+
+
+def test_the_recompile_limit_is_told_though_torch_goes_on_silently():
+    def function(x):
+        return torch.relu(x * 2)
+
+    with internals.collect_log() as log:
+        call = torch.compile(function, backend="eager", dynamic=False)
+        for length in range(3, 16):
+            call(torch.ones(length))
+    facts = compiler_facts.facts(log, cudagraphs_asked=False)
+    assert facts["recompile_limit_hit"] is True
+    assert facts["graphs"] == 8
+
+
+def test_locations_name_no_directory():
+    assert compiler_facts.short_location("/home/someone/project/model.py:31") == "model.py:31"
+
+
+def test_texts_of_release_2_6_are_understood():
+    log = [
+        ("graph_breaks", "Graph break in user code at /src/model.py:7\nReason: Unsupported: builtin: print\nUser code"),
+        ("graph_breaks", "Graph break in user code at /src/model.py:7\nReason: Unsupported: builtin: print\nUser code"),
+        (
+            "recompiles",
+            "Recompiling function forward in /src/model.py:12\n"
+            "    triggered by the following guard failure(s):\n"
+            "    - 0/0: tensor 'L['x']' size mismatch at index 0. expected 3, actual 4",
+        ),
+        ("warning", "torch._dynamo hit config.cache_size_limit (8)\n   function: 'forward'"),
+    ]
+    (found,) = compiler_facts.graph_breaks(log)
+    assert found == {"reason": "Unsupported: builtin: print", "location": "model.py:7", "count": 2}
+    (again,) = compiler_facts.recompiles(log)
+    assert again["location"] == "model.py:12"
+    assert again["reason"] == "tensor 'L['x']' size mismatch at index 0. expected 3, actual 4"
+    assert compiler_facts.recompile_limit_hit(log, None)
+
+
+def test_cuda_graph_skips_have_a_reason_even_if_only_the_counter_tells():
+    told = [("cudagraphs", "skipping cudagraphs due to cpu device (add_1)")]
+    assert compiler_facts.cudagraph_skips(told, {}) == ["cpu device (add_1)"]
+    counted = {"inductor": {"cudagraph_skips": 2}}
+    assert compiler_facts.cudagraph_skips([], counted) == ["reason not told (2 times)"]
+    assert compiler_facts.cudagraph_skips([], {}) == []
+
+
+def test_a_cache_that_was_not_asked_is_unknown_and_not_zero():
+    assert compiler_facts.cache_counters({})["fx_graph_hits"] is None
+    found = compiler_facts.cache_counters({"inductor": {"fxgraph_cache_miss": 1}})
+    assert (found["fx_graph_hits"], found["fx_graph_misses"], found["aot_autograd_hits"]) == (0, 1, None)

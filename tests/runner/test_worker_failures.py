@@ -1,0 +1,56 @@
+"""Exceptions to failure kinds, by the names torch gives its classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.worker.failures import describe, kind_of
+
+
+def named(name, *bases, **attributes):
+    kind = type(name, bases or (Exception,), {})
+    error = kind("what happened\n\nand a long explanation")
+    for key, value in attributes.items():
+        setattr(error, key, value)
+    return error
+
+
+TORCH_DYNAMO = type("TorchDynamoException", (RuntimeError,), {})
+
+
+@pytest.mark.parametrize(
+    ("error", "phase", "kind"),
+    [
+        (named("OutOfMemoryError", RuntimeError), "first_call", "out_of_memory"),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), "sampling", "out_of_memory"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "warmup", "out_of_memory"),
+        (MemoryError(), "build_model", "out_of_memory"),
+        (OSError(28, "No space left on device"), "first_call", "disk_full"),
+        (named("BackendCompilerFailed", inner_exception=named("InvalidCxxCompiler")), "first_call", "missing_compiler"),
+        (named("BackendCompilerFailed", inner_exception=ValueError("x")), "first_call", "compile_error"),
+        (named("InductorError", TORCH_DYNAMO), "first_call", "compile_error"),
+        (named("TorchRuntimeError", TORCH_DYNAMO), "first_call", "compile_error"),
+        (named("Unsupported", TORCH_DYNAMO), "first_call", "unsupported"),
+        (named("AcceleratorError", RuntimeError), "sampling", "device_lost"),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), "sampling", "device_lost"),
+        (RuntimeError("Found no NVIDIA driver on your system"), "build_model", "device_lost"),
+        (ModuleNotFoundError("No module named 'torch'"), "import_torch", "import_error"),
+        (ModuleNotFoundError("No module named 'transformers'"), "build_model", "import_error"),
+        (SyntaxError("invalid syntax"), "import_libraries", "import_error"),
+        (ValueError("my own mistake"), "eager_first", "crash"),
+    ],
+)
+def test_kinds(error, phase, kind):
+    assert kind_of(error, phase) == kind
+
+
+def test_causes_and_wrapped_exceptions_are_looked_at():
+    outer = RuntimeError("while compiling")
+    outer.__cause__ = MemoryError()
+    assert kind_of(outer, "first_call") == "out_of_memory"
+
+
+def test_a_description_is_one_line_of_the_innermost_exception():
+    error = named("BackendCompilerFailed", inner_exception=ValueError("bad\n  shape"))
+    assert describe(error) == "ValueError: bad shape"
+    assert describe(named("Unsupported")) == "Unsupported: what happened"

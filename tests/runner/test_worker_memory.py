@@ -1,0 +1,93 @@
+"""Peaks: of tensors exactly, of the process honestly."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import torch
+
+from runner.worker import memory
+from runner.worker.steps import make_variant
+from runner.workloads.built import Built
+
+MIB = 1 << 20
+CPU = torch.device("cpu")
+
+
+def peak_of(function, *inputs):
+    return memory.step_peak(make_variant(Built(function, inputs, "function")), CPU, [])["bytes"]
+
+
+def test_the_peak_is_inputs_and_what_lives_at_once():
+    x = torch.ones(MIB // 4)
+
+    def chain(a):
+        b = a.relu()
+        c = b.abs()
+        del b
+        return c.neg()
+
+    # The input, and at the widest moment two intermediates.
+    assert peak_of(chain, x) == 3 * MIB
+
+
+def test_an_in_place_step_needs_nothing_more():
+    x = torch.ones(MIB // 4)
+    assert peak_of(lambda a: a.relu_(), x) == MIB
+
+
+def test_training_counts_weights_gradients_and_optimizer_state():
+    model = torch.nn.Linear(256, 1024, bias=False)
+    built = Built(
+        model,
+        (torch.ones(1, 256),),
+        "training",
+        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=1e-3),
+    )
+    variant = make_variant(built)
+    variant.step()
+    # The weight, its gradient and Adam's two moments, 1 MiB each; the input and Adam's step count beside them.
+    held = memory.resident_bytes(variant)
+    assert 4 * MIB <= held <= 4 * MIB + 2048
+    assert memory.step_peak(variant, CPU, [])["bytes"] >= held
+
+
+def test_shared_storage_counts_once():
+    x = torch.ones(MIB // 4)
+    variant = make_variant(Built(lambda a, b: a, (x, x.view(2, -1)), "function"))
+    assert memory.resident_bytes(variant) == MIB
+
+
+def test_growth_is_the_highest_of_the_running_sum():
+    assert memory.peak_growth([5, -5, 3, 4, -7]) == 7
+    assert memory.peak_growth([-10, 4]) == 0
+    assert memory.peak_growth([]) == 0
+
+
+def test_a_child_inherits_maxrss_but_not_the_peak_we_read():
+    """`ru_maxrss` of a small child says what its parent had; VmHWM does not."""
+    held = bytearray(200 * MIB)
+    held[::4096] = b"x" * len(held[::4096])
+    program = (
+        "import resource; from pathlib import Path;"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024);"
+        "print([int(l.split()[1]) * 1024 for l in Path('/proc/self/status').read_text().splitlines()"
+        " if l.startswith('VmHWM')][0])"
+    )
+    answer = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    inherited, own = map(int, answer.stdout.split())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > 200 * MIB
+    assert own < 60 * MIB
+    assert own <= inherited
+
+
+def test_a_reset_forgets_an_old_peak():
+    held = bytearray(128 * MIB)
+    held[::4096] = b"x" * len(held[::4096])
+    before = memory.peak_rss_bytes()
+    del held
+    if not memory.reset_peak_rss():
+        return
+    assert memory.peak_rss_bytes() < before - 100 * MIB

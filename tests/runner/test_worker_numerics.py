@@ -1,0 +1,103 @@
+"""When a compiled result counts as right, wrong, or impossible to judge."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from runner.worker.numerics import check, tolerance_of
+from runner.worker.steps import make_variant, own_copy
+from runner.workloads.built import Built
+from tests.runner import workload_fixtures as workloads
+
+
+def judged(built, wrong=None, seed=0):
+    """`wrong` stands for the compiled callable; None for a faithful one."""
+    initial = None
+    target = built
+    if built.task == "training":
+        initial = {name: value.clone() for name, value in built.model_or_fn.state_dict().items()}
+        target = own_copy(built)
+    call = target.model_or_fn if wrong is None else wrong(target.model_or_fn)
+    return check(make_variant(built), make_variant(target, call), initial, seed)
+
+
+def test_a_faithful_result_passes_against_float64():
+    found, message = judged(workloads.relu_function())
+    assert found["status"] == "pass"
+    assert found["reference"] == "float64"
+    assert found["max_abs_error"] == 0.0
+    assert message is None
+
+
+def test_a_wrong_result_fails_and_says_where():
+    found, message = judged(workloads.relu_function(), lambda f: lambda x: f(x) + 0.01)
+    assert found["status"] == "fail"
+    assert found["max_abs_error"] == pytest.approx(0.01, rel=1e-3)
+    assert "output 0" in message
+
+
+def test_a_missing_output_fails():
+    built = Built(lambda x: (x, x + 1), (torch.ones(3),), "function")
+    found, message = judged(built, lambda f: lambda x: f(x)[:1])
+    assert found["status"] == "fail"
+    assert "output 1" in message
+
+
+def test_an_output_near_zero_everywhere_is_degenerate():
+    found, message = judged(workloads.near_zero_output(), lambda f: lambda x: f(x) * 3)
+    assert found == {"status": "degenerate"}
+    assert message is None
+
+
+def test_a_workload_that_draws_random_numbers_is_not_judged():
+    assert judged(workloads.random_output())[0] == {"status": "not_checked"}
+
+
+def test_a_workload_that_is_not_repeatable_is_told():
+    calls = []
+
+    def drifting(x):
+        calls.append(1)
+        return x + len(calls)
+
+    assert judged(Built(drifting, (torch.ones(3),), "function"))[0] == {"status": "eager_two_runs_differ"}
+
+
+def test_training_is_judged_by_loss_and_gradients():
+    found, message = judged(workloads.training())
+    assert found["status"] == "pass"
+
+    class HalfGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient / 2
+
+    def wrong(model):
+        return lambda x: HalfGradient.apply(model(x))
+
+    found, message = judged(workloads.training(), wrong)
+    assert found["status"] == "fail"
+    assert "gradient of" in message
+
+
+def test_weights_that_training_moved_are_put_back_first():
+    built = workloads.training()
+    initial = {name: value.clone() for name, value in built.model_or_fn.state_dict().items()}
+    copied = own_copy(built)
+    eager, compiled = make_variant(built), make_variant(copied)
+    for _ in range(3):
+        eager.step()
+    found, _ = check(eager, compiled, initial, 0)
+    assert found["status"] == "pass"
+
+
+def test_the_coarsest_dtype_gives_the_tolerance():
+    built = workloads.relu_function()
+    assert tolerance_of(built, {"output": torch.ones(1)}) == 1e-4
+    assert tolerance_of(built, {"output": torch.ones(1, dtype=torch.bfloat16)}) == 1e-3
+    assert tolerance_of(workloads.training(), {}) == 1e-2
