@@ -20,6 +20,14 @@ class CompilewatchError(Exception):
         return f"{self.message} {self.next_step}".strip()
 
 
+def one_line(text: str, limit: int = 200) -> str:
+    """`text` from a file or another program, fit for a message: short, and without control characters."""
+    shortened = text if len(text) <= limit else f"{text[:limit]}..."
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shortened
+    )
+
+
 class ConfigError(CompilewatchError):
     """The configuration file, an environment variable or an option is wrong."""
 

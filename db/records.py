@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from db.errors import RecordError
+from db.errors import RecordError, one_line
 from db.fields import (
     INT64_MAX,
     Bytes,
@@ -361,9 +361,10 @@ def parse_trial(data: bytes | str, *, where: str = "record") -> Trial:
         return Trial.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the whole record"
+        field = one_line(".".join(str(part) for part in first["loc"])) or "the whole record"
         raise RecordError(
-            f"{where}: {field}: {first['msg']}.", "See `compilewatch schema` for the record's fields."
+            f"{where}: {field}: {one_line(first['msg'])}.",
+            "See `compilewatch schema` for the record's fields.",
         ) from error
 
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from db.errors import CompilewatchError
 from db.interchange import markdown, oss_v3_export, table_csv, trial_jsonl
+from db.interchange.bulk import without_cycle_collection
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records import Trial
@@ -56,10 +57,12 @@ def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Pa
         )
     write = WRITERS[ExportFormat(format)]
     trials = trial_records(db, filters)
-    if not isinstance(output, Path):
-        return write(trials, output)
-    with _replacing(output) as stream:
+    with without_cycle_collection(), _stream(output) as stream:
         return write(trials, stream)
+
+
+def _stream(output: BinaryIO | Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    return _replacing(output) if isinstance(output, Path) else contextlib.nullcontext(output)
 
 
 @contextlib.contextmanager

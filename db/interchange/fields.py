@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
-from db.errors import RecordError
+from db.errors import RecordError, one_line
 from db.fields import INT64_MAX
 from db.interchange.files import InputFile
 
@@ -37,7 +37,7 @@ class Place:
     def error(
         self, field: str, problem: str, next_step: str = "Correct the file and import it again."
     ) -> RecordError:
-        return RecordError(f"{self}: {field}: {problem}.", next_step)
+        return RecordError(f"{self}: {one_line(field)}: {one_line(problem, 400)}.", next_step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Times are ns, memory is bytes, moments are UTC. What is missing is empty (null i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from db.records import (
@@ -17,13 +17,9 @@ from db.records import (
     Memory,
     Summary,
     Trial,
-    build_identity,
-    machine_identity,
-    series_identity,
-    strategy_identity,
-    workload_identity,
 )
 from db.samples import percentile_ns
+from db.store_rows import Identifier
 
 _TEXT = (
     "trial_id", "run_id", "suite", "label", "source_kind", "source_name", "machine_id", "machine", "device",
@@ -42,6 +38,7 @@ _FLOATS = (
     "items_per_iteration", "latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns",
     "control_latency_ns", "trial_compile_cost_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
 )  # fmt: skip
+_IDENTITIES = ("machine", "build", "workload", "strategy", "series")
 KINDS: dict[str, str] = {
     **dict.fromkeys(_TEXT, "text"),
     **dict.fromkeys(_MOMENTS, "moment"),
@@ -51,20 +48,30 @@ KINDS: dict[str, str] = {
 }
 
 
-def flat_row(trial: Trial) -> dict[str, Any]:
-    """Every column of KINDS; `shape` and `metrics` are JSON text."""
+def flat_rows(trials: Iterable[Trial]) -> Iterator[tuple[Trial, dict[str, Any]]]:
+    """Each trial with every column of KINDS; `shape` and `metrics` are JSON text."""
+    identifier = Identifier()
+    for trial in trials:
+        ids = identifier.ids(trial)
+        yield (
+            trial,
+            {
+                **_trial(trial),
+                **_stack(trial),
+                **_case(trial),
+                **figures(trial),
+                **{f"{name}_id": getattr(ids, name) for name in _IDENTITIES},
+            },
+        )
+
+
+def figures(trial: Trial) -> dict[str, Any]:
+    """The columns that are results: outcome, latency, memory, compilation."""
     latency = _latency(trial)
-    return {
-        **_identity(trial),
-        **_stack(trial),
-        **_case(trial),
-        **_outcome(trial),
-        **latency,
-        **_cost(trial, latency["latency_ns"]),
-    }
+    return {**_outcome(trial), **latency, **_cost(trial, latency["latency_ns"])}
 
 
-def _identity(trial: Trial) -> dict[str, Any]:
+def _trial(trial: Trial) -> dict[str, Any]:
     return {
         "trial_id": trial.trial_id,
         "run_id": trial.run_id,
@@ -74,18 +81,15 @@ def _identity(trial: Trial) -> dict[str, Any]:
         "ended_at": trial.ended_at,
         "source_kind": trial.source.kind.value,
         "source_name": trial.source.name,
-        "series_id": series_identity(trial),
     }
 
 
 def _stack(trial: Trial) -> dict[str, Any]:
     machine, build = trial.machine, trial.build
     return {
-        "machine_id": machine_identity(machine),
         "machine": machine.name,
         "device": machine.device,
         "device_name": machine.device_name,
-        "build_id": build_identity(build),
         "build_label": build.label,
         **{
             name: getattr(build, name)
@@ -97,7 +101,6 @@ def _stack(trial: Trial) -> dict[str, Any]:
 def _case(trial: Trial) -> dict[str, Any]:
     workload, strategy = trial.workload, trial.strategy
     return {
-        "workload_id": workload_identity(workload),
         "workload": workload.name,
         "workload_version": workload.version,
         "task": workload.task.value,
@@ -106,7 +109,6 @@ def _case(trial: Trial) -> dict[str, Any]:
         "dtype": workload.dtype,
         "items_per_iteration": workload.items_per_iteration,
         "item": workload.item,
-        "strategy_id": strategy_identity(strategy),
         "strategy": strategy.name,
         "strategy_kind": strategy.kind.value,
         "cache": strategy.cache.value,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import CompilewatchError, RecordError
+from db.interchange.bulk import without_cycle_collection
 from db.interchange.detect import detect
 from db.interchange.files import InputFile, input_files
 from db.interchange.formats import READERS, Format
@@ -113,7 +114,8 @@ def _import_path(db: Database, path: Path, format_: str, options: ImportOptions,
         recognised = _recognised(path, format_)
         report.formats = tuple(dict.fromkeys(name for _, name in recognised))
         save = _rehearse if dry_run else save_trials
-        report.new, report.known = save(db, _observed(recognised, options, report))
+        with without_cycle_collection():
+            report.new, report.known = save(db, _observed(recognised, options, report))
     except CompilewatchError as error:
         return FileReport(str(path), report.formats, error=error)
     return report

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 from db import units
-from db.interchange.flat import flat_row
-from db.records import Trial
+from db.interchange.flat import figures
+from db.records import SourceKind, Trial
 
 _HEADER = (
     "Workload", "Strategy", "Device", "torch", "Measured", "Status", "Latency", "Speedup", "First result",
@@ -28,21 +28,21 @@ def write(trials: Iterable[Trial], output: BinaryIO) -> int:
 
 
 def _cells(trial: Trial) -> list[str]:
-    row = flat_row(trial)
-    batch = f", batch {row['batch_size']}" if row["batch_size"] is not None else ""
+    row, workload, source = figures(trial), trial.workload, trial.source
+    batch = f", batch {workload.batch_size}" if workload.batch_size is not None else ""
     return [
-        f"{row['workload']} ({row['task']}, {row['dtype']}{batch})",
-        row["strategy"],
-        row["device_name"],
-        row["torch"],
-        units.moment(row["started_at"]),
+        f"{workload.name} ({workload.task}, {workload.dtype}{batch})",
+        trial.strategy.name,
+        trial.machine.device_name,
+        trial.build.torch,
+        units.moment(trial.started_at),
         row["failure_kind"] or row["status"],
         units.duration(row["latency_ns"]),
         units.ratio(row["speedup"]),
         units.duration(row["time_to_first_result_ns"]),
         units.size(row["peak_bytes"]),
         units.count(row["graph_breaks"]),
-        row["source_kind"] if row["source_kind"] == "measured" else f"imported ({row['source_name']})",
+        "measured" if source.kind is SourceKind.MEASURED else f"imported ({source.name})",
     ]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
-from db.interchange.flat import flat_row
+from db.interchange.flat import figures
 from db.records import FailureKind, NumericsStatus, Status, StrategyKind, Trial
 
 BENCHMARK = "compilewatch"
@@ -110,8 +110,8 @@ def _metrics(trial: Trial) -> Iterator[dict[str, Any]]:
         yield {"name": "accuracy", "extra_info": {"benchmark_values": [accuracy]}}
     if trial.status is Status.FAILED:
         return
-    figures = {**(trial.summary.metrics if trial.summary else {}), **_figures(trial)}
-    for name, value in figures.items():
+    known = {**(trial.summary.metrics if trial.summary else {}), **_figures(trial)}
+    for name, value in known.items():
         if value is not None:
             yield {"name": name, "benchmark_values": [value], "target_value": 0.0, "extra_info": {}}
 
@@ -123,7 +123,7 @@ def _accuracy(trial: Trial) -> str | None:
 
 
 def _figures(trial: Trial) -> dict[str, float | None]:
-    row = flat_row(trial)
+    row = figures(trial)
     peak = row["peak_with_compile_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
     control_peak = row["control_peak_bytes"]
     return {

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.interchange.flat import KINDS, flat_row
+from db.interchange.flat import KINDS, flat_rows
 from db.records import Trial
 
 ROWS_PER_GROUP = 2_000
@@ -32,16 +32,12 @@ SCHEMA = pa.schema(
 def write(trials: Iterable[Trial], output: BinaryIO) -> int:
     """Row groups of 2,000 trials, so that memory is constant; returns the row count."""
     count = 0
-    rows = iter(trials)
+    rows = ({**row, **{name: getattr(trial, name) for name in _SAMPLES}} for trial, row in flat_rows(trials))
     with pq.ParquetWriter(pa.PythonFile(_Counted(output), mode="w"), SCHEMA, compression="zstd") as writer:
-        while group := [_row(trial) for trial in islice(rows, ROWS_PER_GROUP)]:
+        while group := list(islice(rows, ROWS_PER_GROUP)):
             writer.write_table(pa.Table.from_pylist(group, schema=SCHEMA))
             count += len(group)
     return count
-
-
-def _row(trial: Trial) -> dict[str, Any]:
-    return {**flat_row(trial), **{name: getattr(trial, name) for name in _SAMPLES}}
 
 
 class _Counted:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import BinaryIO
 
-from db.interchange.flat import KINDS, flat_row
+from db.interchange.flat import KINDS, flat_rows
 from db.records import Trial
 
 # A spreadsheet runs a cell that begins so as a formula: https://owasp.org/www-community/attacks/CSV_Injection
@@ -21,8 +21,8 @@ def write(trials: Iterable[Trial], output: BinaryIO) -> int:
     writer = csv.DictWriter(text, fieldnames=list(KINDS), lineterminator="\n")
     writer.writeheader()
     count = 0
-    for trial in trials:
-        writer.writerow({name: _cell(name, value) for name, value in flat_row(trial).items()})
+    for _, row in flat_rows(trials):
+        writer.writerow({name: _cell(name, value) for name, value in row.items()})
         count += 1
     text.detach()
     return count

@@ -1,0 +1,121 @@
+"""How fast trials of 100 samples come in and go out, beside a bare executemany of the same rows."""
+
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from db.interchange.exporting import export
+from db.interchange.importing import import_paths
+from db.queries.filters import Filters
+from db.session import Database, open_database
+from tests.builders import make_history
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
+
+TRIALS = 20_000
+SAMPLES = 100
+WANTED_PER_S = 10_000
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU time of this process: the machine may be shared."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """TRIALS compiled trials with SAMPLES samples and as many of the control, as jsonl."""
+    path = tmp_path_factory.mktemp("history") / "history.jsonl"
+    per_run = 3 * 4 * 4
+    trials = make_history(
+        workloads=("bert-base", "resnet-50", "mlp", "elementwise"),
+        strategies=("default", "reduce-overhead", "max-autotune", "default+dynamic"),
+        builds=["2.13.0"] * (TRIALS // per_run + 1),
+        samples=SAMPLES,
+    )[:TRIALS]
+    with path.open("w") as stream:
+        stream.writelines(trial.to_json() + "\n" for trial in trials)
+    return path
+
+
+@pytest.fixture(scope="module")
+def filled(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('db')}/history.db", migrate=True)
+    seconds = cpu_seconds(lambda: import_paths(database, [history]))
+    print(f"\nimport jsonl: {TRIALS / seconds:,.0f} trials/s ({seconds:.2f} s CPU for {TRIALS:,} trials)")
+    return database
+
+
+def test_import_against_bare_executemany(filled: Database, history: Path, tmp_path: Path) -> None:
+    source = sqlite3.connect(filled.url.removeprefix("sqlite:///"))
+    tables = [name for (name,) in source.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    rows = {name: source.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+    bare = sqlite3.connect(tmp_path / "bare.db")
+    bare.execute("PRAGMA journal_mode=WAL")
+    for (statement,) in source.execute(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    ):
+        bare.execute(statement)
+
+    def insert() -> None:
+        with bare:
+            for name, content in rows.items():
+                if content:
+                    marks = ", ".join("?" * len(content[0]))
+                    bare.executemany(f"INSERT INTO {name} VALUES ({marks})", content)
+
+    floor = cpu_seconds(insert)
+    database = open_database(f"sqlite:///{tmp_path}/again.db", migrate=True)
+    seconds = cpu_seconds(lambda: import_paths(database, [history]))
+    database.close()
+    print(
+        f"\nimport jsonl {TRIALS / seconds:,.0f} trials/s, bare executemany {TRIALS / floor:,.0f} trials/s, "
+        f"ratio {floor / seconds:.2f}"
+    )
+    assert seconds > 0
+
+
+@pytest.mark.parametrize("name", ["jsonl", "csv", "parquet", "oss-v3", "markdown"])
+def test_export(filled: Database, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "out"
+    seconds = cpu_seconds(lambda: export(filled, Filters(), format=name, output=path))
+    print(
+        f"\nexport {name}: {TRIALS / seconds:,.0f} trials/s, {path.stat().st_size / TRIALS:,.0f} bytes/trial"
+    )
+    assert path.stat().st_size > 0
+
+
+MEASURE = """
+import re, sys
+from pathlib import Path
+from db.interchange.exporting import export
+from db.interchange.importing import import_paths
+from db.queries.filters import Filters
+from db.session import open_database
+with open_database(f"sqlite:///{sys.argv[2]}", migrate=True) as database:
+    import_paths(database, [Path(sys.argv[1])])
+    export(database, Filters(), format="jsonl", output=Path(sys.argv[2] + ".jsonl"))
+# ru_maxrss would include the parent that this process was forked from.
+print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+def test_memory_does_not_grow_with_the_file(history: Path, tmp_path: Path) -> None:
+    """Peak resident memory of a process that imports and exports a tenth and the whole."""
+    lines = history.read_text().splitlines(keepends=True)
+    peaks = {}
+    for share in (10, 1):
+        path = tmp_path / f"{share}.jsonl"
+        path.write_text("".join(lines[: TRIALS // share]))
+        command = [sys.executable, "-c", MEASURE, str(path), str(tmp_path / f"{share}.db")]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        peaks[TRIALS // share] = int(output) * 1024
+    print("\npeak memory: " + ", ".join(f"{n:,} trials {size / 2**20:.0f} MiB" for n, size in peaks.items()))
+    assert peaks[TRIALS] < peaks[TRIALS // 10] * 2

@@ -1,0 +1,137 @@
+"""Damaged files of every format: one sentence or a whole import, never a traceback, never a part."""
+
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from db.errors import CompilewatchError
+from db.interchange.formats import Format
+from db.interchange.importing import AUTO, import_paths
+from db.interchange.options import ImportOptions
+from db.queries.filters import Filters
+from db.queries.trials import trial_records
+from db.queries.version import data_version
+from db.session import Database, open_database
+from tests.db.interchange.mutations import mutated
+from tests.db.interchange.reading import TOLD
+from tests.db.interchange.tiny_files import TINY
+
+OPTIONS = ImportOptions(**TOLD)
+BY_DEFAULT = 150
+THOROUGHLY = 10_000
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/history.db", migrate=True) as opened:
+        yield opened
+
+
+def write(folder: Path, contents: dict[str, bytes]) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return folder / next(iter(contents))
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_the_files_that_are_damaged_are_whole_at_first(
+    database: Database, tmp_path: Path, format: Format
+) -> None:
+    path = write(tmp_path / "in", {name: text.encode() for name, text in TINY[format].items()})
+    report = import_paths(database, [path], options=OPTIONS)
+    assert report.errors == ()
+    assert report.files[0].formats == (format,)
+    assert report.new >= 1
+
+
+def damage(database: Database, folder: Path, format: Format, rounds: int) -> tuple[int, int]:
+    """(files refused, files imported); every refusal must leave the database as it was."""
+    refused = 0
+    for number in range(rounds):
+        generator = random.Random(f"{format}-{number}")
+        contents = {name: text.encode() for name, text in TINY[format].items()}
+        name = generator.choice(list(contents))
+        contents[name] = mutated(contents[name], generator)
+        path = write(folder, contents)
+        before = data_version(database)
+        chosen = format if generator.random() < 0.5 else AUTO
+        (file,) = import_paths(database, [path], format=chosen, options=OPTIONS).files
+        if file.error is None:
+            continue
+        refused += 1
+        assert type(file.error).__mro__[1] is CompilewatchError
+        assert file.error.message.endswith("."), file.error.message
+        assert len(file.error.message) < 1_000, file.error.message[:2_000]
+        assert file.error.next_step
+        assert data_version(database) == before
+    return refused, rounds - refused
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_damaged_files(database: Database, tmp_path: Path, format: Format) -> None:
+    refused, imported = damage(database, tmp_path / "in", format, BY_DEFAULT)
+    assert refused > BY_DEFAULT // 4
+    assert imported > 0
+    assert all(trial.to_json() for trial in trial_records(database, Filters()))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("format", list(Format))
+def test_ten_thousand_damaged_files(database: Database, tmp_path: Path, format: Format) -> None:
+    refused, imported = damage(database, tmp_path / "in", format, THOROUGHLY)
+    print(f"\n{format}: {refused} refused, {imported} imported whole")
+    assert refused > THOROUGHLY // 4
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from db.errors import CompilewatchError
+from db.interchange.importing import read_file
+from db.interchange.options import ImportOptions
+before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+limit = before + 768 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+try:
+    count = sum(1 for _ in read_file(Path(sys.argv[1]), format=sys.argv[2], options=ImportOptions()))
+except CompilewatchError as error:
+    print(error.message)
+else:
+    print(count, "trials")
+"""
+
+
+@pytest.mark.parametrize(
+    ("format", "head", "unit", "times"),
+    [
+        (Format.TRIAL, b"", b"[" * 2**20, 400),
+        (Format.OSS_V3, b"[", b"[" * 2**20, 400),
+        (Format.PYTEST_BENCHMARK, b'{"machine_info": "', b"x" * 2**20, 400),
+        (Format.CSV, b'workload,latency_ms\n"', b"x" * 2**20, 400),
+        (Format.CSV, b'workload,latency_ms\n"', b"x" * 1023 + b"\n", 400_000),
+        (Format.DYNAMO_CSV, b"name,speedup,abs_latency", b"," * 2**20, 100),
+        (Format.TRANSFORMERS_CI, b'{"a":', b'{"a":' * 2**18, 40),
+    ],
+)
+def test_huge_files_are_refused_in_bounded_memory_and_time(
+    tmp_path: Path, format: Format, head: bytes, unit: bytes, times: int
+) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as stream:
+        stream.write(head)
+        for _ in range(times):
+            stream.write(unit)
+    command = [sys.executable, "-c", LIMITED, str(path), format]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    path.unlink()
+    assert finished.returncode == 0, finished.stderr[-2_000:]
+    assert str(path) in finished.stdout

@@ -1,0 +1,259 @@
+"""Export: what goes out says what is stored, streams, and replaces a file only when it is whole."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from db.errors import CompilewatchError
+from db.interchange.exporting import ExportFormat, export
+from db.interchange.flat import KINDS
+from db.interchange.importing import import_paths
+from db.interchange.options import ImportOptions
+from db.queries.filters import Filters
+from db.queries.trials import COLUMNS, trial_records, trials_frame
+from db.records import Build, SourceKind, Status, Summary, Trial
+from db.session import Database, open_database
+from db.store import save_trials
+from tests.builders import MS, START, make_imported, make_trial, make_workload
+
+OLDEST = START - timedelta(days=1)
+ALL = Filters()
+
+
+def trials() -> list[Trial]:
+    return [
+        make_trial(started_at=OLDEST, latency_ns=8 * MS, control_latency_ns=12 * MS, spread=0),
+        make_trial(strategy="eager", label="night | <run>", build=Build(torch="2.13.0")),
+        make_trial(failure="out_of_memory"),
+        make_imported(summary=Summary(metrics={"compile_time_instruction_count": 3086359081})),
+        make_imported(workload=make_workload("=cmd|calc", batch_size=None, shape={})),
+    ]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/history.db", migrate=True) as opened:
+        save_trials(opened, trials())
+        yield opened
+
+
+def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
+    output = io.BytesIO()
+    count = export(database, filters, format=format, output=output)
+    assert count == sum(1 for _ in trial_records(database, filters))
+    return output.getvalue()
+
+
+def test_jsonl_comes_back_without_loss(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(exported(database, "jsonl"))
+    with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
+        assert import_paths(copy, [path]).new == 5
+        assert list(trial_records(copy, Filters())) == list(trial_records(database, Filters()))
+        assert exported(copy, "jsonl") == path.read_bytes()
+
+
+def test_csv_holds_what_the_queries_say(database: Database) -> None:
+    frame = trials_frame(database)
+    rows = list(csv.DictReader(io.StringIO(exported(database, "csv").decode())))
+    assert set(COLUMNS) <= set(rows[0])
+    for row, (_, expected) in zip(rows, frame.iterrows(), strict=True):
+        for name in COLUMNS:
+            assert agrees(row[name], expected[name]), (name, row[name], expected[name])
+    assert rows[0]["speedup"] == "1.5"
+    assert rows[0]["started_at"] == "2026-11-19T18:00:00Z"
+
+
+def agrees(cell: str, value: Any) -> bool:
+    if isinstance(value, dict):
+        return json.loads(cell) == value
+    if pd.isna(value):
+        return not cell
+    if isinstance(value, pd.Timestamp):
+        return pd.Timestamp(cell) == value
+    if isinstance(value, float):
+        return float(cell) == value
+    return cell.removeprefix("'") == str(value)
+
+
+def test_a_csv_cell_is_no_formula(database: Database) -> None:
+    rows = csv.DictReader(io.StringIO(exported(database, "csv").decode()))
+    assert "'=cmd|calc" in {row["workload"] for row in rows}
+
+
+def test_parquet_opens_in_pandas(database: Database) -> None:
+    frame = pd.read_parquet(io.BytesIO(exported(database, "parquet")), dtype_backend="numpy_nullable")
+    expected = trials_frame(database)
+    assert list(frame.columns)[: len(KINDS)] == list(KINDS)
+    for name in set(COLUMNS) - {"shape"}:
+        left, right = frame[name].astype(object), expected[name].astype(object)
+        assert (left.isna() == right.isna()).all(), name
+        assert (left.dropna() == right.dropna()).all(), name
+    stored = list(trial_records(database, Filters()))
+    assert [list(values) for values in frame["samples_ns"]] == [trial.samples_ns for trial in stored]
+    assert str(frame["started_at"].dtype) == "datetime64[us, UTC]"
+
+
+def test_parquet_opens_in_polars(database: Database) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame = polars.read_parquet(io.BytesIO(exported(database, "parquet")))
+    assert frame.height == 5
+
+
+def test_parquet_goes_into_a_pipe(database: Database) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as stream:
+        export(database, Filters(), format="parquet", output=stream)
+    with os.fdopen(reading, "rb") as stream:
+        assert len(pd.read_parquet(io.BytesIO(stream.read()))) == 5
+
+
+def test_markdown_is_a_table_that_stays_one(database: Database) -> None:
+    lines = exported(database, "markdown").decode().splitlines()
+    assert len(lines) == 7
+    assert {line.replace("\\|", "").count("|") for line in lines} == {13}
+    assert "| 8.00 ms | 1.50x |" in lines[2]
+    assert any("=cmd\\|calc" in line for line in lines)
+    assert any("out_of_memory" in line for line in lines)
+    assert any("imported (dynamo-csv)" in line for line in lines)
+
+
+def test_filters_choose_what_goes_out(database: Database) -> None:
+    for filters, count in (
+        (Filters(sources=(SourceKind.IMPORTED,)), 2),
+        (Filters(statuses=(Status.FAILED,)), 1),
+        (Filters(strategies=("eager",)), 1),
+        (Filters(until=OLDEST), 1),
+    ):
+        assert len(exported(database, "jsonl", filters).splitlines()) == count
+
+
+@pytest.mark.parametrize("format", list(ExportFormat))
+def test_nothing_is_a_valid_file(tmp_path: Path, format: str) -> None:
+    with open_database(f"sqlite:///{tmp_path}/empty.db", migrate=True) as empty:
+        data = exported(empty, format)
+    if format == "parquet":
+        assert pd.read_parquet(io.BytesIO(data)).empty
+    else:
+        assert len(data.splitlines()) == {"csv": 1, "markdown": 2}.get(format, 0)
+
+
+def test_a_path_is_replaced_only_by_a_whole_file(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("precious")
+
+    def failing(_db: Database, _filters: Filters) -> Iterator[Trial]:
+        yield make_trial()
+        raise CompilewatchError("The disk is on fire.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("db.interchange.exporting.trial_records", failing)
+        with pytest.raises(CompilewatchError, match="on fire"):
+            export(database, Filters(), format="jsonl", output=path)
+    assert path.read_text() == "precious"
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.suffix == ".jsonl") == ["out.jsonl"]
+    assert export(database, Filters(), format="jsonl", output=path) == 5
+    assert len(path.read_text().splitlines()) == 5
+
+
+def test_where_it_cannot_be_written_and_what_is_no_format(database: Database, tmp_path: Path) -> None:
+    with pytest.raises(CompilewatchError, match="cannot be written"):
+        export(database, Filters(), format="csv", output=tmp_path / "no" / "folder" / "x.csv")
+    with pytest.raises(CompilewatchError, match="xlsx: is no format") as raised:
+        export(database, Filters(), format="xlsx", output=io.BytesIO())
+    assert "jsonl, csv, parquet, oss-v3, markdown" in raised.value.next_step
+
+
+# The columns of benchmark.oss_ci_benchmark_v3 in pytorch/test-infra's schema.sql.
+TEXTS = {"extra_info": {str: str}}
+RUNNER = {
+    "name": str, "type": str, "cpu_info": str, "cpu_count": int, "mem_info": str, "avail_mem_in_gb": int,
+    "gpu_info": str, "gpu_count": int, "gpu_mem_info": str, "avail_gpu_mem_in_gb": int, **TEXTS,
+}  # fmt: skip
+SCHEMA: dict[str, Any] = {
+    "timestamp": int, "schema_version": str, "name": str, "repo": str, "head_branch": str, "head_sha": str,
+    "workflow_id": int, "run_attempt": int, "job_id": int,
+    "runners": [RUNNER],
+    "benchmark": {"name": str, "mode": str, "dtype": str, **TEXTS},
+    "model": {"name": str, "type": str, "backend": str, "origins": [str], **TEXTS},
+    "inputs": {str: {"dtype": str, **TEXTS}},
+    "dependencies": {str: {"repo": str, "branch": str, "sha": str, "version": str, **TEXTS}},
+    "metric": {"name": str, "benchmark_values": [float], "target_value": float, **TEXTS},
+}  # fmt: skip
+
+
+def check_shape(value: Any, shape: Any, path: str) -> None:
+    """`value` fits the column's type; no key that the table lacks, integers are unsigned."""
+    if isinstance(shape, list):
+        assert isinstance(value, list), path
+        for item in value:
+            check_shape(item, shape[0], f"{path}[]")
+    elif isinstance(shape, dict):
+        assert isinstance(value, dict), path
+        for key, item in value.items():
+            assert key in shape or str in shape, f"{path}.{key}"
+            check_shape(item, shape.get(key, shape.get(str)), f"{path}.{key}")
+    elif shape is float:
+        assert isinstance(value, int | float), path
+        assert abs(value) < 3.4e38, path
+    else:
+        assert type(value) is shape, path
+        assert shape is str or value >= 0, path
+
+
+def read_as_the_uploader_does(data: bytes) -> list[dict[str, Any]]:
+    """As read_benchmark_results of upload_benchmark_results.py reads one object per line."""
+    records = [json.loads(line) for line in data.splitlines()]
+    assert all(isinstance(record, dict) and "metric" in record for record in records)
+    return records
+
+
+def test_oss_v3_has_the_shape_that_pytorch_reads(database: Database) -> None:
+    records = read_as_the_uploader_does(exported(database, "oss-v3"))
+    for record in records:
+        text = record["metric"].get("extra_info", {}).pop("benchmark_values", None)
+        assert text is None or record["metric"] == {"name": "accuracy", "extra_info": {}}
+        check_shape(record, SCHEMA, "record")
+    figures = {
+        record["metric"]["name"]: record["metric"]["benchmark_values"]
+        for record in records
+        if record["timestamp"] == int(OLDEST.timestamp()) and "benchmark_values" in record["metric"]
+    }
+    assert figures["abs_latency"] == [8.0]
+    assert figures["speedup"] == [1.5]
+    assert all(values != [0] for name, values in figures.items() if name in ("speedup", "abs_latency"))
+
+
+def test_oss_v3_comes_back_with_its_figures(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_bytes(exported(database, "oss-v3"))
+    with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
+        report = import_paths(copy, [path], options=ImportOptions(task="inference"))
+        assert (report.errors, report.new) == ((), 5)
+        back, original = trials_frame(copy), trials_frame(database)
+    assert sorted(back["status"]) == sorted(original["status"])
+    assert set(back["source_kind"]) == {"imported"}
+    measured = back[back["started_at"] == OLDEST].iloc[0]
+    expected = original[original["started_at"] == OLDEST].iloc[0]
+    for name in (
+        "latency_ns",
+        "control_latency_ns",
+        "workload",
+        "strategy",
+        "dtype",
+        "batch_size",
+        "torch",
+        "device",
+    ):
+        assert measured[name] == expected[name], name
+    assert measured["trial_compile_cost_ns"] == pytest.approx(expected["trial_compile_cost_ns"], abs=2)

@@ -1,0 +1,118 @@
+"""A small valid file (or pair) of every format, as its tool writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from db.interchange.formats import Format
+from tests.builders import make_imported, make_trial
+
+DYNAMO_NAME = "inductor_torchbench_amp_training_cuda_{}.csv"
+TIMM_NAME = "benchmark-infer-amp-nchw-pt291-cu128-4090{}.csv"
+
+
+def _oss_v3() -> str:
+    def record(metric: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "timestamp": 1_770_000_000,
+            "runners": [{"name": "runner", "gpu_info": "NVIDIA H100", "gpu_count": 1}],
+            "benchmark": {
+                "name": "TorchInductor", "mode": "training", "dtype": "amp",
+                "extra_info": {"device": "cuda", "batch_size": 8, "dynamic_shapes": False},
+            },
+            "model": {"name": "m", "type": "OSS model", "backend": "inductor", "origins": ["torchbench"]},
+            "dependencies": {"pytorch": {"version": "2.13.0+cu130"}},
+            "metric": metric,
+        }  # fmt: skip
+
+    metrics = [
+        {"name": "speedup", "benchmark_values": [1.5]},
+        {"name": "abs_latency", "benchmark_values": [2.25]},
+        {"name": "dynamo_peak_mem", "benchmark_values": [3.5]},
+        {"name": "accuracy", "extra_info": {"benchmark_values": ["pass"]}},
+    ]
+    return "".join(json.dumps(record(metric)) + "\n" for metric in metrics)
+
+
+def _torchbench() -> str:
+    base = "model=resnet50, test=eval, device=cuda, bs=32, extra_args=['--torchdynamo', 'inductor'], metric="
+    return json.dumps(
+        {
+            "name": "test_bench",
+            "environ": {"pytorch_version": "2.13.0+cu130", "device": "NVIDIA A100"},
+            "metrics": {base + "latencies": 12.5, base + "cpu_peak_mem": 1.5, base + "gpu_peak_mem": 2.25},
+        },
+        indent=4,
+    )
+
+
+def _pytest_benchmark() -> str:
+    def benchmark(mode: str, median: float) -> dict[str, Any]:
+        return {
+            "name": f"test_m[{mode}]", "fullname": f"test_b.py::test_m[{mode}]",
+            "params": {"mode": mode, "n": 4},
+            "extra_info": {"torch": "2.13.0+cpu", "dtype": "float32"},
+            "stats": {"median": median, "rounds": 3, "data": [median, median, 2 * median]},
+        }  # fmt: skip
+
+    return json.dumps(
+        {
+            "machine_info": {"node": "vm", "system": "Linux", "cpu": {"brand_raw": "AMD EPYC", "count": 2}},
+            "commit_info": {"id": "abc"},
+            "benchmarks": [benchmark("eager", 4e-3), benchmark("default", 2e-3)],
+            "datetime": "2026-11-20T18:58:06.776938+00:00",
+        }
+    )
+
+
+def _optimum() -> dict[str, str]:
+    latency = {"unit": "s", "values": [0.25, 0.5], "count": 2, "mean": 0.375, "p50": 0.375}
+    memory = {"unit": "MB", "max_ram": 900.5, "max_allocated": 512.25}
+    report = {"load": {"latency": latency}, "forward": {"latency": latency, "memory": memory}}
+    config = {
+        "name": "bench",
+        "backend": {"name": "pytorch", "model": "gpt2", "device": "cuda", "torch_compile": True},
+        "scenario": {"name": "inference", "input_shapes": {"batch_size": 2, "sequence_length": 16}},
+        "launcher": {"name": "process"},
+        "environment": {"gpu": ["NVIDIA A10G"], "gpu_count": 1, "transformers_version": "5.1.0"},
+    }
+    return {"benchmark_report.json": json.dumps(report), "benchmark_config.json": json.dumps(config)}
+
+
+def _transformers_ci() -> str:
+    metrics = {"metrics": {"decode.latency.mean": 2.5, "decode.throughput.value": 50.0}}
+    settings = "backend.cache_implementation=static,backend.torch_compile="
+    return json.dumps({"m": {f"{settings}{flag}": {"c0ffee": metrics} for flag in (False, True)}})
+
+
+# The first file of each is the one to import; the others are its partners.
+TINY: dict[Format, dict[str, str]] = {
+    Format.TRIAL: {"trials.jsonl": f"{make_trial().to_json()}\n{make_imported().to_json()}\n"},
+    Format.DYNAMO_CSV: {
+        DYNAMO_NAME.format("performance"): (
+            "dev,name,batch_size,speedup,abs_latency,compilation_latency,dynamo_peak_mem,graph_breaks\n"
+            "cuda,a,8,2.0,1.5,10.25,3.5,1\ncuda,b,0,0.0,0.0,0,0,0\n"
+        ),
+        DYNAMO_NAME.format("accuracy"): "dev,name,batch_size,accuracy\ncuda,a,4,pass\ncuda,c,4,fail_to_run\n",
+    },
+    Format.OSS_V3: {"results.json": _oss_v3()},
+    Format.TORCHBENCH: {"metrics-20260801123456.json": _torchbench()},
+    Format.PYTEST_BENCHMARK: {"benchmark.json": _pytest_benchmark()},
+    Format.OPTIMUM: _optimum(),
+    Format.TIMM_CSV: {
+        TIMM_NAME.format("-dynamo"): (
+            "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size\nm,224,8040.2,127.36,1024\n"
+        ),
+        TIMM_NAME.format(""): (
+            "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size\nm,224,4303.1,237.96,1024\n"
+        ),
+    },
+    Format.TRANSFORMERS_CI: {"summary_2024-09-04.json": _transformers_ci()},
+    Format.CSV: {
+        "table.csv": (
+            "workload,strategy,latency_ms,eager_latency_ms,compile_s,peak_gb,batch_size\n"
+            "a,default,1.5,3.0,12.5,2.25,8\nb,,nan,4.5 (4.6),,,\n"
+        )
+    },
+}
