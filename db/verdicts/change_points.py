@@ -16,7 +16,11 @@ MAD_TO_SD = 1.4826
 """Median absolute deviation to standard deviation of a normal distribution."""
 
 BLOCK = 5
-KERNEL_WIDTH = 0.25
+"""Points averaged for the slow part of the noise."""
+
+KERNEL_GAMMA = 0.2
+"""gamma of the kernel exp(-gamma d^2), d in units of the noise scale: points some three deviations apart are
+far, and an outlier is no farther (measured)."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,10 @@ def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
     if scale == 0.0 or len(y) < 2 * policy.minimum_segment:
         return []
     detector = ruptures.KernelCPD(
-        kernel="rbf", min_size=policy.minimum_segment, params={"gamma": KERNEL_WIDTH}
+        kernel="rbf", min_size=policy.minimum_segment, params={"gamma": KERNEL_GAMMA}
     )
     found: list[int] = detector.fit((y / scale).reshape(-1, 1)).predict(pen=policy.candidate_penalty)
-    return found[:-1]
+    return [int(start) for start in found[:-1]]
 
 
 def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
@@ -66,7 +70,7 @@ def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
     starts = candidates(y, policy)
     while starts:
         edges = [0, *starts, len(y)]
-        tested = [_test(y, edges[i], edges[i + 1], edges[i + 2], policy) for i in range(len(starts))]
+        tested = [test_boundary(y, edges[i], edges[i + 1], edges[i + 2], policy) for i in range(len(starts))]
         failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
         if not failing:
             return tested
@@ -84,7 +88,8 @@ def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
     return [boundary.start for boundary in boundaries(y, policy)]
 
 
-def _test(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
+def test_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
+    """The step at `start` between the segments from `left` and up to `right`, by the nearest points."""
     reach = policy.points_per_side
     before, after = y[max(left, start - reach) : start], y[start : min(right, start + reach)]
     rho = autocorrelation(before, after, policy.autocorrelation_limit)

@@ -1,36 +1,146 @@
-"""History of one series: change points, each announced once."""
+"""History of one series: its changes of level, each announced once and never silently taken back."""
 
 from __future__ import annotations
 
-import pandas as pd
-from pydantic import BaseModel, ConfigDict
+import itertools
+import math
 
+import numpy as np
+from pandas import DataFrame
+
+from db.metrics.groups import Floats
+from db.verdicts.change_points import Boundary, boundaries, noise_scale
+from db.verdicts.drift import Drift, drift_from_reference
+from db.verdicts.history_events import change_events, evidence_against, withdrawal
+from db.verdicts.modes import two_modes
 from db.verdicts.policy import Policy
-from db.verdicts.results import ChangeEvent
+from db.verdicts.results import ChangeEvent, Result
+from db.verdicts.sides import as_text
+from db.verdicts.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
 from db.verdicts.vocabulary import Metric
 
 
-class SeriesHistory(BaseModel):
-    """A judged series: events in order of announcement, segments between them, and what else was seen."""
+class Segment(Result):
+    """A stretch at one level: points `start` to `end` (exclusive), `level` in the metric's unit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    start: int
+    end: int
+    level: float
+
+
+class SeriesHistory(Result):
+    """A judged series. `noise` is the run-to-run CV around the levels; `two_mode` says that the noise itself
+    has two states; indexes are positions in the points given.
+    """
 
     series_id: str | None
     metric: Metric
     points: int
     events: tuple[ChangeEvent, ...]
+    segments: tuple[Segment, ...]
+    cuts: tuple[Cut, ...]
     noise: float | None
     two_mode: bool
-    drift: float | None
+    drift: Drift | None
 
 
-def judge_series(points: pd.DataFrame, metric: Metric, policy: Policy | None = None) -> SeriesHistory:
-    """Judge a series as it stands. `points`: one row per run in time order with columns `value` and, where
-    known, `point_id`, `series_id`, `build_id`, `machine_id`, `settings` and the build's components.
+def judge_series(
+    points: DataFrame,
+    metric: Metric,
+    policy: Policy | None = None,
+    *,
+    reference_build: str | None = None,
+) -> SeriesHistory:
+    """Judge a series as it stands today.
+
+    `points`: rows of `db.metrics.trend.series_points` of one series, oldest first. `reference_build` pins the
+    build id that slow drift is measured against; without it the oldest points are the reference. Events carry
+    `announced_at` of the last point: who announces night by night calls `judge_new_point`.
     """
+    policy = policy or Policy()
+    cuts = find_cuts(points)
+    events: list[ChangeEvent] = []
+    segments: list[Segment] = []
+    stretches = cut_stretches(points, metric, cuts)
+    for stretch in stretches:
+        found = boundaries(stretch.y, policy.history)
+        events += change_events(points, metric, stretch, found)
+        segments += _segments(stretch, found)
+    last = stretches[-1] if stretches else Stretch(np.zeros(0), [])
+    return SeriesHistory(
+        series_id=as_text(points["series_id"].iloc[-1]) if "series_id" in points and len(points) else None,
+        metric=metric,
+        points=sum(len(stretch.y) for stretch in stretches),
+        events=tuple(events),
+        segments=tuple(segments),
+        cuts=tuple(cuts),
+        noise=noise_scale(_around_levels(last, segments)) if len(last.y) > 1 else None,
+        two_mode=two_modes(_around_levels(last, segments), policy.history) is not None,
+        drift=drift_from_reference(
+            last.y, points_of_build(points, last, reference_build), _steps(last, events), metric, policy
+        ),
+    )
 
 
 def judge_new_point(
-    points: pd.DataFrame, metric: Metric, known: tuple[ChangeEvent, ...], policy: Policy | None = None
+    points: DataFrame, metric: Metric, known: tuple[ChangeEvent, ...] = (), policy: Policy | None = None
 ) -> tuple[ChangeEvent, ...]:
-    """Events that the last row of `points` brings to light, given those already announced."""
+    """Events that the last row of `points` brings to light, given those announced before.
+
+    Nothing is announced within `quiet_points` of a known event. A known event that no longer stands becomes
+    a new event that names it in `revises`; the old one is never changed.
+    """
+    policy = policy or Policy()
+    stretches = cut_stretches(points, metric, find_cuts(points))
+    if not stretches:
+        return ()
+    rules = policy.history
+    last = stretches[-1]
+    window = Stretch(last.y[-rules.window :], last.position[-rules.window :])
+    revised = {event.revises for event in known}
+    live = [event for event in known if event.event_id not in revised and event.revises is None]
+    found = boundaries(window.y, rules)
+    near = [event.index for event in known]
+    fresh = [
+        event
+        for event in change_events(points, metric, window, found)
+        if all(abs(event.index - index) > rules.quiet_points for index in near)
+    ]
+    gone = [
+        withdrawal(points, metric, event, evidence)
+        for event in live
+        if (evidence := evidence_against(event, window, found, rules)) is not None
+    ]
+    return (*fresh, *gone)
+
+
+def _segments(stretch: Stretch, found: list[Boundary]) -> list[Segment]:
+    edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
+    return [
+        Segment(
+            start=stretch.position[start],
+            end=stretch.position[end - 1] + 1,
+            level=math.exp(float(np.median(stretch.y[start:end]))),
+        )
+        for start, end in itertools.pairwise(edges)
+    ]
+
+
+def _around_levels(stretch: Stretch, segments: list[Segment]) -> Floats:
+    """Log values less the level of their segment."""
+    residual = stretch.y.copy()
+    position = np.array(stretch.position)
+    for segment in segments:
+        inside = (position >= segment.start) & (position < segment.end)
+        residual[inside] -= math.log(segment.level)
+    return residual
+
+
+def _steps(stretch: Stretch, events: list[ChangeEvent]) -> Floats:
+    """Per point the sum of the announced log steps up to it."""
+    steps = np.zeros(len(stretch.y))
+    position = np.array(stretch.position)
+    for event in events:
+        if stretch.position[0] < event.index:
+            steps[position >= event.index] += math.log(event.after / event.before)
+    return steps

@@ -80,10 +80,10 @@ class HistoryPolicy(PolicyPart):
     window: int = Field(default=200, ge=20, description="nights looked at; older ones are settled (measured)")
     minimum_segment: int = Field(default=5, ge=2, description="shortest stretch between changes (measured)")
     candidate_penalty: Positive = Field(
-        default=6.5, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
+        default=4.0, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
     )
     p_value: Share = Field(
-        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+        default=0.005, description="Mann-Whitney p of a boundary times the number of positions (measured)"
     )
     points_per_side: int = Field(
         default=60, ge=5, description="points per side that enter the boundary's test (measured)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -138,24 +139,31 @@ class Comparison(Result):
 
 
 class ChangeEvent(Result):
-    """A change announced in a series' history.
+    """A change announced in a series' history, or the withdrawal of one.
 
     `index` is the first point of the new level in the series as given; `announced_at` the index of the
-    point whose arrival showed it. `revises` names the event whose verdict this one replaces.
+    point whose arrival showed it; `before` and `after` are levels in the metric's unit. `p_value` is
+    corrected for the number of positions. `revises` names the event whose verdict this one replaces.
     """
 
     event_id: str
     series_id: str | None
+    metric: Metric
+    machine_id: str | None = None
+    workload: str | None = None
+    strategy: str | None = None
+    strategy_kind: str | None = None
+    build_id: str | None = None
+    run_id: str | None = None
+    at: datetime | None = None
     index: int
     announced_at: int
-    point_id: str | None
     before: float
     after: float
     change: float
     interval: tuple[float, float] | None
     p_value: float
     verdict: Verdict
-    build_id: str | None = None
     changed_components: tuple[str, ...] = ()
     confounded: bool = False
     revises: str | None = None

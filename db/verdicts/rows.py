@@ -15,16 +15,17 @@ from db.verdicts.judgement import Judged, Tested
 from db.verdicts.policy import Policy
 from db.verdicts.results import CaseKey, Row
 from db.verdicts.significance import interval, smallest_visible_change
-from db.verdicts.vocabulary import METRIC_UNITS, CauseClass, Design, Metric, Verdict, higher_is_better
+from db.verdicts.vocabulary import (
+    METRIC_UNITS,
+    SUMMARY_COLUMNS,
+    CauseClass,
+    Design,
+    Metric,
+    Verdict,
+    higher_is_better,
+)
 from db.verdicts.who_moved import Parts, cause_of
 
-_SUMMARY_COLUMNS = {
-    Metric.LATENCY: "latency_ns",
-    Metric.SPEEDUP: "speedup",
-    Metric.COMPILE_COST: "compile_cost_ns",
-    Metric.PEAK_MEMORY: "peak_bytes",
-    Metric.BREAK_EVEN: "break_even_steps",
-}
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 
@@ -145,7 +146,7 @@ def _finite(value: float) -> float | None:
 def _value(summary: dict[str, Any], metric: Metric) -> float | str | None:
     if metric is Metric.BREAK_EVEN and summary["break_even"] == "never":
         return "never"
-    value = summary[_SUMMARY_COLUMNS[metric]]
+    value = summary[SUMMARY_COLUMNS[metric]]
     return None if pd.isna(value) else float(value)
 
 

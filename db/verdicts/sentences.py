@@ -105,3 +105,27 @@ def machine_moved(canary_change: float | None) -> str:
 def missing(cases: int) -> str:
     noun = "case" if cases == 1 else "cases"
     return f"{cases} {noun} of the base side did not run on the head side."
+
+
+def announced(metric: Metric, change: float, components: tuple[str, ...], *, flips: bool) -> str:
+    """A change of level in a history. `components`: parts of the build that changed with it."""
+    step = f"{METRIC_NAMES[metric]} {'rose' if change > 0 else 'fell'} by {_size(change)}"
+    if flips:
+        return f"{step}, back to a level it had before: the series flips between two modes."
+    if len(components) > 1:
+        return f"{step}. {confounded(components)}"
+    if components:
+        return f"{step} with the change of {components[0]}."
+    return f"{step}; no part of the build changed with it."
+
+
+def withdrawn(metric: Metric, change: float, points: int) -> str:
+    more = f"{points} more point{'' if points == 1 else 's'}"
+    step = f"the step in {METRIC_NAMES[metric].lower()} is {change_text(change)}"
+    return f"With {more} {step} and no longer stands."
+
+
+def drifted(metric: Metric, change: float, against: str, *, real: bool) -> str:
+    size = f"{change_text(change)} against {against}, beyond the announced steps"
+    name = METRIC_NAMES[metric]
+    return f"{name} drifted by {size}." if real else f"{name} stands at {size}; that is no sure drift."

@@ -29,6 +29,18 @@ METRIC_UNITS: dict[Metric, str] = {
     Metric.NUMERICS: "status",
 }
 
+SUMMARY_COLUMNS: dict[Metric, str] = {
+    Metric.LATENCY: "latency_ns",
+    Metric.SPEEDUP: "speedup",
+    Metric.COMPILE_COST: "compile_cost_ns",
+    Metric.PEAK_MEMORY: "peak_bytes",
+    Metric.BREAK_EVEN: "break_even_steps",
+    Metric.GRAPH_BREAKS: "graph_breaks",
+    Metric.RECOMPILES: "recompiles",
+    Metric.NUMERICS: "numerics_status",
+}
+"""The column of a case's summary (`db.metrics.case_columns`) that holds the metric."""
+
 METRIC_NAMES: dict[Metric, str] = {
     Metric.LATENCY: "Latency",
     Metric.SPEEDUP: "Speedup",

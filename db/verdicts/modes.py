@@ -1,0 +1,80 @@
+"""Two-mode series: a machine that is now in one state, now in another, without anything having changed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from db.metrics.groups import Floats
+from db.verdicts.policy import HistoryPolicy
+
+ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class TwoModes:
+    """Levels of both modes (log values), their common deviation, and the share of points in the higher."""
+
+    low: float
+    high: float
+    deviation: float
+    high_share: float
+
+
+def two_modes(y: Floats, policy: HistoryPolicy) -> TwoModes | None:
+    """Both modes of `y` where two normal distributions of one width fit clearly better than one.
+
+    Expectation maximisation from the quartiles, then BIC against a single normal (5 points at least a mode).
+    Only the share, the separation and the gain of the policy together make a series two-mode.
+    """
+    n, spread = len(y), float(np.std(y))
+    if n < 4 * policy.minimum_segment or spread == 0.0:
+        return None
+    fitted = _fit(y)
+    rarer = min(fitted.high_share, 1.0 - fitted.high_share)
+    if rarer < policy.two_mode_share or fitted.deviation <= 0.0:
+        return None
+    one = float(np.sum(stats.norm.logpdf(y, y.mean(), spread)))
+    two = float(np.sum(np.log(_densities(y, fitted).sum(axis=0))))
+    gain = 2.0 * (two - one) - 2.0 * math.log(n)  # two parameters more
+    separated = fitted.high - fitted.low >= policy.two_mode_separation * fitted.deviation
+    return fitted if separated and gain >= policy.two_mode_bic_gain else None
+
+
+def _fit(y: Floats) -> TwoModes:
+    low, high = (float(q) for q in np.quantile(y, [0.1, 0.9]))
+    modes = TwoModes(low, high, float(np.std(y)) / 2.0, 0.5)
+    smallest = 1e-3 * float(np.std(y))
+    for _ in range(ROUNDS):
+        density = _densities(y, modes)
+        share = density[1] / np.maximum(density.sum(axis=0), np.finfo(np.float64).tiny)
+        weight = float(share.sum())
+        if not 1.0 <= weight <= len(y) - 1.0:
+            break
+        high = float(share @ y) / weight
+        low = float((1.0 - share) @ y) / (len(y) - weight)
+        squares = share @ np.square(y - high) + (1.0 - share) @ np.square(y - low)
+        modes = TwoModes(low, high, max(math.sqrt(float(squares) / len(y)), smallest), weight / len(y))
+    return modes
+
+
+def _densities(y: Floats, modes: TwoModes) -> Floats:
+    """Weighted densities of both modes at every point, shape (2, points)."""
+    shares = np.array([[1.0 - modes.high_share], [modes.high_share]])
+    centres = np.array([[modes.low], [modes.high]])
+    z = (y - centres) / modes.deviation
+    result: Floats = shares * np.exp(-0.5 * z * z) / (modes.deviation * math.sqrt(2.0 * math.pi))
+    return np.maximum(result, np.finfo(np.float64).tiny)
+
+
+def is_return(levels: list[float], scale: float) -> bool:
+    """True where the last of these segment levels (log values) goes back, for the second time or more, to a
+    level the series had before its last steps: it flips between states, it does not change.
+    """
+    if len(levels) < 4:
+        return False
+    a, b, c, d = levels[-4:]
+    return abs(d - b) <= scale and abs(c - a) <= scale and abs(d - c) > 2 * scale
