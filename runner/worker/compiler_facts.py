@@ -15,7 +15,10 @@ _LIST_LIMIT = 100
 # torch/_dynamo/symbolic_convert.py and convert_frame.py: "Graph break in user code at FILE:LINE" and
 # "Graph Break Reason: ..." (2.7+) or "Reason: ..." (2.6).
 _BREAK_AT = re.compile(r"[Gg]raph break.*? in user code at (\S+:\d+)")
-_BREAK_REASON = re.compile(r"Reason: *(?:Encountered graph break when attempting to trace[^\n]*\n+)?([^\n]+)")
+# The first line often says only that there is a break; the next one then says why.
+_BREAK_REASON = re.compile(
+    r"Reason: *(?:(?:Encountered graph break|Failed to handle graph break gracefully)[^\n]*\n+)?([^\n]+)"
+)
 _EXPLANATION = re.compile(r"^ *Explanation: *(.+)$", re.MULTILINE)
 # torch/_dynamo/guards.py: "Recompiling function f in FILE:LINE" and then one failed guard per line.
 _RECOMPILE_AT = re.compile(r"Recompiling function (\S+) in (\S+:\d+)")

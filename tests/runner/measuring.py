@@ -57,6 +57,10 @@ def make_spec(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> dict[
     return TrialSpec(**fields | changes).model_dump(mode="json", by_alias=True) | {"sampling": sampling}
 
 
-def measure(fixture: str, strategy: Strategy = EAGER, *, interpreter: str | None = None, **changes: Any) -> Trial:
-    options = {} if interpreter is None else {"interpreter": interpreter}
+def measure(
+    fixture: str, strategy: Strategy = EAGER, *, interpreter: str | None = None, **changes: Any
+) -> Trial:
+    options: dict[str, Any] = {} if interpreter is None else {"interpreter": interpreter}
+    if "on_phase" in changes:
+        options["on_phase"] = changes.pop("on_phase")
     return run_trial(make_spec(fixture, strategy, **changes), lock_dir=LOCKS, **options)

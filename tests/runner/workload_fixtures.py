@@ -183,27 +183,29 @@ def recurrent():
     return Built(Recurrent().eval(), (torch.randn(2, 4, 8),), "inference")
 
 
-class Changing(torch.nn.Module):
-    """A new shape at every call, twelve in all: more than the recompile limit of eight."""
-
+class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.length = 3
-
-    @torch._dynamo.disable
-    def following(self, x):
-        self.length = 3 + (self.length - 2) % 12
-        return x[: self.length]
+        self.linear = torch.nn.Linear(8, 8)
 
     def forward(self, x):
-        return self.work(self.following(x))
-
-    def work(self, x):
-        return torch.relu(x * 2)
+        return torch.relu(self.linear(x))
 
 
-def changing_shapes():
-    return Built(Changing().eval(), (torch.randn(64),), "inference")
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def three_blocks():
+    torch.manual_seed(0)
+    return Built(Stack().eval(), (torch.randn(2, 8),), "inference")
 
 
 def random_output():
