@@ -108,6 +108,9 @@ class HistoryPolicy(PolicyPart):
         "above 2 is a clean separation)",
     )
     two_mode_share: Share = Field(default=0.1, description="smallest share of points of the rarer mode")
+    group_days: Positive = Field(
+        default=3.0, description="changes this close in time on one machine, one way, are one event"
+    )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
 
