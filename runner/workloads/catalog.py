@@ -30,7 +30,7 @@ _SMOKE = (
         shape={"sequence_length": 32},
         item="token",
         items_per_iteration=32 * 32,
-        kwargs={"width": 64, "heads": 4, "layers": 2},
+        kwargs={"width": 64, "heads": 4, "layers": 1},
     ),
     WorkloadDefinition(
         name="elementwise",

@@ -23,7 +23,9 @@ def build_sd_unet(
 
     The timestep is a tensor: a Python number would be a constant of the graph and recompile at each step.
     """
-    model = sd_unet().to(device, dtype).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    with device:
+        model = sd_unet()
+    model = model.to(dtype).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
     latents = torch.randn(batch_size, 4, latent_size, latent_size, device=device, dtype=dtype)
     inputs = (
         latents.to(memory_format=torch.channels_last),

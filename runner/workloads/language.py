@@ -15,23 +15,25 @@ from transformers import BertConfig, BertForSequenceClassification, GPT2Config, 
 from runner.workloads.built import INFERENCE, TRAINING, Built
 
 
-def bert_base() -> Any:  # noqa: ANN401
+def bert_base() -> Any:
     """109.48 million parameters; the defaults of BertConfig are BERT-base."""
     return BertForSequenceClassification(BertConfig())
 
 
-def gpt2() -> Any:  # noqa: ANN401
+def gpt2() -> Any:
     """124.44 million parameters; the defaults of GPT2Config are GPT-2 small. No key-value cache."""
     return GPT2LMHeadModel(GPT2Config(use_cache=False))
 
 
-def _tokens(model: Any, batch_size: int, sequence_length: int, device: torch.device) -> torch.Tensor:  # noqa: ANN401
+def _tokens(model: Any, batch_size: int, sequence_length: int, device: torch.device) -> torch.Tensor:
     return torch.randint(model.config.vocab_size, (batch_size, sequence_length), device=device)
 
 
 def build_bert(*, batch_size: int, sequence_length: int, device: torch.device, dtype: torch.dtype) -> Built:
     """Inference on (batch_size, sequence_length) token ids."""
-    model = bert_base().to(device, dtype).eval()
+    with device:
+        model = bert_base()
+    model = model.to(dtype).eval()
     inputs = (_tokens(model, batch_size, sequence_length, device),)
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE, regions=("BertLayer",))
 
@@ -43,7 +45,9 @@ def build_bert_training(
 
     Dropout is off, so that eager and compiled compute the same.
     """
-    model = bert_base().to(device).train()
+    with device:
+        model = bert_base()
+    model = model.train()
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -61,6 +65,8 @@ def build_bert_training(
 
 def build_gpt2(*, batch_size: int, sequence_length: int, device: torch.device, dtype: torch.dtype) -> Built:
     """Inference on (batch_size, sequence_length) token ids: logits of every position."""
-    model = gpt2().to(device, dtype).eval()
+    with device:
+        model = gpt2()
+    model = model.to(dtype).eval()
     inputs = (_tokens(model, batch_size, sequence_length, device),)
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE, regions=("GPT2Block",))

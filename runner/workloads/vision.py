@@ -27,7 +27,9 @@ def vit_b16() -> torch.nn.Module:
 
 def build_resnet50(*, batch_size: int, image_size: int, device: torch.device, dtype: torch.dtype) -> Built:
     """Inference on (batch_size, 3, image_size, image_size), weights and images channels last."""
-    model = resnet50().to(device, dtype).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    with device:
+        model = resnet50()
+    model = model.to(dtype).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
     images = torch.randn(batch_size, 3, image_size, image_size, device=device, dtype=dtype)
     inputs = (images.to(memory_format=torch.channels_last),)
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE, regions=("ResNetBottleNeckLayer",))
@@ -35,6 +37,8 @@ def build_resnet50(*, batch_size: int, image_size: int, device: torch.device, dt
 
 def build_vit(*, batch_size: int, image_size: int, device: torch.device, dtype: torch.dtype) -> Built:
     """Inference on (batch_size, 3, image_size, image_size)."""
-    model = vit_b16().to(device, dtype).eval()
+    with device:
+        model = vit_b16()
+    model = model.to(dtype).eval()
     inputs = (torch.randn(batch_size, 3, image_size, image_size, device=device, dtype=dtype),)
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE, regions=("ViTLayer",))

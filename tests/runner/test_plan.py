@@ -86,7 +86,7 @@ def test_the_worker_gets_what_it_needs_and_nothing_of_the_parents() -> None:
     sent = json.loads(spec.model_dump_json())
     assert sent["schema"] == "compilewatch.spec/1"
     assert sent["workload"]["target"] == "runner.workloads.transformer:build"
-    assert sent["workload"]["kwargs"] == {"width": 64, "heads": 4, "layers": 2}
+    assert sent["workload"]["kwargs"] == {"width": 64, "heads": 4, "layers": 1}
     assert sent["workload"]["items_per_iteration"] == 32 * 32
     assert (sent["device"], sent["label"], sent["record_fd"]) == ("cpu", "night", None)
     assert not {"interpreter", "build", "round"} & set(sent)

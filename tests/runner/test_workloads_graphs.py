@@ -1,0 +1,241 @@
+"""What a compiler sees of each built-in workload, and the traps that its shape avoids.
+
+Graphs are counted with a backend that only keeps them, so nothing is generated or built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from runner.worker.loading import build, import_builder
+from runner.worker.steps import loss_of, tensors_of
+from runner.workloads.built import TRAINING, Built
+from runner.workloads.catalog import WORKLOADS
+
+PURE_TORCH = [name for name, definition in WORKLOADS.items() if not definition.packages]
+WITH_PACKAGES = [name for name, definition in WORKLOADS.items() if definition.packages]
+
+# Parameters in millions: counted from the published configurations.
+PARAMETERS = {
+    "resnet50": 25.56,
+    "bert-base": 109.48,
+    "bert-base-train": 109.48,
+    "vit-b16": 86.57,
+    "gpt2": 124.44,
+    "sd-unet": 859.52,
+    "encoder-512": 18.92,
+    "lstm-cell": 1.58,
+    "mlp-4096": 67.17,
+}
+
+
+@pytest.fixture(autouse=True)
+def _fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+class Capture:
+    """A backend that keeps the graphs it is given and runs them as they are."""
+
+    def __init__(self) -> None:
+        self.graphs: list[torch.fx.GraphModule] = []
+
+    def __call__(self, graph: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        self.graphs.append(graph)
+        return graph.forward
+
+    @property
+    def operations(self) -> list[Any]:
+        """Everything in the graphs but inputs, attributes and the output."""
+        calls = ("call_function", "call_method", "call_module")
+        return [node for graph in self.graphs for node in graph.graph.nodes if node.op in calls]
+
+
+def load(name: str, device: str = "cpu", **sizes: Any) -> Built:
+    definition = WORKLOADS[name]
+    for package in definition.packages:
+        pytest.importorskip(package, reason=f"needs {package}: pip install 'compilewatch[models]'")
+    spec = {**definition.record().model_dump(mode="json"), "kwargs": dict(definition.kwargs), **sizes}
+    return build(import_builder(definition.target), spec, torch.device(device))
+
+
+def captured(function: Callable[..., Any], *inputs: Any, fullgraph: bool = False) -> Capture:
+    capture = Capture()
+    with torch.no_grad():
+        torch.compile(function, backend=capture, fullgraph=fullgraph)(*inputs)
+    return capture
+
+
+def autocast(ready: Built) -> contextlib.AbstractContextManager[Any]:
+    if ready.autocast_dtype is None:
+        return contextlib.nullcontext()
+    return torch.autocast("cpu", dtype=ready.autocast_dtype)
+
+
+@pytest.mark.parametrize("name", PURE_TORCH)
+def test_the_whole_workload_is_one_graph(name: str) -> None:
+    ready = load(name, "meta", batch_size=2)
+    capture = captured(ready.model_or_fn, *ready.inputs, fullgraph=True)
+    assert len(capture.graphs) == 1
+    assert len(capture.operations) > 2
+
+
+@pytest.mark.parametrize("name", WITH_PACKAGES)
+def test_the_whole_model_of_a_library_is_one_graph(name: str) -> None:
+    if name == "sd-unet":
+        pytest.skip("1,226 operations take Dynamo 17 s; the graph of the other models shows the same")
+    ready = load(name, "meta", batch_size=2)
+    with autocast(ready):
+        capture = captured(ready.model_or_fn, *ready.inputs, fullgraph=True)
+    assert len(capture.graphs) == 1
+    assert len(capture.operations) > 100
+
+
+@pytest.mark.parametrize("name", list(PARAMETERS))
+def test_the_model_is_the_published_one(name: str) -> None:
+    ready = load(name, "meta", batch_size=1)
+    count = sum(parameter.numel() for parameter in ready.model_or_fn.parameters())
+    assert count / 1e6 == pytest.approx(PARAMETERS[name], abs=0.005)
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_regions_name_classes_of_the_model(name: str) -> None:
+    ready = load(name, "meta", batch_size=1)
+    if not isinstance(ready.model_or_fn, nn.Module):
+        assert ready.regions == ()
+        return
+    classes = {type(module).__name__ for module in ready.model_or_fn.modules()}
+    assert set(ready.regions) <= classes
+
+
+@pytest.mark.parametrize("name", PURE_TORCH)
+def test_the_output_is_not_near_zero(name: str) -> None:
+    ready = load(name, batch_size=2)
+    with torch.no_grad():
+        output = ready.model_or_fn(*ready.inputs)
+    (tensor,) = tensors_of(output)
+    assert tensor.isfinite().all()
+    assert tensor.abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_PACKAGES if name != "sd-unet"])
+def test_the_output_of_a_librarys_model_is_not_near_zero(name: str) -> None:
+    ready = load(name, batch_size=1, dtype="float32")
+    with torch.no_grad():
+        output = ready.model_or_fn(*ready.inputs)
+    logits = output.logits
+    assert logits.isfinite().all()
+    assert logits.abs().max() > 1e-4
+
+
+class RandomStatistics(nn.Sequential):
+    """Depthwise blocks in MobileNet's style, never trained: in eval mode nothing restores the signal."""
+
+    def __init__(self, depth: int) -> None:
+        blocks: list[nn.Module] = []
+        for _ in range(depth):
+            convolution = nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False)
+            nn.init.normal_(convolution.weight, std=0.02)
+            blocks += [convolution, nn.BatchNorm2d(8), nn.ReLU6()]
+        super().__init__(*blocks)
+
+
+def test_untrained_batch_norm_makes_any_two_outputs_agree() -> None:
+    """Why every output is checked: both of these pass for equal, and one is simply wrong."""
+    model = RandomStatistics(12).eval()
+    x = torch.randn(2, 8, 16, 16)
+    with torch.no_grad():
+        right = model(x)
+        wrong = model(x.flip(0)) * -3
+    assert torch.allclose(right, wrong, atol=1e-4)
+    assert right.abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("name", [n for n, d in WORKLOADS.items() if d.task == TRAINING])
+def test_a_training_steps_loss_is_outside_the_graph(name: str) -> None:
+    ready = load(name, batch_size=2)
+    capture = Capture()
+    loss, _ = loss_of(ready, torch.compile(ready.model_or_fn, backend=capture, fullgraph=True))
+    loss.backward()
+    assert len(capture.graphs) == 1
+    assert loss.dtype is torch.float32
+    gradients = [parameter.grad for parameter in ready.model_or_fn.parameters()]
+    assert all(gradient is not None and gradient.isfinite().all() for gradient in gradients)
+    assert max(gradient.abs().max() for gradient in gradients) > 1e-6
+    assert not any("cross_entropy" in str(node.target) for node in capture.operations)
+
+
+class LossInside(nn.Module):
+    """As GPT-2 does when it is given labels: it warns about its loss type while it is traced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        logits = self.head(x)
+        logging.getLogger("model").warning("no loss type given")
+        return nn.functional.cross_entropy(logits, labels)
+
+
+def test_a_loss_inside_that_logs_breaks_the_graph() -> None:
+    inputs = (torch.randn(2, 8), torch.tensor([0, 3]))
+    assert len(captured(LossInside(), *inputs).graphs) == 2
+    model = LossInside()
+    assert len(captured(lambda x: model.head(x), inputs[0], fullgraph=True).graphs) == 1
+
+
+def test_gpt2_given_labels_breaks_its_graph_and_ours_is_not() -> None:
+    ready = load("gpt2", "meta", batch_size=1, shape={"sequence_length": 16})
+    (ids,) = ready.inputs
+    model = ready.model_or_fn
+    assert len(captured(lambda tokens: model(tokens, labels=tokens).loss, ids).graphs) > 1
+    torch._dynamo.reset()
+    assert len(captured(ready.model_or_fn, ids, fullgraph=True).graphs) == 1
+
+
+def test_torchs_own_encoder_takes_a_fused_path_that_leaves_nothing_to_compile() -> None:
+    layer = nn.TransformerEncoderLayer(64, 4, 256, batch_first=True, norm_first=False)
+    naive = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    x = torch.randn(4, 16, 64)
+    assert len(captured(naive, x).operations) == 2
+    ready = load("encoder", batch_size=4, kwargs={"width": 64, "heads": 4, "layers": 2})
+    assert len(captured(ready.model_or_fn, *ready.inputs).operations) > 30
+
+
+def test_torchs_own_lstm_is_skipped_and_ours_is_unrolled() -> None:
+    x = torch.randn(2, 8, 16)
+    assert captured(nn.LSTM(16, 32, batch_first=True).eval(), x).graphs == []
+    ready = load("lstm-cell", batch_size=2, shape={"sequence_length": 8, "width": 16})
+    capture = captured(ready.model_or_fn, *ready.inputs, fullgraph=True)
+    cells = [node for node in capture.operations if "lstm" in str(node.target).lower()]
+    assert len(cells) == 8
+
+
+def test_the_unrolled_lstm_computes_what_torchs_own_does() -> None:
+    ready = load("lstm-cell", batch_size=2, shape={"sequence_length": 8, "width": 16}, dtype="float32")
+    reference = nn.LSTM(16, 512, batch_first=True)
+    cell = ready.model_or_fn.cell
+    with torch.no_grad():
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(reference, f"{name}_l0").copy_(getattr(cell, name))
+        _, (hidden, _) = reference(ready.inputs[0])
+        torch.testing.assert_close(ready.model_or_fn(*ready.inputs), hidden[0])
+
+
+def test_the_elementwise_function_computes_gelu_and_layer_norm() -> None:
+    ready = load("elementwise", batch_size=4)
+    x, residual, bias, weight, shift = ready.inputs
+    activated = nn.functional.gelu(x + bias, approximate="tanh") + residual
+    expected = nn.functional.layer_norm(activated, (512,), weight, shift)
+    torch.testing.assert_close(ready.model_or_fn(*ready.inputs), expected)
