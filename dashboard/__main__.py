@@ -19,7 +19,7 @@ def main() -> int:
     try:
         serve(database_url(), arguments.host, arguments.port, allow_public=arguments.allow_public)
     except CompilewatchError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"compilewatch: {error.message}\n  {error.next_step}\n")
         return error.exit_code
     return 0
 

@@ -102,6 +102,11 @@ def count(value: SupportsFloat | None) -> str:
     return MISSING if _number(value) is None else f"{_whole(value):,}"
 
 
+def plural(number: int, noun: str) -> str:
+    """A number of regular things: "1 case", "1,200 cases"."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def _whole(value: SupportsFloat | None) -> int:
     return value if isinstance(value, int) else round(float(value or 0))
 

@@ -32,14 +32,15 @@ def run_document(
     cases: DataFrame,
     not_applicable: Sequence[NotApplicable],
     failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    verdicts: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
     """What `run --json` prints: one row per case, measured or not applicable.
 
     `cases` comes from `summarize_cases`; `failures` by (build id, workload, strategy) holds kind and message
-    of the newest failed trial. `run_id` and `build` are those of the first run; several builds are all in
-    `runs` and `builds`.
+    of the newest failed trial; `verdicts` by (workload, strategy) the judgement against the run before.
+    `run_id` and `build` are those of the first run; several builds are all in `runs` and `builds`.
     """
-    rows = [case_row(row, failures) for row in cases.to_dict("records")]
+    rows = [case_row(row, failures, verdicts) for row in cases.to_dict("records")]
     rows += [not_applicable_row(case) for case in not_applicable]
     return {
         "schema": RUN_SCHEMA,
@@ -53,7 +54,9 @@ def run_document(
 
 
 def case_row(
-    row: Mapping[Any, Any], failures: Mapping[tuple[str, str, str], Mapping[str, Any]] | None = None
+    row: Mapping[Any, Any],
+    failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    verdicts: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
     """One case of a frame of cases as JSON; what could not be measured is null."""
     low, high = _number(row["speedup_low"]), _number(row["speedup_high"])
@@ -64,7 +67,7 @@ def case_row(
         "build_id": row["build_id"],
         "status": row["status"],
         "reason": None,
-        "failure": (failures or {}).get(key),
+        "failure": failures.get(key),
         "latency_ns": _number(row["latency_ns"]),
         "control_latency_ns": _number(row["control_latency_ns"]),
         "speedup": _number(row["speedup"]),
@@ -78,7 +81,7 @@ def case_row(
         "numerics": _text(row["numerics_status"]),
         "trials": int(row["trials"]),
         "failed_trials": int(row["failed_trials"]),
-        "verdict": None,
+        "verdict": verdicts.get((row["workload"], row["strategy"])),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from db.errors import CompilewatchError
+from db.errors import CompilewatchError, NotFoundError
 from db.interchange.exporting import export as export_trials
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
@@ -84,6 +84,9 @@ def import_(
         suite=suite,
         label=label,
     )
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
     with database_of(settings_of(config, db)) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
     if json_:

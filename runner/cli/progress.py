@@ -38,6 +38,11 @@ class TimeLeft:
     def seconds(self) -> float:
         return sum(self._expected(case) for case in self._waiting)
 
+    def text(self) -> str:
+        """To the second: "1.53 min", "0 s"."""
+        seconds = round(self.seconds())
+        return duration(seconds * 1e9) if seconds else "0 s"
+
     def _expected(self, case: Case) -> float:
         if self._by_case[case]:
             return statistics.median(self._by_case[case])
@@ -93,7 +98,7 @@ class BarProgress:
         self._progress.update(self._task, advance=1, left=self._left())
 
     def _left(self) -> str:
-        return duration(round(self._time_left.seconds()) * 1e9)
+        return self._time_left.text()
 
 
 class LineProgress:
@@ -119,7 +124,7 @@ class LineProgress:
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
-        left = duration(round(self._time_left.seconds()) * 1e9)
+        left = self._time_left.text()
         print(
             f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {left} left)",
             file=sys.stderr,

@@ -25,9 +25,13 @@ def console() -> Console:
 
 
 def result_table(
-    cases: Sequence[Mapping[Any, Any]], not_applicable: Sequence[NotApplicable], *, several_builds: bool
+    cases: Sequence[Mapping[Any, Any]],
+    not_applicable: Sequence[NotApplicable],
+    verdicts: Mapping[tuple[str, str], str],
+    *,
+    several_builds: bool,
 ) -> Table:
-    """One row per case. `cases` are rows of a frame of cases."""
+    """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, justify in (
         ("workload", "left"),
@@ -40,14 +44,17 @@ def result_table(
         ("break-even", "right"),
         ("peak memory", "right"),
         ("breaks", "right"),
+        *([("against last run", "left")] if verdicts else []),
         ("note", "left"),
     ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in cases:
         torch = [Text(str(row["torch"]))] if several_builds else []
-        table.add_row(Text(row["workload"]), Text(row["strategy"]), *torch, *_figures(row), Text(note(row)))
+        judged = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
+        names = [Text(row["workload"]), Text(row["strategy"])]
+        table.add_row(*names, *torch, *_figures(row), *judged, Text(note(row)))
     for case in not_applicable:
-        blanks = [MISSING] * (8 if several_builds else 7)
+        blanks = [MISSING] * (7 + several_builds + bool(verdicts))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
     return table
 

@@ -20,7 +20,7 @@ from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
-from db.units import count
+from db.units import plural
 from runner.cli.documents import print_document, run_document
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import (
@@ -34,11 +34,13 @@ from runner.cli.options import (
 )
 from runner.cli.progress import Case, run_progress
 from runner.cli.result_table import console, reasons, result_table
+from runner.cli.run_verdicts import Verdicts, verdicts_of_newest_run
 from runner.cli.stopping import stop_signal
 from runner.config import BuildSettings, Settings
 from runner.execution import Outcome, execute
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, plan_run
+from runner.selection import select
 from runner.spool import Spool
 
 # A cold compilation writes up to 150 MB of headers and kernels per trial; less than this and it fails midway.
@@ -74,7 +76,9 @@ def run(
     Exits 1 when a trial failed, 2 when nothing could be measured, 130 when interrupted.
     """
     settings = settings_of(config, db)
-    builds = [BuildSettings(name=str(path), python=path) for path in python or []]
+    # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
+    select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
+    builds = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
     facts = [check_interpreter(str(build.python)) for build in builds] or [check_interpreter(sys.executable)]
     resolved = _resolve_device(settings.run.device if device == "auto" else device, facts)
     plan = plan_run(
@@ -94,7 +98,8 @@ def run(
         with stop_signal() as stop:
             outcome = _execute(plan, database, settings, stop)
         frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
-    _print(plan, frame, json_)
+        verdicts = _verdicts(plan, frame, database)
+    _print(plan, frame, verdicts, json_)
     return _exit_code(outcome)
 
 
@@ -117,16 +122,25 @@ def _past_durations(database: Database, cases: Sequence[Case]) -> Mapping[Case, 
     return {case: statistics.median(values) for case, values in taken.items()}
 
 
-def _print(plan: Plan, frame: DataFrame, json_: bool) -> None:
+def _verdicts(plan: Plan, frame: DataFrame, database: Database) -> Verdicts:
+    """Against the run before. Several builds in one run are for `compilewatch compare`."""
+    if len(plan.runs) > 1 or frame.empty:
+        return {}
+    return verdicts_of_newest_run(database, tuple(frame["workload"].unique()))
+
+
+def _print(plan: Plan, frame: DataFrame, verdicts: Verdicts, json_: bool) -> None:
     cases = summarize_cases(frame)
     if json_:
         machine, builds = _identities(frame)
         run_ids = [planned.run_id for planned in plan.runs]
-        print_document(run_document(run_ids, machine, builds, cases, plan.not_applicable, _failures(frame)))
+        print_document(
+            run_document(run_ids, machine, builds, cases, plan.not_applicable, _failures(frame), verdicts)
+        )
         return
     out = console()
     rows = cases.to_dict("records")
-    out.print(result_table(rows, plan.not_applicable, several_builds=len(plan.runs) > 1))
+    out.print(result_table(rows, plan.not_applicable, verdicts, several_builds=len(plan.runs) > 1))
     for line in reasons(plan.not_applicable):
         out.print(line, markup=False, highlight=False)
     for (_, workload, strategy), failure in _failures(frame).items():
@@ -193,10 +207,8 @@ def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> Non
     )
     versions = ", ".join(f"torch {fact.torch}" for fact in facts)
     cases = {spec.case for spec in plan.trials}
-    print(
-        f"Measuring {count(len(cases))} cases in {count(len(plan.trials))} trials on {where}, {versions}.",
-        file=sys.stderr,
-    )
+    amount = f"{plural(len(cases), 'case')} in {plural(len(plan.trials), 'trial')}"
+    print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
 
 
 def _require_space(data_dir: Path) -> None:
@@ -212,7 +224,7 @@ def _require_space(data_dir: Path) -> None:
 def _exit_code(outcome: Outcome) -> int:
     if outcome.waiting:
         print(
-            f"compilewatch: {outcome.waiting} trials wait on disk for the database.\n"
+            f"compilewatch: {plural(outcome.waiting, 'trial')} on disk, waiting for the database.\n"
             "  The next `compilewatch run` stores them.",
             file=sys.stderr,
         )

@@ -1,0 +1,137 @@
+"""A comparison as a table for the terminal and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.units import MISSING, count, duration, percent, ratio, size, steps
+from db.verdicts.results import Comparison, Row
+from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+
+_FORMATS: dict[Metric, Callable[..., str]] = {
+    Metric.LATENCY: duration,
+    Metric.SPEEDUP: ratio,
+    Metric.COMPILE_COST: duration,
+    Metric.PEAK_MEMORY: size,
+    Metric.BREAK_EVEN: steps,
+    Metric.GRAPH_BREAKS: count,
+    Metric.RECOMPILES: count,
+    Metric.NUMERICS: str,
+}
+_STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
+_MARKS = {Verdict.REGRESSED: "▲ regressed", Verdict.IMPROVED: "▼ improved"}
+_ORDER = [
+    Verdict.REGRESSED,
+    Verdict.IMPROVED,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_COMPARABLE,
+    Verdict.MISSING,
+    Verdict.UNCHANGED,
+]
+HEADINGS = ("workload", "strategy", "metric", "base", "head", "change [95 %]", "q", "verdict", "who moved")
+
+
+def summary_lines(comparison: Comparison) -> Iterator[str]:
+    """The sentences, the naive geomeans where they mislead, and what was not compared."""
+    yield from comparison.sentences
+    mean = comparison.geomean
+    if (mean.naive_base_cases, mean.naive_head_cases) != (mean.cases, mean.cases):
+        yield (
+            f"Each side on its own set, the geomean would read {ratio(mean.naive_base)} of "
+            f"{mean.naive_base_cases} and {ratio(mean.naive_head)} of {mean.naive_head_cases} cases."
+        )
+    for case in comparison.left_out:
+        yield f"Left out: {case.workload} / {case.strategy}: {case.verdict.value}: {case.reason}"
+
+
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """One row per case and metric, the worst verdicts first."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(
+            heading, justify="right" if heading in ("base", "head", "change [95 %]", "q") else "left"
+        )
+    for row in _sorted(rows):
+        table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
+    return table
+
+
+def markdown(comparison: Comparison) -> str:
+    """For a pull request: sentences, a table of what changed, the rest folded."""
+    lines = [
+        f"### compilewatch: {comparison.base.name} → {comparison.head.name}: {comparison.verdict.value}",
+        "",
+    ]
+    lines += [f"- {_escaped(line)}" for line in summary_lines(comparison)]
+    changed = [
+        row for row in _sorted(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+    ]
+    others = [row for row in _sorted(comparison.rows) if row not in changed]
+    if changed:
+        lines += ["", *_markdown_table(changed)]
+    if others:
+        lines += [
+            "",
+            f"<details><summary>{len(others)} more rows</summary>",
+            "",
+            *_markdown_table(others),
+            "",
+            "</details>",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def regression_line(row: Row) -> str:
+    """One regression in one line, for a log."""
+    workload, strategy, metric, base, head, change, _, _, who = _cells(row)
+    moved = f", {who} moved" if who != MISSING else ""
+    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({change}{moved})"
+
+
+def _sorted(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (_ORDER.index(row.verdict), row.workload, row.strategy, row.metric))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.workload,
+        row.strategy,
+        METRIC_NAMES[row.metric],
+        _figure(row.metric, row.base),
+        _figure(row.metric, row.head),
+        _change(row),
+        MISSING if row.q_value is None else f"{row.q_value:.2g}",
+        _MARKS.get(row.verdict, row.verdict.value)
+        + (", suspected" if row.suspected and row.verdict is Verdict.INCONCLUSIVE else ""),
+        MISSING if row.who_moved is None else row.who_moved.value,
+    )
+
+
+def _figure(metric: Metric, value: float | str | None) -> str:
+    return MISSING if value is None else _FORMATS[metric](value)
+
+
+def _change(row: Row) -> str:
+    if row.change is None:
+        return MISSING
+    text = percent(row.change, signed=True)
+    if row.interval is not None:
+        text += f" [{percent(row.interval[0], signed=True)}, {percent(row.interval[1], signed=True)}]"
+    return text
+
+
+def _markdown_table(rows: Sequence[Row]) -> list[str]:
+    head = f"| {' | '.join(HEADINGS)} |"
+    rule = "|" + " --- |" * len(HEADINGS)
+    return [head, rule, *(f"| {' | '.join(_escaped(cell) for cell in _cells(row))} |" for row in rows)]
+
+
+def _escaped(text: str) -> str:
+    """`text` as it stands, whatever Markdown would make of it."""
+    for sign in "\\`*_[]<>|#":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("\n", " ")

@@ -1,0 +1,70 @@
+"""Names of the two sides of a comparison -> which trials they are."""
+
+from __future__ import annotations
+
+import difflib
+
+from pandas import DataFrame
+
+from db.errors import ConfigError, NotFoundError
+from db.queries import facets
+from db.session import Database
+from db.verdicts.sides import COMPONENTS, Selection
+
+LATEST, PREVIOUS = "latest", "previous"
+_HOW = "Name torch=2.13.0, driver=580.95, a label, a build id, a run id, latest or previous."
+
+
+def resolve_side(name: str, database: Database) -> Selection:
+    """The builds or the run that `name` stands for.
+
+    `name` is component=version, a stack label, a build id, a run id, or `latest`/`previous` (the build
+    measured last, and the one before it). Raises NotFoundError with the nearest names, ConfigError for a
+    component that is none.
+    """
+    builds, runs = facets.builds(database), facets.runs(database)
+    if builds.empty:
+        raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
+    if name in (LATEST, PREVIOUS):
+        return _by_recency(name, builds)
+    component, equals, version = name.partition("=")
+    if equals:
+        return _by_component(name, component, version, builds)
+    for frame, column, field in (
+        (builds, "build_id", "build_ids"),
+        (runs, "run_id", "run_ids"),
+    ):
+        if name in set(frame[column]):
+            return Selection(name=name, **{field: (name,)})
+    labelled = builds.loc[builds["build_label"] == name, "build_id"]
+    if not labelled.empty:
+        return Selection(name=name, build_ids=tuple(labelled))
+    labelled_runs = runs.loc[runs["label"] == name, "run_id"]
+    if not labelled_runs.empty:
+        return Selection(name=name, run_ids=tuple(labelled_runs))
+    raise _unknown(name, builds, runs)
+
+
+def _by_recency(name: str, builds: DataFrame) -> Selection:
+    order = builds.sort_values("last_seen_at")["build_id"]
+    place = -1 if name == LATEST else -2
+    if len(order) < -place:
+        raise NotFoundError("Only one build was measured.", "Measure the other one, then compare.")
+    return Selection(name=name, build_ids=(str(order.iloc[place]),))
+
+
+def _by_component(name: str, component: str, version: str, builds: DataFrame) -> Selection:
+    if component not in COMPONENTS:
+        raise ConfigError(f"A build has no component {component!r}.", f"Name one of {', '.join(COMPONENTS)}.")
+    found = builds.loc[builds[component] == version, "build_id"]
+    if found.empty:
+        measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"
+        raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
+    return Selection(name=name, build_ids=tuple(found))
+
+
+def _unknown(name: str, builds: DataFrame, runs: DataFrame) -> NotFoundError:
+    known = [*builds["build_id"], *builds["build_label"].dropna(), *runs["run_id"], LATEST, PREVIOUS]
+    near = difflib.get_close_matches(name, [str(each) for each in known], n=2)
+    hint = f"Did you mean {' or '.join(near)}?" if near else _HOW
+    return NotFoundError(f"There is no build, run or label {name!r}.", hint)

@@ -1,0 +1,118 @@
+"""Typed wrongly: one sentence and the next step on standard error, exit 2, nothing stored."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from tests.runner.terminal import compilewatch
+
+
+def _refused(result: object, *words: str) -> None:
+    error = result.stderr  # type: ignore[attr-defined]
+    assert result.returncode == 2, error  # type: ignore[attr-defined]
+    assert result.stdout == ""  # type: ignore[attr-defined]
+    lines = error.strip().splitlines()
+    assert len(lines) == 2, error
+    assert lines[0].startswith("compilewatch: ")
+    assert lines[0].endswith(".")
+    assert lines[1].startswith("  ")
+    for word in words:
+        assert word in error
+    assert "Traceback" not in error
+
+
+def test_a_workload_that_does_not_exist(tmp_path: Path) -> None:
+    _refused(compilewatch("run", "--workload", "encodr", cwd=tmp_path), "'encodr'", "Did you mean encoder")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_strategy_that_does_not_exist(tmp_path: Path) -> None:
+    result = compilewatch("run", "--workload", "cnn", "--strategy", "max-autotun", cwd=tmp_path)
+    _refused(result, "'max-autotun'", "max-autotune")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_user_function_that_does_not_exist(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def build():\n    return None\n", encoding="utf-8")
+    _refused(compilewatch("run", "--workload", "mine:bild", cwd=tmp_path), "Did you mean mine:build?")
+
+
+def test_a_config_with_a_typo(tmp_path: Path) -> None:
+    (tmp_path / "compilewatch.toml").write_text("[run]\ntrails = 5\n", encoding="utf-8")
+    _refused(compilewatch("run", cwd=tmp_path), "trails in [run]", "Did you mean trials?")
+    assert [path.name for path in tmp_path.iterdir()] == ["compilewatch.toml"]
+
+
+@pytest.mark.parametrize("place", ["missing/dir/compilewatch.db", "file/compilewatch.db"])
+def test_a_database_path_that_cannot_be_written(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    result = compilewatch("run", "--workload", "cnn", "--db", f"sqlite:///{tmp_path / place}", cwd=tmp_path)
+    _refused(result, str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_an_interpreter_without_torch(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    # The same interpreter, isolated from every installed package.
+    python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -I -S "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    _refused(compilewatch("run", "--workload", "cnn", "--python", str(python), cwd=tmp_path), "has no torch")
+    assert [path.name for path in tmp_path.iterdir()] == ["python"]
+
+
+def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
+    result = compilewatch("run", "--workload", "cnn", "--python", str(tmp_path / "python3"), cwd=tmp_path)
+    _refused(result, "There is no interpreter")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["run", "--device", "tpu"], "'tpu'"),
+        (["run", "--device", "cuda:7"], "cuda:7"),
+        (["run", "--trials", "0"], "--trials"),
+        (["run", "--no-such-option"], "--no-such-option"),
+        (["rum"], "rum"),
+        (["list", "workload"], "workload"),
+        (["list", "runs"], "There is no database"),
+        (["show", "01ABC"], "There is no database"),
+        (["export"], "There is no database"),
+        (["compare", "torch=2.12.0", "latest"], "There is no database"),
+        (["import", "missing.jsonl"], "missing.jsonl"),
+        (["export", "--since", "yesterday"], "yesterday"),
+        (["list", "runs", "--db", "mysql://host/name"], "mysql"),
+    ],
+)
+def test_every_command_typed_wrongly(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    word: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(app, arguments) == 2
+    assert word in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_public_address_without_login(tmp_path: Path) -> None:
+    assert compilewatch("db", "upgrade", cwd=tmp_path).returncode == 0
+    _refused(compilewatch("dashboard", "--host", "0.0.0.0", cwd=tmp_path), "0.0.0.0")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write anywhere; run the tests as another user")
+def test_a_directory_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        result = compilewatch("db", "upgrade", cwd=tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+    _refused(result, "compilewatch.db")
