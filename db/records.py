@@ -362,10 +362,8 @@ def parse_trial(data: bytes | str, *, where: str = "record") -> Trial:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         field = one_line(".".join(str(part) for part in first["loc"])) or "the whole record"
-        raise RecordError(
-            f"{where}: {field}: {one_line(first['msg'])}.",
-            "See `compilewatch schema` for the record's fields.",
-        ) from error
+        message = f"{where}: {field}: {one_line(first['msg'])}."
+        raise RecordError(message, "See `compilewatch schema` for the record's fields.") from error
 
 
 def identity(content: dict[str, Any]) -> str:
