@@ -33,8 +33,12 @@ class Variant:
 
 
 def grad_context(task: str) -> AbstractContextManager[Any]:
-    """Entered once around many steps, so that it is no part of a sample."""
-    return contextlib.nullcontext() if task == TRAINING else torch.inference_mode()
+    """Entered once around many steps, so that it is no part of a sample.
+
+    `no_grad`, as PyTorch's own benchmarks use: under `inference_mode` the first of several regions gets a
+    normal tensor and the second an inference tensor, and Dynamo compiles the same block twice.
+    """
+    return contextlib.nullcontext() if task == TRAINING else torch.no_grad()
 
 
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:
