@@ -89,6 +89,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "trial": (Text(), _TRIAL),
 }
 DATA_VERSION = "data"
+NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 
 
@@ -137,6 +138,8 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
     for key, raw in params.items():
         if key == DATA_VERSION:
             values[key] = int(raw[0]) if raw and raw[0].isdecimal() and len(raw[0]) < 19 else None
+        elif key == NOT_FOUND:
+            problems.append(_no_page(raw[0] if raw else ""))
         elif key not in SELECTORS:
             close = difflib.get_close_matches(key, keys_of(page), n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
@@ -164,7 +167,13 @@ def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
     if path in set(Page):
         return read(Page(path), params)
     link, problems = read(Page.OVERVIEW, params)
-    return link, (f"There is no page {quoted(path)}; showing the Overview.", *problems)
+    return link, (_no_page(path), *problems)
+
+
+def _no_page(path: str) -> str:
+    close = difflib.get_close_matches(path.lower(), [page.value for page in Page if page.value], n=1)
+    hint = f" Did you mean {TITLES[Page(close[0])]}?" if close else ""
+    return f"There is no page {quoted(path)}; showing the Overview.{hint}"
 
 
 def params(link: Link, *, full: bool = False) -> list[tuple[str, str]]:

@@ -13,17 +13,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 from anyio import to_thread
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from dashboard import data, theme
-from dashboard.index_page import index_pages
+from dashboard import data, links, theme
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from dashboard.index_page import index_pages
 from db.errors import CompilewatchError, DatabaseError
 from db.session import open_database
 
@@ -49,6 +51,21 @@ def serve(database_url: str, host: str, port: int, *, allow_public: bool = False
     build_app(_address(host, port)).run(config=options(host, port))
 
 
+class _PageName(Convertor[str]):
+    """One word as a path: what might be meant as a page. Streamlit's own such path is not."""
+
+    regex = r"(?!oauth2callback$)[A-Za-z0-9_-]+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("page", _PageName())
+
+
 def build_app(address: str | None = None) -> st.App:
     """The ASGI application. It reads the database named in the environment; `address` is announced once up."""
 
@@ -70,6 +87,7 @@ def build_app(address: str | None = None) -> st.App:
             Route("/healthz", _health),
             Route("/favicon.png", _favicon),
             *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),
+            Route("/{name:page}", _unknown_page),
         ],
         middleware=[
             Middleware(SecurityHeaders, policy=content_security_policy(*pages.values())),
@@ -126,6 +144,12 @@ def _html(text: str) -> Callable[[Request], Response]:
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     return page
+
+
+def _unknown_page(request: Request) -> Response:
+    """A sentence on the Overview instead of Streamlit's dialog, behind which nothing can be clicked."""
+    asked = urlencode({links.NOT_FOUND: request.path_params["name"]})
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/?{asked}", status_code=307)
 
 
 def _favicon(_: Request) -> Response:

@@ -132,9 +132,9 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
     colour = style.strategy_colour(strategies)
     base = alt.Chart(style.data("main"))
     envelope = (
-        alt.Chart(style.data("envelope"))
+        style.inked("envelope")
         .mark_line(strokeWidth=9, opacity=0.16, strokeCap="round", aria=False)
-        .encode(x=x, y=y)
+        .encode(x=x, y=y, stroke=style.ink_stroke())
     )
     band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(
         x=x, y=alt.Y("low", type="quantitative", scale=kind), y2="high", color=colour
@@ -150,14 +150,19 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
         ),
     )
     wanted = (
-        alt.Chart(style.data("wanted"))
+        style.inked("wanted")
         .mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False)
-        .encode(x=alt.X("steps", type="quantitative"))
+        .encode(x=alt.X("steps", type="quantitative"), stroke=style.ink_stroke())
     )
     wanted_text = (
-        alt.Chart(style.data("wanted"))
+        style.inked("wanted")
         .mark_text(align="right", baseline="top", dx=-6, fontSize=12, aria=False)
-        .encode(x=alt.X("steps", type="quantitative"), y=alt.value(2), text=alt.Text("label", type="nominal"))
+        .encode(
+            x=alt.X("steps", type="quantitative"),
+            y=alt.value(2),
+            text=alt.Text("label", type="nominal"),
+            fill=style.ink_fill(),
+        )
     )
     return style.spec_of(
         alt.layer(
@@ -167,7 +172,7 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
 
 
 def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
-    base = alt.Chart(style.data("crossings"))
+    base = style.inked("crossings")
     marks = base.mark_point(size=130, filled=True, opacity=1).encode(
         x=x,
         y=y,
@@ -183,7 +188,7 @@ def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Char
         texts.append(
             base.transform_filter(f"datum.side == '{side}'")
             .mark_text(align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, aria=False)
-            .encode(x=x, y=y, text=alt.Text("label", type="nominal"))
+            .encode(x=x, y=y, text=alt.Text("label", type="nominal"), fill=style.ink_fill())
         )
     return [marks, *texts]
 

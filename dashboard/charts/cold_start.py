@@ -95,7 +95,7 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
                 type="nominal",
                 title=None,
                 scale=alt.Scale(domain=list(phases), range=colours),
-                legend=style.top_legend(4),
+                legend=style.top_legend(7),
             ),
             order=alt.Order("place", type="quantitative"),
             tooltip=style.text_tooltip(

@@ -18,6 +18,9 @@ NO_NUMBER = "no number"
 FULL_COLOUR = 1.0
 # log2 of a speedup from which the cell is dark enough for white text.
 _WHITE_TEXT = 0.62
+_DECADES = [lead * 10**power for power in range(-3, 5) for lead in (1, 2, 5)]
+# Labels nearer to each other than this share of the chart's width and height would overlap.
+_LABEL_SHARE = (0.11, 0.06)
 
 
 def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: list[str]) -> pd.DataFrame:
@@ -139,7 +142,7 @@ def heat_map(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.S
 
 
 def front(cases: pd.DataFrame) -> pd.DataFrame:
-    """Compile cost (s) against speedup per case; `best` marks those that no cheaper case beats."""
+    """Compile cost (s) against speedup per case; `best`: no case of the workload is cheaper and as fast."""
     rows = cases[(cases["strategy"] != "eager") & cases["speedup"].notna() & cases["compile_cost_ns"].notna()]
     cost = rows["compile_cost_ns"].astype(float) / 1e9
     speedup = rows["speedup"].astype(float)
@@ -157,16 +160,40 @@ def front(cases: pd.DataFrame) -> pd.DataFrame:
             "speedup_text": [units.ratio(value) for value in rows["speedup"]],
             "trials_text": [units.count(value) for value in rows["counted_trials"]],
         }
-    ).sort_values(["cost", "speedup"], ascending=[True, False], ignore_index=True)
-    record = table["speedup"].cummax()
-    table["best"] = table["speedup"].gt(record.shift(fill_value=-math.inf))
+    ).sort_values(["workload", "cost", "speedup"], ascending=[True, True, False], ignore_index=True)
+    faster_before = table.groupby("workload")["speedup"].transform(lambda column: column.cummax().shift())
+    table["best"] = ~(table["speedup"] <= faster_before)
     return table
 
 
+def ends(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
+    """The last point of each workload's front, without those whose name would overlap another's."""
+    best = rows[rows["best"]]
+    last = best.groupby("workload").tail(1).sort_values("speedup", ascending=False)
+    across = rows["cost"].map(math.log) if log else rows["cost"]
+    width, height = _span(across), _span(rows["speedup"])
+    kept: list[tuple[float, float, int]] = []
+    for index in last.index:
+        x, y = float(across[index]) / width, float(rows.loc[index, "speedup"]) / height  # type: ignore[arg-type]
+        if all(abs(x - a) > _LABEL_SHARE[0] or abs(y - b) > _LABEL_SHARE[1] for a, b, _ in kept):
+            kept.append((x, y, index))
+    return last.loc[[index for _, _, index in kept]]
+
+
+def _span(values: pd.Series) -> float:
+    return float(values.max() - values.min()) or 1.0
+
+
 @lru_cache(maxsize=64)
-def scatter(strategies: tuple[str, ...]) -> style.Spec:
-    """The Pareto chart over `main` (all cases) and `front` (the cases that no cheaper one beats)."""
-    x = alt.X("cost", type="quantitative", title="Compile cost (s)", axis=alt.Axis(tickCount=6, grid=True))
+def scatter(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
+    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `ends` (its last points)."""
+    x = alt.X(
+        "cost",
+        type="quantitative",
+        title="Compile cost (s)",
+        scale=alt.Scale(type="log", nice=False, padding=24) if log else alt.Scale(padding=24),
+        axis=alt.Axis(values=_DECADES, grid=True, format="~g") if log else alt.Axis(tickCount=6, format="~g"),
+    )
     y = alt.Y(
         "speedup",
         type="quantitative",
@@ -177,9 +204,9 @@ def scatter(strategies: tuple[str, ...]) -> style.Spec:
     colour = style.strategy_colour(strategies)
     base = alt.Chart(style.data("main"))
     step = (
-        alt.Chart(style.data("front"))
-        .mark_line(interpolate="step-after", strokeDash=[4, 3], strokeWidth=1.4, opacity=0.7, aria=False)
-        .encode(x=x, y=y)
+        style.inked("front")
+        .mark_line(interpolate="step-after", strokeDash=[4, 3], strokeWidth=1.2, opacity=0.55, aria=False)
+        .encode(x=x, y=y, detail=alt.Detail("workload", type="nominal"), stroke=style.ink_stroke())
     )
     across = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
         x=alt.X("cost_low", type="quantitative"), x2="cost_high", y=y, color=colour
@@ -201,8 +228,8 @@ def scatter(strategies: tuple[str, ...]) -> style.Spec:
         ),
     )
     names = (
-        alt.Chart(style.data("front"))
-        .mark_text(align="left", dx=9, dy=-8, fontSize=11, aria=False)
-        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"))
+        style.inked("ends")
+        .mark_text(align="center", dy=-13, fontSize=11, aria=False)
+        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
     )
     return style.spec_of(alt.layer(step, across, along, points, names).properties(height=style.HEIGHT))

@@ -90,7 +90,7 @@ def over_time(strategies: tuple[str, ...]) -> style.Spec:
     medians = (
         alt.Chart(style.data("medians"))
         .mark_rule(strokeWidth=1.6, strokeDash=[5, 3], aria=False)
-        .encode(y=alt.Y("ms", type="quantitative"), color=style.strategy_colour(strategies, legend=False))
+        .encode(y=alt.Y("ms", type="quantitative"), color=style.strategy_colour(strategies))
     )
     return style.spec_of(alt.layer(medians, points).properties(height=280))
 
@@ -99,7 +99,7 @@ def over_time(strategies: tuple[str, ...]) -> style.Spec:
 def histogram(strategies: tuple[str, ...]) -> style.Spec:
     bars = (
         alt.Chart(style.data("main"))
-        .mark_bar(opacity=0.62, stroke=None)
+        .mark_rect(opacity=0.62, stroke=None)
         .encode(
             x=alt.X(
                 "left",
@@ -112,10 +112,11 @@ def histogram(strategies: tuple[str, ...]) -> style.Spec:
             y=alt.Y(
                 "share",
                 type="quantitative",
-                stack=None,
                 title="Share of samples",
                 axis=alt.Axis(format=".0%", tickCount=4),
+                scale=alt.Scale(zero=True),
             ),
+            y2=alt.datum(0),
             color=style.strategy_colour(strategies),
             tooltip=style.text_tooltip(
                 strategy="Strategy", range_text="Latency", share_text="Share", count_text="Samples (n)"

@@ -52,9 +52,9 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     )
     base = alt.Chart(style.data("main"))
     eager = (
-        alt.Chart(style.data("eager"))
+        style.inked("eager")
         .mark_rule(strokeDash=[2, 2], strokeWidth=1.5, aria=False)
-        .encode(x=alt.X("speedup", type="quantitative"))
+        .encode(x=alt.X("speedup", type="quantitative"), stroke=style.ink_stroke())
     )
     interval = base.mark_rule(strokeWidth=3, opacity=0.45, aria=False).encode(
         x=x,
@@ -90,7 +90,7 @@ def finding(rows: pd.DataFrame) -> str:
         return "No compiled case has a speedup yet"
     best = rows.loc[rows["speedup"].idxmax()]
     slower = int((rows["high"] < 1).sum())
-    text = f"{best['strategy']} is {units.ratio(best['speedup'])} eager on {best['workload']}"
+    text = f"{best['strategy']} reaches {units.ratio(best['speedup'])} over eager on {best['workload']}"
     if slower:
         text += f"; {slower} of {len(rows)} cases are slower than eager"
     return text

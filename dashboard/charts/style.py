@@ -10,6 +10,7 @@ from dashboard import theme
 
 Spec = dict[str, Any]
 HEIGHT = 360
+PHONE_PX = 520
 BAND_OPACITY = 0.16
 
 
@@ -56,10 +57,11 @@ def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
     )
 
 
-def top_legend(columns: int = 3) -> alt.Legend:
-    """A legend above the chart that stays readable on a phone."""
+def top_legend(columns: int = 5) -> alt.Legend:
+    """A legend above the chart: `columns` wide, two on a phone."""
+    fitting = alt.ExprRef(expr=f"width < {PHONE_PX} ? 2 : {columns}")
     return alt.Legend(
-        orient="top", symbolOpacity=1, symbolStrokeWidth=0, columns=columns, labelLimit=260, offset=6
+        orient="top", symbolOpacity=1, symbolStrokeWidth=0, columns=fitting, labelLimit=260, offset=6
     )
 
 
@@ -70,6 +72,26 @@ def steps_axis(**more: Any) -> alt.Axis:
         "datum.value >= 1e4 ? format(datum.value / 1e3, '~g') + 'k' : format(datum.value, ',')"
     )
     return alt.Axis(labelExpr=words, **more)
+
+
+def inked(name: str) -> alt.Chart:
+    """A chart over the frame `name` whose text and rules can be drawn with `ink_fill` and `ink_stroke`."""
+    return alt.Chart(data(name)).transform_calculate(ink="'ink'")
+
+
+def _ink() -> alt.Scale:
+    """The theme's first category colour, which is its ink: Vega's own default for text and rules is black."""
+    return alt.Scale(domain=["ink"], range="category")
+
+
+def ink_fill() -> alt.Fill:
+    """Fill for text that is readable on light and dark."""
+    return alt.Fill("ink", type="nominal", scale=_ink(), legend=None)
+
+
+def ink_stroke() -> alt.Stroke:
+    """Stroke for rules and lines that belong to no strategy."""
+    return alt.Stroke("ink", type="nominal", scale=_ink(), legend=None)
 
 
 def text_tooltip(**titles: str) -> list[alt.Tooltip]:

@@ -237,17 +237,25 @@ def _points(
 
 
 def _event_layers() -> list[alt.Chart]:
-    base = alt.Chart(style.data("events"))
+    base = style.inked("events")
     at = alt.X("at", type="temporal")
     tooltip = style.text_tooltip(detail="Build changed", cause="Reading")
-    rules = base.mark_rule(strokeDash=[4, 4], strokeWidth=1.2, opacity=0.55).encode(x=at, tooltip=tooltip)
+    rules = base.mark_rule(strokeDash=[4, 4], strokeWidth=1.2, opacity=0.55).encode(
+        x=at, tooltip=tooltip, stroke=style.ink_stroke()
+    )
     labels = []
     for cause, font in (("one cause", "normal"), ("confounded", "italic")):
         mark = base.transform_filter(f"datum.cause == '{cause}'").mark_text(
             align="left", baseline="top", dx=4, fontSize=11, fontStyle=font
         )
         labels.append(
-            mark.encode(x=at, y=alt.value(0), text=alt.Text("label", type="nominal"), tooltip=tooltip)
+            mark.encode(
+                x=at,
+                y=alt.value(0),
+                text=alt.Text("label", type="nominal"),
+                fill=style.ink_fill(),
+                tooltip=tooltip,
+            )
         )
     return [rules, *labels]
 

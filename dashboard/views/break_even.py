@@ -1,8 +1,6 @@
-"""Break-even: total time against steps, what a plan of steps and restarts costs, and "never" said as it is."""
+"""Break-even: total time against steps, strategy by strategy, and what a plan of steps and restarts costs."""
 
 from __future__ import annotations
-
-from decimal import Decimal
 
 import pandas as pd
 import streamlit as st
@@ -11,14 +9,12 @@ from dashboard import theme
 from dashboard.charts import break_even as charts
 from dashboard.data import filters_of, read_cases
 from dashboard.shaping import asides, with_strategies
-from dashboard.views import controls, elements
+from dashboard.views import break_even_plan, controls, elements
 from dashboard.views.shell import View, strategies
-from db import units
-from db.metrics.break_even import price
 from db.metrics.case_modes import mode_options
 from db.metrics.mode_choice import ModeOption, lower_envelope
-from db.metrics.quantities import nanoseconds
 from db.records import CacheState
+from db.strategies import EAGER
 
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 _CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
@@ -38,10 +34,15 @@ def draw(view: View) -> None:
         elements.note(f"{view.link.focus} has no case under these filters; showing {focus}.")
     chosen = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(chosen)
+    break_even_plan.cards(view.link, options)
     _curves(view, chosen, options, focus)
-    _table(view, chosen, options, focus)
-    reasons = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
-    elements.listed("Beside the numbers", [*reasons, *map(str, asides(chosen))], icon=":material/report:")
+    break_even_plan.table(view.link, chosen, options, focus)
+    no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
+    elements.listed(
+        "Beside the numbers",
+        list(dict.fromkeys([*_reasons(chosen), *no_line, *map(str, asides(chosen))])),
+        icon=":material/report:",
+    )
     _every_workload(cases)
 
 
@@ -87,7 +88,7 @@ def _curves(view: View, cases: pd.DataFrame, options: list[ModeOption], focus: s
     with st.container(border=True):
         elements.finding(
             charts.finding(cases, focus),
-            "Total time of a process with its compile cost. Where a line crosses eager, compiling has paid off. "
+            "Total time of a process, compile cost included. Where a line crosses eager, compiling has paid off. "
             "Band: 95 % interval. The broad shade follows the strategy that is done first.",
         )
         if len(options) < 2:
@@ -98,7 +99,7 @@ def _curves(view: View, cases: pd.DataFrame, options: list[ModeOption], focus: s
         link, stated = view.link, cases[cases["break_even"] == "steps"]
         found = charts.curves(
             options,
-            {row.strategy: int(row.break_even_steps) for row in stated.itertuples()},
+            dict(zip(stated["strategy"], stated["break_even_steps"].astype(int), strict=True)),
             steps=link.steps,
             restarts=0,
             log=link.scale == "log",
@@ -131,88 +132,23 @@ def _below(found: charts.Curves, options: list[ModeOption], steps: int) -> None:
     elements.note(f"Done first, by steps per process: {'; '.join(parts)}.")
 
 
-def _table(view: View, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> None:
-    """What the plan of the sliders costs per day, strategy by strategy."""
-    link = view.link
-    by_name = {option.strategy: option for option in options}
-    rate = Decimal(str(link.price))
-    rows = []
-    for row in sorted(
-        cases.itertuples(), key=lambda case: theme.ordered([*by_name, case.strategy]).index(case.strategy)
-    ):
-        option = by_name.get(row.strategy)
-        total = option.total(link.steps, link.restarts) if option else None
-        saved = by_name["eager"].total(link.steps, link.restarts) - total if total else None
-        until = row.break_even_time_ns
-        rows.append(
-            {
-                "strategy": row.strategy,
-                "steps": _steps_words(row),
-                "interval": _interval_words(row),
-                "time": units.duration(until),
-                "money": units.MISSING
-                if pd.isna(until)
-                else units.money(price(nanoseconds(float(until)), rate)),
-                "cost": units.duration(row.compile_cost_ns),
-                "day": units.duration(None if total is None else float(total.value)),
-                "day_money": units.MISSING if total is None else units.money(price(total, rate)),
-                "saved": units.MISSING if saved is None else units.duration(float(saved.value)),
-                "saved_money": units.MISSING
-                if saved is None
-                else units.money(Decimal(float(saved.value)) / Decimal(3_600_000_000_000) * rate),
-            }
-        )
-    st.markdown("#### In steps, time and money")
-    elements.note(
-        f"{focus}: {link.restarts + 1:,} process{'es' if link.restarts else ''} a day of {link.steps:,} steps each, "
-        f"at ${link.price:g} per device-hour. A negative saving is a loss."
-    )
-    elements.table(
-        pd.DataFrame(rows),
-        {
-            "strategy": st.column_config.TextColumn("Strategy", pinned=True),
-            **{
-                name: st.column_config.TextColumn(title, alignment="right")
-                for name, title in {
-                    "steps": "Break-even",
-                    "interval": "95 % interval",
-                    "time": "Run time until then",
-                    "money": "Money until then",
-                    "cost": "Compile cost",
-                    "day": "Time per day",
-                    "day_money": "Money per day",
-                    "saved": "Saved per day",
-                    "saved_money": "Money saved per day",
-                }.items()
-            },
-        },
-        key="break-even-table",
-        alt=f"Break-even of every strategy on {focus} in steps, time and money, and the cost of a day",
-    )
-
-
-def _steps_words(row: object) -> str:
-    kind = str(row.break_even)  # type: ignore[attr-defined]
-    if kind == "steps":
-        return units.steps(int(row.break_even_steps))  # type: ignore[attr-defined]
-    reason = row.break_even_reason  # type: ignore[attr-defined]
-    return f"{kind}: {reason}" if isinstance(reason, str) else kind
-
-
-def _interval_words(row: object) -> str:
-    kind, low, high = row.break_even_interval, row.break_even_low, row.break_even_high  # type: ignore[attr-defined]
-    if kind == "bounded":
-        return units.interval(int(low), int(high), units.count)
-    if kind == "open":
-        return f"from {units.count(int(low))} to never"
-    return units.NEVER if kind == "never" else units.MISSING
+def _reasons(cases: pd.DataFrame) -> list[str]:
+    """Why a case has no break-even."""
+    return [
+        f"{case['workload_label']} with {case['strategy']}: break-even is {case['break_even']}, "
+        f"{case['break_even_reason']}"
+        for case in cases.to_dict("records")
+        if case["strategy"] != EAGER.name and case["break_even"] != "steps"
+    ]
 
 
 def _every_workload(cases: pd.DataFrame) -> None:
     compiled = cases[cases["strategy"] != "eager"]
     if compiled["workload_label"].nunique() < 2:
         return
-    compiled = compiled.assign(words=[_steps_words(row) for row in compiled.itertuples()])
+    compiled = compiled.assign(
+        words=[break_even_plan.steps_words(case) for case in compiled.to_dict("records")]
+    )
     wide = compiled.pivot_table(index="workload_label", columns="strategy", values="words", aggfunc="first")
     strategies = theme.ordered(wide.columns)
     st.markdown("#### Break-even of every workload")

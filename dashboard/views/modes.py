@@ -158,15 +158,19 @@ def _pareto(cases: pd.DataFrame) -> None:
     rows = charts.front(cases)
     if rows.empty:
         return
+    best = rows[rows["best"]]
+    on_front = best["strategy"].value_counts()
+    workloads = rows["workload"].nunique()
     with st.container(border=True):
-        best = rows[rows["best"]]
         elements.finding(
-            f"{len(best)} of {len(rows)} cases are beaten by no case that compiles cheaper",
-            "Up and to the left is better. The dashed front joins the cases that no cheaper one outruns.",
+            f"{on_front.index[0]} is worth its compile cost on {on_front.iloc[0]} of {workloads} workloads",
+            "Up and to the left is better. Each dashed line is the front of one workload: its strategies that "
+            "no cheaper one outruns.",
         )
+        log = bool((rows["cost_low"] > 0).all())
         elements.chart(
-            charts.scatter(tuple(theme.ordered(rows["strategy"]))),
-            {"main": rows, "front": best},
+            charts.scatter(tuple(theme.ordered(rows["strategy"])), log=log),
+            {"main": rows, "front": best, "ends": charts.ends(rows, log=log)},
             key="modes-pareto",
-            alt="Compile cost against speedup of every compiled case, with the Pareto front",
+            alt="Compile cost against speedup of every compiled case, with the Pareto front of each workload",
         )

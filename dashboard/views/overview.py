@@ -16,6 +16,9 @@ from dashboard.views import controls, elements
 from dashboard.views.shell import View, moment
 from db import units
 
+# A smaller change is drawn in grey: it is less than what a verdict would ask for.
+NOTABLE = 0.02
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -55,8 +58,8 @@ def _read(view: View) -> Seen:
 
 def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverage) -> None:
     builds = view.names["build"]
-    compared_to = f"vs {builds[seen.build_before]}" if seen.build_before else None
-    with st.grid(5, min_column_width=190):
+    compared_to = _compared_to(view, seen)
+    with st.grid(5, min_column_width=165):
         for item in headline.headlines(seen.now, seen.before, seen.points):
             more = {"chart_data": list(item.history), "chart_type": "line"} if len(item.history) > 1 else {}
             change = item.change
@@ -64,6 +67,7 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
                 f"{item.task.value.capitalize()} speedup",
                 units.ratio(item.now),
                 None if change is None else 0 if abs(change) < 0.0005 else units.percent(change, signed=True),
+                delta_color="off" if change is None or abs(change) < NOTABLE else "normal",
                 delta_description=plain(compared_to) if change is not None and compared_to else None,
                 border=True,
                 height="stretch",
@@ -99,6 +103,16 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
     elements.note(
         f"Compared {covered.compared} of {covered.wanted} cases, last run {moment(last)} on {machine}, {build}."
     )
+
+
+def _compared_to(view: View, seen: Seen) -> str | None:
+    """The build before, by its torch alone where that tells it from this one."""
+    if seen.build_before is None:
+        return None
+    torch = view.facets.builds.set_index("build_id")["torch"]
+    if torch[seen.build_before] != torch[view.link.build]:
+        return f"vs torch {torch[seen.build_before]}"
+    return f"vs {view.names['build'][seen.build_before]}"
 
 
 def _main_chart(cases: pd.DataFrame) -> None:
@@ -137,7 +151,7 @@ def _workloads(view: View, seen: Seen) -> None:
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "task": "Task",
             "state": "State",
-            "strategy": "Fastest strategy",
+            "strategy": "Best compiled",
             "speedup": right("Speedup", alignment="right"),
             "interval": right("95 % interval", alignment="right"),
             "history": st.column_config.LineChartColumn("Its speedup, run by run", width="medium"),
@@ -154,11 +168,11 @@ def _workloads(view: View, seen: Seen) -> None:
 
 def _best_columns(seen: Seen, group: pd.DataFrame, best: pd.Series | None) -> dict[str, object]:
     failed = int((group["failed_trials"] > 0).sum())
-    state = "ok" if not failed else f"{failed} of {len(group)} cases failing"
+    state = "ok" if not failed else f"{failed} failing"
     eager = group.loc[group["strategy"] == "eager", "latency_ns"].median()
     if best is None:
         return {
-            "state": state if failed else "nothing to compare",
+            "state": state if failed else "eager only",
             "strategy": units.MISSING,
             "speedup": units.MISSING,
             "interval": units.MISSING,
@@ -173,7 +187,7 @@ def _best_columns(seen: Seen, group: pd.DataFrame, best: pd.Series | None) -> di
     ]
     return {
         "state": state,
-        "strategy": best["strategy"] if best["speedup"] > 1 else f"eager (best: {best['strategy']})",
+        "strategy": best["strategy"],
         "speedup": units.ratio(best["speedup"]),
         "interval": units.interval(best["speedup_low"], best["speedup_high"], units.ratio),
         "history": [float(value) for value in mine["speedup"].dropna().tail(60)],

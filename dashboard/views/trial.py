@@ -122,11 +122,11 @@ def _one(view: View, trial: Trial) -> None:
     with left:
         trial_facts.cold_start(trial)
         trial_facts.memory(trial)
-        trial_facts.environment(trial)
+        trial_facts.numerics(trial)
     with right:
         trial_facts.compiler(trial)
-        trial_facts.numerics(trial)
         trial_facts.states(trial)
+    trial_facts.environment(trial)
     trial_facts.reproduce(trial)
 
 
