@@ -9,7 +9,7 @@ from sqlalchemy import String, select, type_coerce
 
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import matching, oldest_first
+from db.queries.selection import matching
 from db.records import PhasesNs
 from db.session import Database
 from db.tables import BUILD, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
@@ -67,12 +67,13 @@ def cold_start_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame
         .join(STRATEGY, STRATEGY.c.strategy_id == SERIES.c.strategy_id)
         .join(BUILD, BUILD.c.build_id == TRIAL.c.build_id)
         .where(TRIAL_DETAIL.c.cold_start.is_not(None), *matching(filters))
-        .order_by(*oldest_first())
     )
     with db.read() as connection:
         rows = [
             (*case, phase, phase_ns)
-            for *case, cold_start in connection.execute(statement)
+            for *case, cold_start in sorted(
+                connection.execute(statement), key=lambda row: (row.started_at, row.trial_id)
+            )
             for phase, phase_ns in phases_of(cold_start)
         ]
     dtypes = {name: dtype for name, (_, dtype) in _COLUMNS.items()}

@@ -74,8 +74,8 @@ def _whole_trials() -> Select[Any]:
 def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
     cases: dict[str, dict[str, Any]] = {}
     builds: dict[str, dict[str, Any]] = {}
-    result = connection.execution_options(stream_results=True).execute(statement).mappings()
-    for rows in result.partitions(_BATCH):
+    result = connection.execute(statement.execution_options(yield_per=_BATCH)).mappings()
+    for rows in result.partitions():
         samples = _samples(connection, [row["trial_id"] for row in rows])
         _load_cases(connection, {row["series_id"] for row in rows} - cases.keys(), cases)
         _load_builds(connection, {row["build_id"] for row in rows} - builds.keys(), builds)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pandas as pd
-from sqlalchemy import Connection, Select, String, and_, select, type_coerce
+from sqlalchemy import Connection, Select, String, select, tuple_, type_coerce
 
 from db.queries.cold_start import cold_start_frame
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of, matched
 from db.queries.records import trial_record, trial_records
-from db.queries.selection import matching, matching_series, oldest_first
+from db.queries.selection import matching, matching_series
 from db.session import Database
 from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
@@ -117,9 +117,10 @@ def latest_trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFr
 
     Which run is newest does not depend on the filters. A trial that was cancelled makes no run the newest.
     """
-    newest = and_(TRIAL.c.run_id == LATEST.c.run_id, TRIAL.c.series_id == LATEST.c.series_id)
+    # As a join, SQLite would look up every trial's series in `latest` instead of the other way round.
+    newest = tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(select(LATEST.c.run_id, LATEST.c.series_id))
     with db.read() as connection:
-        return _frame(connection, _trials(filters).join(LATEST, newest), filters)
+        return _frame(connection, _trials(filters).where(newest), filters)
 
 
 def _trials(filters: Filters) -> Select[tuple[object, ...]]:
@@ -127,11 +128,14 @@ def _trials(filters: Filters) -> Select[tuple[object, ...]]:
         type_coerce(TRIAL.c[name], String) if dtype == "str" else TRIAL.c[name]
         for name, dtype in _OF_TRIAL.items()
     ]
-    return select(*columns).select_from(TRIAL).where(*matching(filters)).order_by(*oldest_first())
+    return select(*columns).select_from(TRIAL).where(*matching(filters))
 
 
 def _frame(connection: Connection, statement: Select[tuple[object, ...]], filters: Filters) -> pd.DataFrame:
-    trials = frame_of(connection.execute(statement).all(), _OF_TRIAL)
+    # Sorted here: asked for an order, SQLite walks the whole table in that order, however few rows match.
+    trials = frame_of(connection.execute(statement).all(), _OF_TRIAL).sort_values(
+        ["started_at", "trial_id"], ignore_index=True
+    )
     series = matched(_series(connection, filters), "series_id", trials["series_id"])
     builds = matched(_builds(connection), "build_id", trials["build_id"])
     frame = pd.concat([trials.rename(columns={"machine_name": "machine"}), series, builds], axis="columns")
