@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from db.session import Database, open_database
 from tests.postgres import Unavailable, postgres_server
+
+# a busy machine must not fail a property: speed is measured in tests/benchmarks/
+settings.register_profile("compilewatch", deadline=None)
+settings.load_profile("compilewatch")
 
 
 @pytest.fixture(scope="session")

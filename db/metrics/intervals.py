@@ -27,7 +27,6 @@ class Method(StrEnum):
 
     BOOTSTRAP = "bootstrap"
     STUDENT_T = "student_t"
-    FIELLER = "fieller"
     REFERENCE = "reference"
     NONE = "none"
 

@@ -31,6 +31,11 @@ def test_the_envelope_by_hand() -> None:
     )
 
 
+def test_half_a_nanosecond_a_step_is_a_saving() -> None:
+    eager = ModeOption("eager", nanoseconds(0), nanoseconds(10.5))
+    assert [s.first_steps for s in lower_envelope([eager, option("default", 100, 10)])] == [1, 200]
+
+
 def test_a_strategy_that_is_never_best_is_on_no_segment() -> None:
     slow = option("reduce-overhead", 100, 7)
     assert {segment.strategy for segment in lower_envelope([*MODES, slow])} == {
@@ -73,7 +78,9 @@ def test_the_envelope_is_the_cheapest_at_every_number_of_steps(
     assert segments[-1].last_steps is None
     for earlier, later in itertools.pairwise(segments):
         assert earlier.last_steps == later.first_steps - 1
-    for steps in range(1, 450):
+    # totals are straight lines: cheapest at both ends of a segment is cheapest all along it
+    edges = {segment.first_steps + offset for segment in segments for offset in (-1, 0, 1)}
+    for steps in {1, 2, 3, 10, 1000, *edges} - {0}:
         totals = [option.total(steps, restarts) for option in options]
         lowest = min(total.value for total in totals)
         segment = next(s for s in segments if s.last_steps is None or steps <= s.last_steps)

@@ -77,7 +77,7 @@ def test_an_empty_frame_has_the_columns_and_types_of_a_full_one() -> None:
     assert dict(full.dtypes.astype(str)) == POINT_COLUMNS
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(st.integers(1, 3), st.floats(1, 1e9)), min_size=1, max_size=15), st.randoms())
 def test_a_point_is_the_summary_of_its_own_trials_in_any_order(
     nights: list[tuple[int, float]], random: Any
