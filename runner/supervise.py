@@ -4,7 +4,6 @@ end."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -131,14 +130,3 @@ def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dic
     environment = pinned | dict(spec.get("worker_env", {}))
     settings = dict(spec.get("settings", {})) | {"environment": environment}
     return dict(spec) | {"settings": settings, "device_state": sample_device}
-
-
-def pid_is_alive(pid: int) -> bool:
-    """Whether a process of this id exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -71,7 +71,12 @@ def test_facts(driver):
         nvmlDeviceGetEnforcedPowerLimit=700_000,
     )
     facts = device_facts("cuda:0")
-    assert (facts.uuid, facts.name, facts.driver, facts.power_limit_w) == ("GPU-1", "NVIDIA H200", "580.1", 700.0)
+    assert (facts.uuid, facts.name, facts.driver, facts.power_limit_w) == (
+        "GPU-1",
+        "NVIDIA H200",
+        "580.1",
+        700.0,
+    )
     assert facts.memory_bytes is None
 
 

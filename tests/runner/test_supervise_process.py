@@ -1,4 +1,4 @@
-"""The guard: deadline, stubborn processes, and a runner that is killed with -9. No torch in these children."""
+"""The guard: deadline, stubborn processes, and a runner killed with -9. No torch in these children."""
 
 from __future__ import annotations
 
@@ -120,8 +120,7 @@ def test_the_log_is_capped_and_keeps_its_end(tmp_path):
 def test_a_killed_guard_takes_its_worker_along(tmp_path):
     pid_file = tmp_path / "pids"
     program = (
-        "import os, sys, time;"
-        "open(sys.argv[2], 'w').write(f'{os.getpid()} {os.getppid()}'); time.sleep(3600)"
+        "import os, sys, time;open(sys.argv[2], 'w').write(f'{os.getpid()} {os.getppid()}'); time.sleep(3600)"
     )
     process = start(program, tmp_path, str(pid_file))
     result = []
@@ -140,7 +139,8 @@ import os, sys
 from pathlib import Path
 from runner.process import GuardedProcess
 GuardedProcess([sys.executable, "-I", "-S", "-c", sys.argv[1], "{record_fd}", sys.argv[2]],
-               environment={"PATH": os.environ["PATH"]}, scratch=Path(sys.argv[3]), stdin=b"", grace_s=5).run(600)
+               environment={"PATH": os.environ["PATH"]}, scratch=Path(sys.argv[3]),
+               stdin=b"", grace_s=5).run(600)
 """
 
 # Holds on against SIGTERM, and has a child in its group and a daemon in a session of its own.
@@ -168,9 +168,7 @@ time.sleep(3600)
 def test_kill_9_of_the_runner_leaves_no_process_and_no_directory(tmp_path, delay_s):
     pid_file, scratch = tmp_path / "pids", tmp_path / "scratch"
     scratch.mkdir()
-    runner = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, STUBBORN, str(pid_file), str(scratch)], cwd=ROOT
-    )
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, STUBBORN, str(pid_file), str(scratch)], cwd=ROOT)
     marker = str(scratch)
     assert wait_for(lambda: guards_of(marker) or runner.poll() is not None)
     time.sleep(delay_s)

@@ -1,4 +1,4 @@
-"""What the compiler did, told from its log: traps that the obvious counters miss. Dynamo only, no code is generated."""
+"""What the compiler did, by its log: traps that the counters miss. Dynamo only, no code is generated."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_break_in_a_loop_skips_the_frame_and_nothing_is_compiled():
 
 
 def test_a_recurrent_layer_is_skipped_without_a_break():
-    """`torch._dynamo.config.allow_rnn` is off: an LSTM would look like a compiled model that gains nothing."""
+    """`torch._dynamo.config.allow_rnn` is off: an LSTM looks like a compiled model that gains nothing."""
     facts = facts_of(workloads.recurrent())
     assert facts["graphs"] == 0
     assert facts["ops_captured"] == 0
@@ -106,8 +106,14 @@ def test_locations_name_no_directory():
 
 def test_texts_of_release_2_6_are_understood():
     log = [
-        ("graph_breaks", "Graph break in user code at /src/model.py:7\nReason: Unsupported: builtin: print\nUser code"),
-        ("graph_breaks", "Graph break in user code at /src/model.py:7\nReason: Unsupported: builtin: print\nUser code"),
+        (
+            "graph_breaks",
+            "Graph break in user code at /src/model.py:7\nReason: Unsupported: builtin: print\nUser code",
+        ),
+        (
+            "graph_breaks",
+            "Graph break in user code at /src/model.py:7\nReason: Unsupported: builtin: print\nUser code",
+        ),
         (
             "recompiles",
             "Recompiling function forward in /src/model.py:12\n"

@@ -23,10 +23,18 @@ TORCH_DYNAMO = type("TorchDynamoException", (RuntimeError,), {})
     [
         (named("OutOfMemoryError", RuntimeError), "first_call", "out_of_memory"),
         (RuntimeError("CUDA out of memory. Tried to allocate"), "sampling", "out_of_memory"),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "warmup", "out_of_memory"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+            "warmup",
+            "out_of_memory",
+        ),
         (MemoryError(), "build_model", "out_of_memory"),
         (OSError(28, "No space left on device"), "first_call", "disk_full"),
-        (named("BackendCompilerFailed", inner_exception=named("InvalidCxxCompiler")), "first_call", "missing_compiler"),
+        (
+            named("BackendCompilerFailed", inner_exception=named("InvalidCxxCompiler")),
+            "first_call",
+            "missing_compiler",
+        ),
         (named("BackendCompilerFailed", inner_exception=ValueError("x")), "first_call", "compile_error"),
         (named("InductorError", TORCH_DYNAMO), "first_call", "compile_error"),
         (named("TorchRuntimeError", TORCH_DYNAMO), "first_call", "compile_error"),

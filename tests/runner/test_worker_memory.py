@@ -48,7 +48,7 @@ def test_training_counts_weights_gradients_and_optimizer_state():
     )
     variant = make_variant(built)
     variant.step()
-    # The weight, its gradient and Adam's two moments, 1 MiB each; the input and Adam's step count beside them.
+    # The weight, its gradient and Adam's two moments, 1 MiB each; beside them input and step count.
     held = memory.resident_bytes(variant)
     assert 4 * MIB <= held <= 4 * MIB + 2048
     assert memory.step_peak(variant, CPU, [])["bytes"] >= held
@@ -76,7 +76,9 @@ def test_a_child_inherits_maxrss_but_not_the_peak_we_read():
         "print([int(l.split()[1]) * 1024 for l in Path('/proc/self/status').read_text().splitlines()"
         " if l.startswith('VmHWM')][0])"
     )
-    answer = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
+    )
     inherited, own = map(int, answer.stdout.split())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > 200 * MIB
     assert own < 60 * MIB

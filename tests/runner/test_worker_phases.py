@@ -130,7 +130,7 @@ def test_cumulative_times_are_the_fallback():
 
 
 def test_cumulative_times_with_a_backward_never_go_negative():
-    """`inductor_compile` includes the backward's and `backend_compile` does not: their difference is -3.3 s."""
+    """`inductor_compile` includes the backward's and `backend_compile` does not: the difference is -3.3 s."""
     spent = {
         "entire_frame_compile": 4000,
         "backend_compile": 3500,

@@ -18,7 +18,7 @@ OFF_CPU = Block(wall_ns=50 * MS, stall_fraction=0.0, thread_over_wall=0.5, proce
 
 
 class FakeTimer:
-    """Calls the step for its return value: the nanoseconds it pretends to take. Remembers the order of blocks."""
+    """Takes the step's return value for its nanoseconds, and remembers the order of blocks."""
 
     def __init__(self):
         self.blocks = []
@@ -43,12 +43,12 @@ class FakeWatch:
         return next(self.blocks)
 
 
-def sampler(timer, blocks=itertools.repeat(CALM), **plan):
+def sampler(timer, blocks=None, **plan):
     return Sampler(
         timer,
         SamplingPlan(**plan),
         cpu_bound=True,
-        watch=FakeWatch(iter(blocks)),
+        watch=FakeWatch(itertools.repeat(CALM) if blocks is None else iter(blocks)),
         canary=lambda: 500_000,
     )
 

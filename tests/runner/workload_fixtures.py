@@ -3,9 +3,11 @@
 import ctypes
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import torch
 
@@ -119,15 +121,14 @@ def leaves_a_daemon(pid_file):
         "subprocess.Popen([sys.executable, '-c', sys.argv[1], sys.argv[2]], start_new_session=True)"
     )
     subprocess.run([sys.executable, "-c", starter, program, pid_file], check=True)
-    while not os.path.exists(pid_file) or not open(pid_file).read():
+    while not Path(pid_file).exists() or not Path(pid_file).read_text():
         time.sleep(0.01)
     return healthy()
 
 
 def daemon_then_hang(pid_file):
     leaves_a_daemon(pid_file + ".daemon")
-    with open(pid_file, "w") as file:
-        file.write(str(os.getpid()))
+    Path(pid_file).write_text(str(os.getpid()))
     hangs()
 
 
@@ -246,8 +247,7 @@ def children_affinity(out_file):
     def probe_result():
         code = "import os; print(len(os.sched_getaffinity(0)))"
         answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        with open(out_file, "w") as file:
-            file.write(answer.stdout + os.environ.get("OMP_PROC_BIND", "unset"))
+        Path(out_file).write_text(answer.stdout + os.environ.get("OMP_PROC_BIND", "unset"))
         return 1
 
     def probe(x):
@@ -257,7 +257,7 @@ def children_affinity(out_file):
 
 
 def faults_per_step(out_file):
-    """Minor page faults of warm element-wise steps on 4 MB tensors, written as the process ends its samples."""
+    """Writes the minor page faults of a warm element-wise step on 4 MB tensors: the median so far."""
     import resource
 
     x = torch.randn(1024, 1024)
@@ -267,8 +267,7 @@ def faults_per_step(out_file):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         result = torch.relu(a * 2 + 1) - 0.5
         seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-        with open(out_file, "w") as file:
-            file.write(str(sorted(seen)[len(seen) // 2]))
+        Path(out_file).write_text(str(statistics.median(seen)))
         return result
 
     return Built(function, (x,), "function")
