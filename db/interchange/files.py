@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from db.errors import RecordError
+from db.errors import RecordError, one_line
 
 MAX_LINE_BYTES = 16 * 2**20
 MAX_DOCUMENT_BYTES = 64 * 2**20
@@ -33,6 +35,12 @@ _ZIP_MAGIC = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 _ARCHIVE_SUFFIXES = {".gz", ".zip"}
 _UTF8_BOM = b"\xef\xbb\xbf"
+# What zipfile and gzip raise on reading damaged content, and further what zipfile lets through on opening it:
+# it trusts offsets, flags and names.
+_DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError)
+_DAMAGED_DIRECTORY = (LookupError, ValueError, NotImplementedError, RuntimeError, OverflowError, struct.error)
+# zipfile bounds what one read expands to for these two only.
+_ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _BOUNDS = "Archives may expand to 4 GiB and 200 times their size; unpack it and import the files."
 
 
@@ -52,18 +60,21 @@ class InputFile:
     def open(self) -> Iterator[BinaryIO]:
         """The expanded bytes; damage in the file is a RecordError."""
         try:
-            with self.opener() as stream:
+            with self._opened() as stream:
                 yield stream
-        except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            raise RecordError(
-                f"{self.shown}: the archive is damaged or of an unknown kind ({error}).",
-                "Pack it again, or import the unpacked file.",
-            ) from error
+        except _DAMAGE as error:
+            raise _damaged(self.shown, error) from error
         except OSError as error:
             raise RecordError(
                 f"{self.shown}: cannot be read ({error.strerror or error}).",
                 "Check the path and its permissions.",
             ) from error
+
+    def _opened(self) -> BinaryIO:
+        try:
+            return self.opener()
+        except _DAMAGED_DIRECTORY as error:
+            raise _damaged(self.shown, error) from error
 
     def sibling(self, name: str) -> InputFile | None:
         """The file called `name` in the same folder or archive, if there is one."""
@@ -97,6 +108,13 @@ class InputFile:
                         "Check that the file has one record per line.",
                     )
                 yield number, (line.removeprefix(_UTF8_BOM) if number == 1 else line).rstrip(b"\r\n")
+
+
+def _damaged(shown: str, error: Exception) -> RecordError:
+    return RecordError(
+        f"{shown}: the archive is damaged ({one_line(str(error)) or type(error).__name__}).",
+        "Pack it again, or import the unpacked files.",
+    )
 
 
 class _Bounded(io.RawIOBase):
@@ -152,7 +170,8 @@ def _plain_file(path: Path) -> InputFile:
 
     def sibling(name: str) -> InputFile | None:
         for candidate in (path.with_name(name), path.with_name(name + ".gz")):
-            if candidate.is_file():
+            # Not Path.is_file(): it raises for a name that is too long.
+            if os.path.isfile(candidate):  # noqa: PTH113
                 return _plain_file(candidate)
         return None
 
@@ -163,10 +182,8 @@ def _zip_members(path: Path) -> list[InputFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = [info for info in archive.infolist() if _is_content(info)]
-    except (zipfile.BadZipFile, OSError, NotImplementedError, UnicodeDecodeError, ValueError) as error:
-        raise RecordError(
-            f"{path}: the archive is damaged ({error}).", "Pack it again, or import the unpacked files."
-        ) from error
+    except (*_DAMAGE, *_DAMAGED_DIRECTORY, OSError) as error:
+        raise _damaged(str(path), error) from error
     _check_zip(path, infos)
     names = {info.filename for info in infos}
     return [_zip_member(path, info.filename, names) for info in sorted(infos, key=lambda info: info.filename)]
@@ -174,7 +191,7 @@ def _zip_members(path: Path) -> list[InputFile]:
 
 def _is_content(info: zipfile.ZipInfo) -> bool:
     parts = PurePosixPath(info.filename).parts
-    return not info.is_dir() and not any(part.startswith((".", "__MACOSX")) for part in parts)
+    return not info.filename.endswith("/") and not any(part.startswith((".", "__MACOSX")) for part in parts)
 
 
 def _check_zip(path: Path, infos: list[zipfile.ZipInfo]) -> None:
@@ -188,9 +205,13 @@ def _check_zip(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     if expanded > allowed:
         raise RecordError(f"{path}: expands to {expanded} bytes, {allowed} are allowed.", _BOUNDS)
     for info in infos:
-        shown = f"{path}: {info.filename}"
+        shown = f"{path}: {one_line(info.filename)}"
+        if not PurePosixPath(info.filename).name:
+            raise RecordError(f"{path}: a member has no name.", "Pack it again.")
         if info.flag_bits & 0x1:
             raise RecordError(f"{shown}: is encrypted.", "Import the decrypted files.")
+        if info.compress_type not in _ZIP_METHODS:
+            raise RecordError(f"{shown}: is packed by another method than deflate.", "Pack it with deflate.")
         if PurePosixPath(info.filename).suffix.lower() in _ARCHIVE_SUFFIXES:
             raise RecordError(f"{shown}: is an archive inside an archive.", "Unpack it and import the files.")
 
@@ -205,4 +226,4 @@ def _zip_member(path: Path, member: str, names: set[str]) -> InputFile:
         other = str(PurePosixPath(member).with_name(name))
         return _zip_member(path, other, names) if other in names else None
 
-    return InputFile(f"{path}: {member}", PurePosixPath(member).name, opener, sibling)
+    return InputFile(f"{path}: {one_line(member)}", PurePosixPath(member).name, opener, sibling)

@@ -114,6 +114,25 @@ def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
         input_files(path)
 
 
+def test_other_methods_than_deflate_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "r.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.csv", bytes(1000))
+    with pytest.raises(RecordError, match="another method than deflate"):
+        input_files(tmp_path / "r.zip")
+
+
+def test_a_sibling_with_an_impossible_name_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / ("a" * 250)).write_bytes(b"1")
+    assert only(tmp_path / ("a" * 250)).sibling("a" * 260) is None
+
+
+def test_a_member_without_a_name_is_no_crash(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "r.zip", {"a": b"x"})
+    path.write_bytes(path.read_bytes().replace(b"a", b"\0"))
+    with pytest.raises(RecordError, match="a member has no name"):
+        input_files(path)
+
+
 @pytest.mark.parametrize("cut", [5, 15, 40, -10, -1])
 def test_cut_archives_are_damaged_not_crashes(tmp_path: Path, cut: int) -> None:
     content = random.Random(0).randbytes(100)
