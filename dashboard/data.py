@@ -102,7 +102,7 @@ def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
 def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
     latest = trials.latest_trials_frame(_database(snapshot.url), filters)
-    return None if latest.empty else str(latest.loc[latest["started_at"].idxmax(), "build_id"])
+    return None if latest.empty else str(latest.sort_values("started_at")["build_id"].iloc[-1])
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

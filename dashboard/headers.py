@@ -20,8 +20,8 @@ _COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
 def content_security_policy(*pages: str) -> str:
     """The policy under which Streamlit and Vega run with nothing from outside.
 
-    Inline scripts of the HTML `pages` are allowed by their hash; there is no `unsafe-eval`, since Streamlit runs
-    Vega through its interpreter. Styles are inline because emotion writes them at run time.
+    Inline scripts of the HTML `pages` are allowed by their hash; there is no `unsafe-eval`, since Streamlit
+    runs Vega through its interpreter. Styles are inline because emotion writes them at run time.
     """
     bodies = dict.fromkeys(body for page in pages for body in _INLINE_SCRIPT.findall(page))
     hashes = " ".join(

@@ -20,7 +20,7 @@ NOW, BEFORE = "this build", "the build before"
 class Headline:
     """Geometric mean speedup of one task with one strategy, on the cases that passed with both builds.
 
-    `before` and `change` are None where there is no build before; `history` is one mean per run, oldest first.
+    `before` and `change` are None where there is no build before; `history` is a mean per run, oldest first.
     """
 
     task: Task
@@ -46,7 +46,7 @@ class Coverage:
 
 
 def build_before(points: pd.DataFrame, build_id: str) -> str | None:
-    """The build measured last before `build_id` that shares a case with it; `points` are one machine's runs."""
+    """The build measured last before `build_id` that shares a case with it. `points`: one machine's runs."""
     mine = points[points["build_id"] == build_id]
     if mine.empty:
         return None

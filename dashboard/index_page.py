@@ -1,7 +1,7 @@
-"""The HTML that a browser gets first, one per page: title and description for link previews, and the base URL.
+"""The HTML that a browser gets first: title and description for link previews, and the base URL.
 
-Streamlit serves one anonymous `index.html` under every path, and its script then guesses under which path it was
-mounted by asking for `trends/_stcore/health`, which does not exist. The script here tells it, so that a deep link
+Streamlit serves one anonymous `index.html` under every path, and its script then guesses where it was mounted
+by asking for `trends/_stcore/health`, which does not exist. The script here tells it, so that a deep link
 opens without failed requests. It reads the address it was loaded from and so works under any base path.
 """
 

@@ -67,7 +67,7 @@ register_url_convertor("page", _PageName())
 
 
 def build_app(address: str | None = None) -> st.App:
-    """The ASGI application. It reads the database named in the environment; `address` is announced once up."""
+    """The ASGI application over the database named in the environment; `address` is announced once up."""
 
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:

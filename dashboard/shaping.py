@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,21 +55,30 @@ class Change:
         return f"{self.component} {self.before or 'none'} → {self.after or 'none'}"
 
 
+def row_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of `frame`, each as column -> value."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def number(value: object) -> float | None:
+    """A value of a nullable column as a float, None where it is missing."""
+    if value is None or value is pd.NA:
+        return None
+    found = float(str(value))
+    return None if math.isnan(found) else found
+
+
 def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with `workload_label`: the short name, with sizes or version where the name alone is not unique."""
+    """`frame` with `workload_label`: the short name, and sizes or version where that is not unique."""
     known = frame.drop_duplicates("workload_id")
     labels: dict[str, str] = {}
     for name, group in known.groupby("workload", sort=False):
-        telling = [part for part in _WORKLOAD_PARTS if group[part].map(_words).nunique() > 1]
-        texts = [
-            " ".join([str(name), *(_sized(part, row[part]) for part in telling)])
-            for _, row in group.iterrows()
-        ]
+        rows = row_dicts(group)
+        telling = [part for part in _WORKLOAD_PARTS if len({_words(row[part]) for row in rows}) > 1]
+        texts = [" ".join([str(name), *(_sized(part, row[part]) for part in telling)]) for row in rows]
         if len(set(texts)) < len(texts):
-            texts = [
-                f"{text} @{version}" for text, version in zip(texts, group["workload_version"], strict=True)
-            ]
-        labels.update(zip(group["workload_id"], texts, strict=True))
+            texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]
+        labels |= {row["workload_id"]: text for text, row in zip(texts, rows, strict=True)}
     return frame.assign(workload_label=frame["workload_id"].map(labels).astype("str"))
 
 
@@ -90,7 +99,7 @@ def build_names(builds: pd.DataFrame) -> dict[str, str]:
     for torch, group in builds.groupby("torch", sort=False, dropna=False):
         parts = {
             row["build_id"]: [f"torch {torch}", *filter(None, [_words(row["build_label"])])]
-            for row in group.to_dict("records")
+            for row in row_dicts(group)
         }
         for values in _telling_values(group):
             counts = Counter(map(tuple, parts.values()))
@@ -98,19 +107,19 @@ def build_names(builds: pd.DataFrame) -> dict[str, str]:
                 break
             parts = {key: [*words, *filter(None, [values[key]])] for key, words in parts.items()}
         names |= {key: " · ".join(words) for key, words in parts.items()}
-    counts = Counter(names.values())
-    return {key: name if counts[name] == 1 else f"{name} · {key[:6]}" for key, name in names.items()}
+    taken = Counter(names.values())
+    return {key: name if taken[name] == 1 else f"{name} · {key[:6]}" for key, name in names.items()}
 
 
 def _telling_values(builds: pd.DataFrame) -> Iterator[dict[str, str]]:
     """Per component that differs among `builds`, and then per setting and package: build id -> its words."""
     for part in _NAMING_ORDER:
-        values = {row["build_id"]: _words(row[part]) for row in builds.to_dict("records")}
+        values = {row["build_id"]: _words(row[part]) for row in row_dicts(builds)}
         if len(set(values.values())) > 1:
             prefix = "" if part == "torch_variant" else f"{part.replace('_', ' ')} "
             yield {key: f"{prefix}{value or 'none'}" for key, value in values.items()}
     for part in ("settings", "packages"):
-        stored = {row["build_id"]: row[part] or {} for row in builds.to_dict("records")}
+        stored = {row["build_id"]: row[part] or {} for row in row_dicts(builds)}
         for name in sorted({name for mapping in stored.values() for name in mapping}):
             values = {key: _short(mapping.get(name)) for key, mapping in stored.items()}
             if len(set(values.values())) > 1:
@@ -124,11 +133,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 
-def build_changes(before: pd.Series, after: pd.Series) -> list[Change]:
-    """What differs between two rows that carry the columns of a build."""
+def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """What differs between two rows with the columns of a build; a column that one lacks is no change."""
     changes = []
     for part in BUILD_COMPONENTS:
-        if part not in before.index or part not in after.index:
+        if part not in before or part not in after:
             continue
         old, new = _words(before[part]), _words(after[part])
         if old != new:
@@ -158,12 +167,12 @@ def asides(cases: pd.DataFrame) -> list[Aside]:
     """Failed cases, cases with some failed trials, and cases in which nothing was compiled."""
     return [
         Aside(case["workload_label"], case["strategy"], reason)
-        for case in cases.to_dict("records")
+        for case in row_dicts(cases)
         if (reason := _aside_reason(case))
     ]
 
 
-def _aside_reason(case: dict[Hashable, Any]) -> str:
+def _aside_reason(case: dict[str, Any]) -> str:
     kind = _words(case["failure_kind"]).replace("_", " ")
     why = f" ({kind})" if kind else ""
     total, failed = units.count(case["trials"]), units.count(case["failed_trials"])
@@ -201,5 +210,5 @@ def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
 
 
 def with_strategies(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
-    """Cases or points of the chosen strategies and of eager, which all others are set against; all for none."""
+    """Rows of the chosen strategies and of eager, which all others are set against; all for none chosen."""
     return cases[cases["strategy"].isin([*chosen, EAGER.name])] if chosen else cases

@@ -63,7 +63,7 @@ PHASE_COLOURS = {
     "autotune": GREEN,
     "backward": "#7B4EA3",
     "cudagraph_capture": "#3B4CC0",
-    "first call": VERMILLION,
+    "first call": "#7F5539",
     "other": "#A39E93",
     "unattributed": "#CFC9BE",
 }

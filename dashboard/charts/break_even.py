@@ -1,4 +1,4 @@
-"""Total time against steps per process, a line and a band per strategy, with the points where they cross eager."""
+"""Total time against steps per process, a line and a band per strategy, and where they cross eager."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import altair as alt
 import numpy as np
@@ -181,10 +182,11 @@ def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Char
         tooltip=style.text_tooltip(strategy="Strategy", label="Pays off after (steps)"),
     )
     texts = []
-    for side, align, baseline, dx, dy in (
+    places: tuple[tuple[str, Literal["left", "right"], Literal["top", "bottom"], int, int], ...] = (
         ("right", "left", "top", 9, 7),
         ("left", "right", "bottom", -9, -7),
-    ):
+    )
+    for side, align, baseline, dx, dy in places:
         texts.append(
             base.transform_filter(f"datum.side == '{side}'")
             .mark_text(align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, aria=False)
@@ -204,7 +206,7 @@ def finding(cases: pd.DataFrame, workload: str) -> str:
     compiled = cases[cases["strategy"] != "eager"]
     paying = compiled[compiled["break_even"] == "steps"]
     if not paying.empty:
-        first = paying.loc[paying["break_even_steps"].astype(float).idxmin()]
+        first = paying.sort_values("break_even_steps").iloc[0]
         return (
             f"{first['strategy']} pays off after {units.steps(int(first['break_even_steps']))} on {workload}"
         )

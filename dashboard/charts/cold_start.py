@@ -12,6 +12,9 @@ from dashboard import theme
 from dashboard.charts import style
 from db import units
 
+_BAR = 13
+_ROW = 38
+
 # Phases of `db.records.ColdStart`, in the order in which a process goes through them, as they are said.
 PHASES = {
     "interpreter": "interpreter",
@@ -35,7 +38,7 @@ PHASES = {
 
 
 def frame(long: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Median seconds per case and phase. `long` has one row per trial and phase; `labels` name its workloads."""
+    """Median seconds per case and phase. `long` has one row per trial and phase, `labels` name workloads."""
     rows = long[long["phase_ns"].notna() & (long["phase_ns"] > 0) & long["workload_id"].isin(list(labels))]
     rows = rows.assign(workload_label=rows["workload_id"].map(dict(labels)))
     keys = ["workload_label", "strategy", "cache", "phase"]
@@ -69,27 +72,34 @@ def case_name(workload: str, strategy: str, cache: str) -> str:
     return f"{workload} · {strategy}{state}"
 
 
+def totals(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per case where its bar ends and the text that stands there."""
+    ends = rows.groupby("case", sort=False)["seconds"].sum().reset_index()
+    return ends.assign(text=[units.duration(seconds * 1e9) for seconds in ends["seconds"]])
+
+
 @lru_cache(maxsize=64)
 def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
+    """Bars over the frame `main`, with the case's name above each and its total at the end (`totals`).
+
+    Names above the bars leave these the whole width, which a phone needs.
+    """
     colours = [theme.PHASE_COLOURS.get(phase, theme.GREY) for phase in phases]
+    y = alt.Y(
+        "case", type="nominal", sort=list(cases), axis=None, scale=alt.Scale(paddingInner=0, paddingOuter=0.1)
+    )
     bars = (
         alt.Chart(style.data("main"))
-        .mark_bar(cornerRadius=2, height=alt.RelativeBandSize(0.72), stroke=None)
+        .mark_bar(height=_BAR, yOffset=_BAR / 2 + 1, stroke=None)
         .encode(
             x=alt.X(
                 "seconds",
                 type="quantitative",
                 stack="zero",
-                title="Time since process start (s), median over trials",
-                axis=alt.Axis(tickCount=8, grid=True),
+                title="Time since process start (s)",
+                axis=alt.Axis(tickCount=6, grid=True),
             ),
-            y=alt.Y(
-                "case",
-                type="nominal",
-                sort=list(cases),
-                title=None,
-                axis=alt.Axis(labelLimit=230, labelPadding=8, labelOverlap=False),
-            ),
+            y=y,
             color=alt.Color(
                 "phase",
                 type="nominal",
@@ -107,16 +117,35 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
             ),
         )
     )
-    return style.spec_of(bars.properties(height=max(110, 30 * len(cases) + 40)))
+    names = (
+        style.inked("totals")
+        .mark_text(align="left", baseline="bottom", dy=-1, fontSize=12, aria=False)
+        .encode(x=alt.value(2), y=y, text=alt.Text("case", type="nominal"), fill=style.ink_fill())
+    )
+    ends = (
+        style.inked("totals")
+        .mark_text(
+            align="left", baseline="middle", dx=6, dy=_BAR / 2 + 1, fontSize=12, fontWeight=600, aria=False
+        )
+        .encode(
+            x=alt.X("seconds", type="quantitative"),
+            y=y,
+            text=alt.Text("text", type="nominal"),
+            fill=style.ink_fill(),
+        )
+    )
+    height = _ROW * len(cases) + 30
+    return style.spec_of(alt.layer(bars, names, ends).properties(height=max(110, height)))
 
 
 def finding(rows: pd.DataFrame) -> str:
     """The slowest case and the phase that takes most of it."""
     if rows.empty:
         return "No cold start is known"
-    totals = rows.groupby("case")["seconds"].sum()
-    slowest = str(totals.idxmax())
+    sums = rows.groupby("case")["seconds"].sum()
+    slowest = str(sums.idxmax())
     inside = rows[rows["case"] == slowest]
-    leading = inside.loc[inside["seconds"].idxmax()]
-    share = units.percent(leading["seconds"] / totals[slowest])
-    return f"{slowest} needs {units.duration(totals[slowest] * 1e9)} to its first result; {leading['phase']} is {share} of it"
+    leading = inside.sort_values("seconds").iloc[-1]
+    share = units.percent(leading["seconds"] / sums[slowest])
+    needs = units.duration(sums[slowest] * 1e9)
+    return f"{slowest} needs {needs} to its first result; {leading['phase']} is {share} of it"

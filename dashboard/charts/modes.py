@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from dashboard import theme
+from dashboard import shaping, theme
 from dashboard.charts import style
 from db import units
 
+Case = dict[str, Any]
 NO_NUMBER = "no number"
 # log2 of a speedup at which the colour of the heat map is full: 2x and 0.5x.
 FULL_COLOUR = 1.0
@@ -28,12 +30,13 @@ def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: lis
 
     `not_applicable` maps strategies that mean nothing on this device to the reason.
     """
-    rows = []
-    by_case = {(row.workload_label, row.strategy): row for row in cases.itertuples()}
+    by_case = {(case["workload_label"], case["strategy"]): case for case in shaping.row_dicts(cases)}
     strategies = [name for name in theme.ordered([*cases["strategy"], *not_applicable]) if name != "eager"]
-    for workload in workloads:
-        for strategy in strategies:
-            rows.append(_cell(workload, strategy, by_case.get((workload, strategy)), not_applicable))
+    rows = [
+        _cell(workload, strategy, by_case.get((workload, strategy)), not_applicable)
+        for workload in workloads
+        for strategy in strategies
+    ]
     return pd.DataFrame(
         rows,
         columns=[
@@ -50,7 +53,7 @@ def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: lis
     )
 
 
-def _cell(workload: str, strategy: str, case: object, reasons: Mapping[str, str]) -> dict[str, object]:
+def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str, str]) -> dict[str, object]:
     cell: dict[str, object] = {
         "workload": workload,
         "strategy": strategy,
@@ -66,35 +69,42 @@ def _cell(workload: str, strategy: str, case: object, reasons: Mapping[str, str]
             "text": "n/a" if reason else "not run",
             "detail": f"not applicable: {reason}" if reason else "not measured with this build",
         }
-    speedup = case.speedup  # type: ignore[attr-defined]
-    cell["trials_text"] = units.count(case.trials)  # type: ignore[attr-defined]
-    if pd.isna(speedup):
-        kind = case.failure_kind  # type: ignore[attr-defined]
-        why = "no latency to compare" if pd.isna(kind) else str(kind).replace("_", " ")
-        return cell | {"text": "failed" if not pd.isna(kind) else "unknown", "detail": why}
+    cell["trials_text"] = units.count(case["trials"])
+    speedup = shaping.number(case["speedup"])
+    if speedup is None:
+        failed = isinstance(case["failure_kind"], str)
+        why = case["failure_kind"].replace("_", " ") if failed else "no latency to compare"
+        return cell | {"text": "failed" if failed else "unknown", "detail": why}
     strength = max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
-    low, high = case.speedup_low, case.speedup_high  # type: ignore[attr-defined]
-    empty = bool(case.nothing_compiled)  # type: ignore[attr-defined]
+    empty = bool(case["nothing_compiled"])
+    interval = units.interval(case["speedup_low"], case["speedup_high"], units.ratio)
     return cell | {
         "strength": strength,
         "state": "measured",
         "text": units.ratio(speedup) + ("*" if empty else ""),
         "ink": "white" if abs(strength) > _WHITE_TEXT else "black",
-        "detail": "nothing was compiled (0 graphs)" if empty else units.interval(low, high, units.ratio),
-        "latency_text": units.duration(case.latency_ns),  # type: ignore[attr-defined]
+        "detail": "nothing was compiled (0 graphs)" if empty else interval,
+        "latency_text": units.duration(case["latency_ns"]),
     }
 
 
 @lru_cache(maxsize=64)
 def heat_map(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     base = alt.Chart(style.data("main"))
+    # upright labels need about 120 px each
+    narrow = f"width < {120 * len(strategies)}"
     x = alt.X(
         "strategy",
         type="nominal",
         sort=list(strategies),
         title=None,
         axis=alt.Axis(
-            orient="top", labelAngle=0 if len(strategies) < 5 else -25, labelLimit=170, labelPadding=6
+            orient="top",
+            labelAngle=alt.ExprRef(expr=f"{narrow} ? -35 : 0"),
+            labelAlign=alt.ExprRef(expr=f"{narrow} ? 'left' : 'center'"),
+            labelLimit=190,
+            labelPadding=6,
+            labelOverlap=False,
         ),
     )
     y = alt.Y(
@@ -172,12 +182,14 @@ def ends(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
     last = best.groupby("workload").tail(1).sort_values("speedup", ascending=False)
     across = rows["cost"].map(math.log) if log else rows["cost"]
     width, height = _span(across), _span(rows["speedup"])
-    kept: list[tuple[float, float, int]] = []
-    for index in last.index:
-        x, y = float(across[index]) / width, float(rows.loc[index, "speedup"]) / height  # type: ignore[arg-type]
-        if all(abs(x - a) > _LABEL_SHARE[0] or abs(y - b) > _LABEL_SHARE[1] for a, b, _ in kept):
-            kept.append((x, y, index))
-    return last.loc[[index for _, _, index in kept]]
+    kept: list[tuple[float, float]] = []
+    shown = []
+    for x, y in zip(across[last.index] / width, last["speedup"] / height, strict=True):
+        clear = all(abs(x - a) > _LABEL_SHARE[0] or abs(y - b) > _LABEL_SHARE[1] for a, b in kept)
+        shown.append(clear)
+        if clear:
+            kept.append((x, y))
+    return last[shown]
 
 
 def _span(values: pd.Series) -> float:
@@ -186,7 +198,7 @@ def _span(values: pd.Series) -> float:
 
 @lru_cache(maxsize=64)
 def scatter(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
-    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `ends` (its last points)."""
+    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `ends` (names)."""
     x = alt.X(
         "cost",
         type="quantitative",

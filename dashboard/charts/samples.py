@@ -18,7 +18,7 @@ CONTROL = "eager"
 
 
 def frame(samples_ns: Sequence[int], control_ns: Sequence[int], strategy: str) -> pd.DataFrame:
-    """One row per sample in measured order: `place`, `ms`, `strategy`, texts; evenly thinned above the limit."""
+    """One row per sample in measured order: `place`, `ms`, `strategy`, texts; thinned above the limit."""
     parts = [_rows(samples_ns, strategy)]
     if control_ns:
         parts.append(_rows(control_ns, CONTROL))

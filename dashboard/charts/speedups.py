@@ -88,7 +88,7 @@ def finding(rows: pd.DataFrame) -> str:
     """What the chart shows, as its title."""
     if rows.empty:
         return "No compiled case has a speedup yet"
-    best = rows.loc[rows["speedup"].idxmax()]
+    best = rows.sort_values("speedup").iloc[-1]
     slower = int((rows["high"] < 1).sum())
     text = f"{best['strategy']} reaches {units.ratio(best['speedup'])} over eager on {best['workload']}"
     if slower:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -14,6 +16,8 @@ from dashboard.charts import style
 from db import units
 
 MOST_POINTS = 1500
+# What the label of a build change takes of the width of the time axis.
+_LABEL_SHARE = 0.13
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,9 @@ def events(points: pd.DataFrame) -> pd.DataFrame:
 
     `cause` is `confounded` where several components changed at once that could each be the reason.
     """
-    runs = points.drop_duplicates(["run_id", "build_id"]).sort_values("last_started_at")
-    found = []
-    for (_, before), (_, after) in zip(runs.iloc[:-1].iterrows(), runs.iloc[1:].iterrows(), strict=True):
+    runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]).sort_values("last_started_at"))
+    found: list[dict[str, Any]] = []
+    for before, after in pairwise(runs):
         if before["build_id"] == after["build_id"]:
             continue
         changes = shaping.build_changes(before, after)
@@ -160,7 +164,22 @@ def events(points: pd.DataFrame) -> pd.DataFrame:
                 "cause": "confounded" if several else "one cause",
             }
         )
-    return pd.DataFrame(found, columns=["at", "label", "detail", "cause"])
+    return _spaced(pd.DataFrame(found, columns=["at", "label", "detail", "cause"]), points)
+
+
+def _spaced(changes: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """`changes` without the labels that would be written over each other; their rules and tooltips stay."""
+    if changes.empty:
+        return changes
+    needed = (points["last_started_at"].max() - points["last_started_at"].min()) * _LABEL_SHARE
+    shown: list[str] = []
+    free_from = changes["at"].min()
+    for change in shaping.row_dicts(changes):
+        fits = change["at"] >= free_from
+        shown.append(change["label"] if fits else "")
+        if fits:
+            free_from = change["at"] + needed
+    return changes.assign(label=shown)
 
 
 @lru_cache(maxsize=128)
@@ -244,9 +263,10 @@ def _event_layers() -> list[alt.Chart]:
         x=at, tooltip=tooltip, stroke=style.ink_stroke()
     )
     labels = []
+    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 0.95")
     for cause, font in (("one cause", "normal"), ("confounded", "italic")):
         mark = base.transform_filter(f"datum.cause == '{cause}'").mark_text(
-            align="left", baseline="top", dx=4, fontSize=11, fontStyle=font
+            align="left", baseline="top", dx=4, fontSize=11, fontStyle=font, opacity=wide_only
         )
         labels.append(
             mark.encode(
@@ -268,7 +288,7 @@ def finding(rows: pd.DataFrame, metric: str, workload: str) -> str:
     compiled = rows[rows["strategy"] != "eager"]
     rows = compiled if not compiled.empty else rows
     last = rows.groupby("strategy").tail(1)
-    leading = last.loc[last["value"].idxmax() if figure.higher_is_better else last["value"].idxmin()]
+    leading = last.sort_values("value", ascending=not figure.higher_is_better).iloc[0]
     text = f"{leading['strategy']} on {workload}: {figure.word.lower()} {leading['value_text']}"
     earlier = rows[(rows["strategy"] == leading["strategy"]) & (rows["at"] < leading["at"])]
     if earlier.empty:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from dashboard import theme
+from dashboard import shaping, theme
 from dashboard.charts import break_even as charts
 from dashboard.data import filters_of, read_cases
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import break_even_plan, controls, elements
-from dashboard.views.shell import View, strategies
+from dashboard.views.shell import View, focused, strategies
 from db.metrics.case_modes import mode_options
 from db.metrics.mode_choice import ModeOption, lower_envelope
 from db.records import CacheState
@@ -29,9 +29,7 @@ def draw(view: View) -> None:
     if cases.empty:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
         return
-    focus = view.link.focus if view.link.focus in workloads else workloads[0]
-    if view.link.focus not in {None, *workloads}:
-        elements.note(f"{view.link.focus} has no case under these filters; showing {focus}.")
+    focus = focused(view.link, workloads)
     chosen = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(chosen)
     break_even_plan.cards(view.link, options)
@@ -88,8 +86,8 @@ def _curves(view: View, cases: pd.DataFrame, options: list[ModeOption], focus: s
     with st.container(border=True):
         elements.finding(
             charts.finding(cases, focus),
-            "Total time of a process, compile cost included. Where a line crosses eager, compiling has paid off. "
-            "Band: 95 % interval. The broad shade follows the strategy that is done first.",
+            "Total time of a process, compile cost included. Where a line crosses eager, compiling has "
+            "paid off. Band: 95 % interval. The broad shade follows the strategy that is done first.",
         )
         if len(options) < 2:
             elements.nothing_to_show(
@@ -137,7 +135,7 @@ def _reasons(cases: pd.DataFrame) -> list[str]:
     return [
         f"{case['workload_label']} with {case['strategy']}: break-even is {case['break_even']}, "
         f"{case['break_even_reason']}"
-        for case in cases.to_dict("records")
+        for case in shaping.row_dicts(cases)
         if case["strategy"] != EAGER.name and case["break_even"] != "steps"
     ]
 
@@ -147,7 +145,7 @@ def _every_workload(cases: pd.DataFrame) -> None:
     if compiled["workload_label"].nunique() < 2:
         return
     compiled = compiled.assign(
-        words=[break_even_plan.steps_words(case) for case in compiled.to_dict("records")]
+        words=[break_even_plan.steps_words(case) for case in shaping.row_dicts(compiled)]
     )
     wide = compiled.pivot_table(index="workload_label", columns="strategy", values="words", aggfunc="first")
     strategies = theme.ordered(wide.columns)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from dashboard import shaping
 from dashboard.data import plain
 from dashboard.links import Link
 from dashboard.views import elements
@@ -39,7 +39,7 @@ def cards(link: Link, options: list[ModeOption]) -> None:
     for_day = (
         f"{units.count(link.restarts + 1)} processes a day of {link.steps:,} steps, each compiling anew."
     )
-    with st.grid(4, min_column_width=190):
+    with st.grid(4, min_column_width=150):
         for title, value, explained in (
             ("Done first", best.strategy, f"The strategy with the lowest total for {each}."),
             ("Total per day", units.duration(float(total.value)), for_day),
@@ -62,12 +62,12 @@ def table(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str
     by_name = {option.strategy: option for option in options}
     rows = [
         _row(case, by_name.get(case["strategy"]), by_name.get(EAGER.name), link)
-        for case in sorted(cases.to_dict("records"), key=lambda case: sort_key(case["strategy"]))
+        for case in sorted(shaping.row_dicts(cases), key=lambda case: sort_key(case["strategy"]))
     ]
     st.markdown("#### In steps, time and money")
     elements.note(
-        f"{focus}: {link.restarts + 1:,} process{'es' if link.restarts else ''} a day of {link.steps:,} steps "
-        f"each, at ${link.price:g} per device-hour. A negative saving is a loss."
+        f"{focus}: {link.restarts + 1:,} process{'es' if link.restarts else ''} a day of {link.steps:,} "
+        f"steps each, at ${link.price:g} per device-hour. A negative saving is a loss."
     )
     elements.table(
         pd.DataFrame(rows),
@@ -83,7 +83,7 @@ def table(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str
 
 
 def _row(
-    case: dict[Hashable, Any], option: ModeOption | None, eager: ModeOption | None, link: Link
+    case: dict[str, Any], option: ModeOption | None, eager: ModeOption | None, link: Link
 ) -> dict[str, str]:
     total = option.total(link.steps, link.restarts) if option else None
     saved = float((eager.total(link.steps, link.restarts) - total).value) if eager and total else None
@@ -104,14 +104,14 @@ def _row(
     }
 
 
-def steps_words(case: dict[Hashable, Any]) -> str:
+def steps_words(case: dict[str, Any]) -> str:
     """Break-even of a case in words: steps, never, or unknown."""
     if case["break_even"] == "steps":
         return units.steps(int(case["break_even_steps"]))
     return str(case["break_even"])
 
 
-def interval_words(case: dict[Hashable, Any]) -> str:
+def interval_words(case: dict[str, Any]) -> str:
     """Its 95 % interval; an end that may never be reached is said so."""
     kind, low, high = case["break_even_interval"], case["break_even_low"], case["break_even_high"]
     if kind == "bounded":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from dashboard import theme
+from dashboard import shaping, theme
 from dashboard.charts import cold_start as charts
 from dashboard.data import filters_of, read_cases, read_cold_start
 from dashboard.shaping import asides, with_strategies
@@ -33,14 +33,10 @@ def draw(view: View) -> None:
         )
         return
     _cards(cases)
-    order = tuple(
-        dict.fromkeys(
-            row.case
-            for row in sorted(
-                rows.itertuples(), key=lambda row: (row.workload, sort_key(row.strategy), row.case)
-            )
-        )
+    by_case = sorted(
+        shaping.row_dicts(rows), key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"])
     )
+    order = tuple(dict.fromkeys(row["case"] for row in by_case))
     phases = tuple(name for name in dict.fromkeys(charts.PHASES.values()) if name in set(rows["phase"]))
     with st.container(border=True):
         elements.finding(
@@ -49,7 +45,7 @@ def draw(view: View) -> None:
         )
         elements.chart(
             charts.spec(order, phases),
-            {"main": rows},
+            {"main": rows, "totals": charts.totals(rows)},
             key="cold-start-bars",
             alt="Phases from process start to first result, one stacked bar per case",
         )
@@ -80,7 +76,7 @@ def _chosen(view: View, rows: pd.DataFrame, workloads: list[str]) -> pd.DataFram
 def _cards(cases: pd.DataFrame) -> None:
     compiled = cases[cases["strategy"] != "eager"]
     eager = cases[cases["strategy"] == "eager"]
-    with st.grid(4, min_column_width=170):
+    with st.grid(4, min_column_width=150):
         for title, value, say, help_ in (
             (
                 "Time to first result, compiled",

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.data import plain
+from db import units
 
 Spec = dict[str, Any]
 MEASURE = "compilewatch run --suite smoke"
@@ -48,7 +49,7 @@ def table(
         frame[list(columns)],
         column_config=dict(columns),
         hide_index=True,
-        placeholder="–",
+        placeholder=units.MISSING,
         key=key,
         alt=alt,
         **more,
@@ -63,7 +64,8 @@ def picked_row(key: str) -> int | None:
 
 def finding(text: str, detail: str = "") -> None:
     """The title of a chart: what it found, and below it how to read it. Both may hold foreign strings."""
-    st.markdown(f"#### {plain(text)}")
+    # a number and its unit stay on one line
+    st.markdown(f"#### {plain(text).replace(' %', chr(160) + '%')}")
     if detail:
         st.caption(plain(detail))
 

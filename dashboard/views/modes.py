@@ -60,7 +60,7 @@ def _heat_map_finding(cases: pd.DataFrame) -> str:
     compiled = cases[(cases["strategy"] != "eager") & cases["speedup"].notna()]
     if compiled.empty:
         return "No compiled case has a speedup"
-    best = compiled.loc[compiled.groupby("workload_id")["speedup"].idxmax()]
+    best = compiled.sort_values("speedup").groupby("workload_id").tail(1)
     wins = best[best["speedup"] > 1]
     if wins.empty:
         return "Eager is the fastest on every workload"
@@ -164,8 +164,8 @@ def _pareto(cases: pd.DataFrame) -> None:
     with st.container(border=True):
         elements.finding(
             f"{on_front.index[0]} is worth its compile cost on {on_front.iloc[0]} of {workloads} workloads",
-            "Up and to the left is better. Each dashed line is the front of one workload: its strategies that "
-            "no cheaper one outruns.",
+            "Up and to the left is better. Each dashed line is the front of one workload: its strategies "
+            "that no cheaper one outruns.",
         )
         log = bool((rows["cost_low"] > 0).all())
         elements.chart(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from dashboard import headline, theme
+from dashboard import headline, shaping, theme
 from dashboard.charts import speedups
 from dashboard.data import filters_of, plain, read_cases, read_points
 from dashboard.links import Page
@@ -22,7 +22,7 @@ NOTABLE = 0.02
 
 @dataclass(frozen=True)
 class Seen:
-    """What the page is drawn from: cases of this build and of the one before, and every run of the machine."""
+    """What the page is drawn from: cases of this build and of the one before, and the machine's every run."""
 
     now: pd.DataFrame
     before: pd.DataFrame
@@ -39,12 +39,12 @@ def draw(view: View) -> None:
     covered = headline.coverage(seen.now, seen.before)
     _cards(view, seen, found, covered)
     _main_chart(seen.now)
-    _workloads(view, seen)
+    _workloads(seen)
     left, right = st.columns(2)
     with left:
         _build(view, seen)
     with right:
-        _beside(view, seen, found, covered)
+        _beside(seen, found, covered)
     _by_strategy(seen.now)
 
 
@@ -61,7 +61,6 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
     compared_to = _compared_to(view, seen)
     with st.grid(5, min_column_width=165):
         for item in headline.headlines(seen.now, seen.before, seen.points):
-            more = {"chart_data": list(item.history), "chart_type": "line"} if len(item.history) > 1 else {}
             change = item.change
             st.metric(
                 f"{item.task.value.capitalize()} speedup",
@@ -75,7 +74,7 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
                     f"Geometric mean of {item.strategy} over the {item.cases} cases of the matched set: "
                     "those that passed with this build and the one before."
                 ),
-                **more,
+                chart_data=list(item.history) if len(item.history) > 1 else None,
             )
         last = seen.now["last_started_at"].max()
         st.metric(
@@ -83,7 +82,7 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
             f"{covered.compared} of {covered.wanted}",
             border=True,
             height="stretch",
-            help="Compiled cases that have a speedup, out of those measured with this build or the one before.",
+            help="Compiled cases with a speedup, out of those measured with this build or the one before.",
             delta=moment(last),
             delta_color="off",
             delta_arrow="off",
@@ -101,7 +100,8 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
         )
     machine, build = view.names["machine"][view.link.machine or ""], builds.get(view.link.build or "", "")
     elements.note(
-        f"Compared {covered.compared} of {covered.wanted} cases, last run {moment(last)} on {machine}, {build}."
+        f"Compared {covered.compared} of {covered.wanted} cases, last run {moment(last)} on {machine}, "
+        f"{build}."
     )
 
 
@@ -109,8 +109,8 @@ def _compared_to(view: View, seen: Seen) -> str | None:
     """The build before, by its torch alone where that tells it from this one."""
     if seen.build_before is None:
         return None
-    torch = view.facets.builds.set_index("build_id")["torch"]
-    if torch[seen.build_before] != torch[view.link.build]:
+    torch = dict(zip(view.facets.builds["build_id"], view.facets.builds["torch"], strict=True))
+    if torch[seen.build_before] != torch.get(view.link.build):
         return f"vs torch {torch[seen.build_before]}"
     return f"vs {view.names['build'][seen.build_before]}"
 
@@ -134,12 +134,12 @@ def _main_chart(cases: pd.DataFrame) -> None:
         )
 
 
-def _workloads(view: View, seen: Seen) -> None:
+def _workloads(seen: Seen) -> None:
     """A row per workload: eager, the fastest strategy, its history."""
     rows = []
     for label, group in seen.now.groupby("workload_label", sort=True):
         compiled = group[(group["strategy"] != "eager") & group["speedup"].notna()]
-        best = compiled.loc[compiled["speedup"].idxmax()] if len(compiled) else None
+        best = compiled.sort_values("speedup").iloc[-1] if len(compiled) else None
         rows.append({"workload": label, "task": group["task"].iloc[0], **_best_columns(seen, group, best)})
     table = pd.DataFrame(rows)
     st.session_state["overview-rows"] = list(table["workload"])
@@ -212,12 +212,12 @@ def _build(view: View, seen: Seen) -> None:
         st.markdown("#### Newest build")
         if seen.build_before is None or not view.link.build:
             elements.note(
-                f"{view.names['build'].get(view.link.build or '', '')}: the first build that these cases were "
-                "measured with on this machine."
+                f"{view.names['build'].get(view.link.build or '', '')}: the first build that these cases "
+                "were measured with on this machine."
             )
             return
-        rows = view.facets.builds.set_index("build_id", drop=False)
-        changes = build_changes(rows.loc[seen.build_before], rows.loc[view.link.build])
+        builds = {row["build_id"]: row for row in shaping.row_dicts(view.facets.builds)}
+        changes = build_changes(builds[seen.build_before], builds[view.link.build])
         elements.note(f"Against {view.names['build'][seen.build_before]}:")
         if not changes:
             elements.note("Only settings, packages or sources differ.")
@@ -225,7 +225,11 @@ def _build(view: View, seen: Seen) -> None:
             st.dataframe(
                 pd.DataFrame(
                     [
-                        {"part": c.component, "before": c.before or "–", "after": c.after or "–"}
+                        {
+                            "part": c.component,
+                            "before": c.before or units.MISSING,
+                            "after": c.after or units.MISSING,
+                        }
                         for c in changes
                     ]
                 ),
@@ -240,7 +244,7 @@ def _build(view: View, seen: Seen) -> None:
             )
 
 
-def _beside(view: View, seen: Seen, found: list[Aside], covered: headline.Coverage) -> None:
+def _beside(seen: Seen, found: list[Aside], covered: headline.Coverage) -> None:
     """Everything that has no number, with its reason."""
     lines = [str(aside) for aside in found] + list(covered.missing)
     lines += [

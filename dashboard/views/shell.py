@@ -150,6 +150,15 @@ def strategies(view: View) -> None:
         controls.pills("strategy", "Strategies", {name: name for name in names})
 
 
+def focused(link: Link, workloads: list[str]) -> str:
+    """The workload that the page is about: the one asked for, else the first. `workloads` is not empty."""
+    if link.focus in workloads:
+        return str(link.focus)
+    if link.focus is not None:
+        st.caption(plain(f"{link.focus} has nothing under these filters; showing {workloads[0]}."))
+    return workloads[0]
+
+
 def newest_machine_of(facets: Facets) -> str:
     """The machine that was measured last."""
     return str(facets.machines.sort_values("last_seen_at")["machine_id"].iloc[-1])

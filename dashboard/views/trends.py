@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -13,9 +14,9 @@ from dashboard.data import filters_of, read_points
 from dashboard.links import Page
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
-from dashboard.views.shell import View, strategies
+from dashboard.views.shell import View, focused, strategies
 from db import units
-from db.strategies import sort_key
+from db.strategies import EAGER, sort_key
 
 _METRIC_WORDS = {metric: figure.word for metric, figure in charts.FIGURES.items()}
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
@@ -29,9 +30,7 @@ def draw(view: View) -> None:
     if points.empty:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return
-    focus = view.link.focus if view.link.focus in workloads else workloads[0]
-    if view.link.focus not in {None, *workloads}:
-        elements.note(f"{view.link.focus} has no trial under these filters; showing {focus}.")
+    focus = focused(view.link, workloads)
     _main_chart(view, points[points["workload_label"] == focus], focus)
     _every_case(view, points)
     elements.listed(
@@ -79,7 +78,7 @@ def _main_chart(view: View, points: pd.DataFrame, focus: str) -> None:
             charts.spec(link.metric, link.axis, link.scale, strategies, tuple(builds)),
             {"main": frame, "events": charts.events(points)},
             key="trend",
-            alt=f"{_METRIC_WORDS[link.metric]} of {focus} {_AXIS_WORDS[link.axis].lower()}, one line per strategy",
+            alt=f"{_METRIC_WORDS[link.metric]} of {focus}, {_AXIS_WORDS[link.axis].lower()}, by strategy",
             on_select=_open_trials,
         )
 
@@ -104,26 +103,15 @@ def _newest(points: pd.DataFrame) -> pd.DataFrame:
 def _every_case(view: View, points: pd.DataFrame) -> None:
     """All cases of the view as rows: newest value, change, history."""
     figure = charts.FIGURES[view.link.metric]
-    rows = []
-    for (workload, strategy), group in points.groupby(["workload_label", "strategy"], sort=True):
-        if strategy == "eager" and not figure.eager_too:
-            continue
-        values = (group[figure.column].astype("Float64") / figure.divisor).dropna()
-        change = values.iloc[-1] / values.iloc[-2] - 1 if len(values) > 1 and values.iloc[-2] else None
-        rows.append(
-            {
-                "workload": workload,
-                "strategy": strategy,
-                "newest": units.significant(values.iloc[-1]) if len(values) else units.MISSING,
-                "change": None if change is None else float(change) * 100,
-                "history": [float(value) for value in values.tail(60)],
-                "runs": group["run_id"].nunique(),
-                "last": group["last_started_at"].max(),
-            }
-        )
+    rows = [
+        _case_row(str(workload), str(strategy), group, figure)
+        for (workload, strategy), group in points.groupby(["workload_label", "strategy"])
+        if strategy != EAGER.name or figure.eager_too
+    ]
     if not rows:
         return
-    table = pd.DataFrame(sorted(rows, key=lambda row: (row["workload"], sort_key(row["strategy"]))))
+    rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
+    table = pd.DataFrame(rows)
     st.session_state["trend-rows"] = list(table["workload"])
     st.markdown(f"#### {figure.word} of every case")
     elements.table(
@@ -143,6 +131,19 @@ def _every_case(view: View, points: pd.DataFrame) -> None:
         alt=f"{figure.word} of every case: newest value, change since the run before, history",
         on_select=_focus_row,
     )
+
+
+def _case_row(workload: str, strategy: str, points: pd.DataFrame, figure: charts.Figure) -> dict[str, Any]:
+    values = [float(value) for value in (points[figure.column] / figure.divisor).dropna()]
+    return {
+        "workload": workload,
+        "strategy": strategy,
+        "newest": units.significant(values[-1]) if values else units.MISSING,
+        "change": (values[-1] / values[-2] - 1) * 100 if len(values) > 1 and values[-2] else None,
+        "history": values[-60:],
+        "runs": points["run_id"].nunique(),
+        "last": points["last_started_at"].max(),
+    }
 
 
 def _focus_row() -> None:

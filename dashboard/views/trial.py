@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from dashboard import theme
+from dashboard import shaping, theme
 from dashboard.charts import samples as charts
 from dashboard.data import filters_of, plain, read_trial, read_trials
 from dashboard.views import controls, elements, trial_facts
@@ -186,8 +186,8 @@ def _samples(trial: Trial) -> None:
     with st.container(border=True):
         elements.finding(
             _samples_finding(trial),
-            "Left: every sample as measured, eager and compiled in alternation. Right: their distribution; the "
-            "slowest 1 % of samples stand in the last bin. Dashed: medians.",
+            "Left: every sample as measured, eager and compiled in alternation. Right: their distribution; "
+            "the slowest 1 % of samples stand in the last bin. Dashed: medians.",
         )
         left, right = st.columns(2)
         with left:
@@ -211,6 +211,6 @@ def _samples(trial: Trial) -> None:
 
 def _samples_finding(trial: Trial) -> str:
     medians = charts.medians(trial.samples_ns, trial.control_samples_ns, trial.strategy.name)
-    texts = [f"{row.strategy} {units.duration(row.ms * 1e6)}" for row in medians.itertuples()]
+    texts = [f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in shaping.row_dicts(medians)]
     n = len(trial.samples_ns)
     return f"Median of {units.count(n)} samples: {', '.join(texts)}"

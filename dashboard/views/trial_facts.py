@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import cold_start as phases_chart
 from dashboard.data import plain
 from dashboard.views import elements
 from db import units
-from db.metrics.summary import summarize_samples
+from db.metrics.summary import SampleSummary, summarize_samples
 from db.queries.cold_start import phases_of
-from db.records import CompilerEvent, Failure, SourceKind, Status, Trial
+from db.records import CacheCounters, CompilerEvent, Failure, SourceKind, Status, Trial
 
 _NOT_MEASURED = "Not measured."
 
@@ -40,18 +41,7 @@ def figures(trial: Trial) -> list[tuple[str, str, str]]:
     latency = own.latency_ns if own else trial.summary.latency_ns if trial.summary else None
     eager = control.latency_ns if control else trial.summary.control_latency_ns if trial.summary else None
     if latency:
-        detail = (
-            f"p05 {units.duration(own.p05_ns)}, p95 {units.duration(own.p95_ns)}, p99 {units.duration(own.p99_ns)}"
-            if own
-            else ""
-        )
-        found.append(
-            (
-                "Latency (p50)",
-                units.duration(latency),
-                f"Median of {units.count(own.n if own else None)} samples. {detail}",
-            )
-        )
+        found.append(("Latency (p50)", units.duration(latency), _spread(own)))
     if latency and eager:
         found.append(
             ("Speedup", units.ratio(eager / latency), "Median of the eager control over the compiled median.")
@@ -75,6 +65,14 @@ def figures(trial: Trial) -> list[tuple[str, str, str]]:
             ("Peak memory", units.size(trial.memory.peak_bytes), "While running, without compilation.")
         )
     return found
+
+
+def _spread(summary: SampleSummary | None) -> str:
+    if summary is None:
+        return "As the imported result states it."
+    ends = (("p05", summary.p05_ns), ("p95", summary.p95_ns), ("p99", summary.p99_ns))
+    parts = ", ".join(f"{name} {units.duration(value)}" for name, value in ends)
+    return f"Median of {units.count(summary.n)} samples; {parts}."
 
 
 def failure(found: Failure) -> None:
@@ -122,7 +120,8 @@ def cold_start(trial: Trial) -> None:
         if start.calls_until_steady:
             elements.note(
                 f"Steady after {units.count(start.calls_until_steady)} calls and "
-                f"{units.duration(start.until_steady_ns)}. Phases read from: {start.phase_source or 'unknown'}."
+                f"{units.duration(start.until_steady_ns)}. Phases read from: "
+                f"{start.phase_source or 'unknown'}."
             )
 
 
@@ -132,19 +131,15 @@ def compiler(trial: Trial) -> None:
         if facts is None:
             elements.note("Eager: nothing was compiled." if trial.strategy.kind == "eager" else _NOT_MEASURED)
             return
+        cache = facts.cache or CacheCounters()
         _pairs(
             {
                 "Graphs": units.count(facts.graphs),
                 "Ops captured": units.count(facts.ops_captured),
                 "CUDA graph launches": units.count(facts.cudagraph_launches),
                 "Recompile limit hit": _yes(facts.recompile_limit_hit),
-                "FX graph cache": _hits(
-                    facts.cache and facts.cache.fx_graph_hits, facts.cache and facts.cache.fx_graph_misses
-                ),
-                "AOTAutograd cache": _hits(
-                    facts.cache and facts.cache.aot_autograd_hits,
-                    facts.cache and facts.cache.aot_autograd_misses,
-                ),
+                "FX graph cache": _hits(cache.fx_graph_hits, cache.fx_graph_misses),
+                "AOTAutograd cache": _hits(cache.aot_autograd_hits, cache.aot_autograd_misses),
             }
         )
         _events("Graph breaks", facts.graph_breaks, "trial-breaks")
@@ -254,7 +249,8 @@ def states(trial: Trial) -> None:
             pairs |= {
                 "CPU stall": units.percent(host.cpu_stall_fraction),
                 "CPU over wall time": _exact(host.cpu_over_wall),
-                "Blocks, of them rejected": f"{units.count(host.blocks)}, {units.count(host.blocks_rejected)}",
+                "Blocks": units.count(host.blocks),
+                "Blocks rejected": units.count(host.blocks_rejected),
             }
         _pairs(pairs)
         if device is not None:
@@ -295,7 +291,11 @@ def environment(trial: Trial) -> None:
             "dtype": trial.workload.dtype,
             "Source": f"{trial.source.kind.value}, {trial.source.name}",
         }
-        _pairs({name: text for name, text in pairs.items() if text and text != units.MISSING})
+        known = [(name, text) for name, text in pairs.items() if text and text != units.MISSING]
+        half = -(-len(known) // 2)
+        for column, part in zip(st.columns(2), (known[:half], known[half:]), strict=True):
+            with column:
+                _pairs(dict(part))
 
 
 def reproduce(trial: Trial) -> None:
@@ -321,7 +321,7 @@ def _quoted(text: str) -> str:
     return shlex.quote(text)
 
 
-def _part(title: str):  # noqa: ANN202
+def _part(title: str) -> DeltaGenerator:
     box = st.container(border=True)
     box.markdown(f"#### {title}")
     return box
