@@ -42,8 +42,7 @@ class UNet(nn.Module):
         self.embed = nn.Sequential(nn.Linear(channels, embedding), nn.SiLU(), nn.Linear(embedding, embedding))
         self.stem = nn.Conv2d(3, channels, 3, padding=1)
         self.down = nn.ModuleList(
-            ResidualBlock(inner, outer, embedding)
-            for inner, outer in zip([channels, *widths], widths, strict=False)
+            ResidualBlock(widths[max(level - 1, 0)], widths[level], embedding) for level in range(levels)
         )
         self.middle = ResidualBlock(widths[-1], widths[-1], embedding)
         self.up = nn.ModuleList(
