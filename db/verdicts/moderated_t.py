@@ -83,7 +83,8 @@ def fit_prior(variance: Floats, df: Floats, df_limit: float) -> Prior:
     excess = float(np.var(log_variance, ddof=1) - np.mean(special.polygamma(1, half)))
     limit = min(df_limit, float(np.sum(df)))
     if excess <= 0.0:
-        return Prior(limit, float(np.exp(mean)))
+        # No more spread than chance gives: one variance for all, best estimated by pooling (as limma does).
+        return Prior(limit, max(float(np.average(variance, weights=df)), floor))
     prior_df = 2.0 * float(trigamma_inverse(excess)[0])
     scale = float(np.exp(mean + special.digamma(prior_df / 2.0) - np.log(prior_df / 2.0)))
     return Prior(min(prior_df, limit), scale)

@@ -26,6 +26,7 @@ from db.verdicts.vocabulary import (
 )
 from db.verdicts.who_moved import Parts, cause_of
 
+NEVER = "never"
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 
@@ -89,13 +90,18 @@ class Finding:
         return _finite(smallest_visible_change(self.tested.test.at(self.case), confidence)[0])
 
 
-def measured_row(context: Context, finding: Finding) -> Row | None:
-    """The row of one measured metric of one case; None where a side has no such value."""
+def measured_row(context: Context, finding: Finding, speedup: Finding) -> Row | None:
+    """The row of one measured metric of one case; None where a side has no such value.
+
+    `speedup` is the finding on the same case's speedup: it decides a break-even that comes or goes.
+    """
     metric, case = finding.metric, finding.case
     base, head = (_value(summary[case], metric) for summary in (context.base, context.head))
     compiled_only = metric in (Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
     if base is None or head is None or (compiled_only and context.is_eager(case)):
         return None
+    if NEVER in (base, head):
+        return _never_row(context, finding, speedup, (base, head))
     moved = finding.verdict in _MOVED
     return Row(
         case=context.keys[case],
@@ -118,6 +124,35 @@ def measured_row(context: Context, finding: Finding) -> Row | None:
         significance_threshold=finding.threshold(context.policy.confidence),
         design=finding.design,
         reason=_reason(context, finding),
+    )
+
+
+def _never_row(
+    context: Context, finding: Finding, speedup: Finding, values: tuple[float | str, float | str]
+) -> Row:
+    """Break-even is never on a side: no number to test. It came or went because the speedup did."""
+    case = finding.case
+    both = values == (NEVER, NEVER)
+    verdict = Verdict.UNCHANGED if both else Verdict.INCONCLUSIVE
+    if not both and speedup.verdict is (Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED):
+        verdict = speedup.verdict
+    moved = verdict in _MOVED
+    return Row(
+        case=context.keys[case],
+        metric=finding.metric,
+        unit=METRIC_UNITS[finding.metric],
+        base=values[0],
+        head=values[1],
+        verdict=verdict,
+        suspected=not both and bool(speedup.judged.suspected[case]),
+        who_moved=context.parts.who(case) if moved else None,
+        cause=_cause(context, speedup) if moved else None,
+        eager_change=_relative(context.parts.eager[case]),
+        compiled_change=_relative(context.parts.compiled[case]),
+        trials=speedup.trials,
+        more_trials=speedup.more_trials if verdict is Verdict.INCONCLUSIVE else None,
+        design=speedup.design,
+        reason=sentences.never(values[0] == NEVER, values[1] == NEVER, sure=moved),
     )
 
 
@@ -144,8 +179,8 @@ def _finite(value: float) -> float | None:
 
 
 def _value(summary: dict[str, Any], metric: Metric) -> float | str | None:
-    if metric is Metric.BREAK_EVEN and summary["break_even"] == "never":
-        return "never"
+    if metric is Metric.BREAK_EVEN and summary["break_even"] == NEVER:
+        return NEVER
     value = summary[SUMMARY_COLUMNS[metric]]
     return None if pd.isna(value) else float(value)
 

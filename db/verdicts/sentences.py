@@ -95,6 +95,14 @@ def not_testable(metric: Metric) -> str:
     return "No trial of one side can be tested; measure both sides again."
 
 
+def never(base: bool, head: bool, *, sure: bool) -> str:
+    """A break-even that is never on the base side, the head side or both."""
+    if base and head:
+        return "Compilation never pays off, on either side."
+    said = "Compilation no longer pays off" if head else "Compilation pays off now"
+    return f"{said}." if sure else f"{said}, but the change of speedup behind it is not sure."
+
+
 def machine_moved(canary_change: float | None) -> str:
     if canary_change is None:
         return "The same build is on both sides: only the machine or chance can have moved it."

@@ -176,8 +176,9 @@ def _rows(matched: MatchedCases, measured: _Measured, context: Context) -> Itera
     for case, is_canary in enumerate(matched.canary):
         if is_canary:
             continue
+        speedup = Finding(Metric.SPEEDUP, case, *measured.metrics[Metric.SPEEDUP])
         for metric, (tested, judged) in measured.metrics.items():
-            row = measured_row(context, Finding(metric, case, tested, judged))
+            row = measured_row(context, Finding(metric, case, tested, judged), speedup)
             if row is not None:
                 yield row
         for each in counted.get(case, []):

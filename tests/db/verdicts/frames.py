@@ -20,8 +20,8 @@ numerics_status"""
 _WHOLE = """batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
 peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs graph_breaks recompiles
 time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns"""
-_FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns control_latency_ns
-trial_compile_cost_ns cpu_stall_fraction"""
+_FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns
+control_latency_ns trial_compile_cost_ns cpu_stall_fraction"""
 TYPES: dict[str, str] = {
     **dict.fromkeys(_TEXT.split(), "str"),
     **dict.fromkeys(["started_at", "ended_at"], "datetime64[us, UTC]"),
