@@ -1,4 +1,4 @@
-"""The runner killed at random moments: what it reported is stored once and whole, and nothing keeps running."""
+"""The runner killed at random moments: what it reported is stored once and whole, nothing runs on."""
 
 from __future__ import annotations
 
