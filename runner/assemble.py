@@ -52,6 +52,10 @@ class Listening:
     records: list[dict[str, Any]] = field(default_factory=list)
     garbage: str | None = None
 
+    def succeeded(self) -> bool:
+        """Whether the worker reported success and nothing else came through its pipe."""
+        return self.garbage is None and [record.get("status") for record in self.records] == [Status.OK]
+
     def hear(self, line: bytes) -> bytes | None:
         """Take in one line; the answer goes to the worker's standard input."""
         try:

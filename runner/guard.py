@@ -1,12 +1,12 @@
 """The small process between the runner and a measured process: nothing a trial started outlives it.
 
-    python -I -S guard.py LIFELINE_FD STATUS_FD GRACE_S SCRATCH WORKER...
+    python -I -S guard.py LIFELINE_FD STATUS_FD GRACE_S SCRATCH KEEP WORKER...
 
 It starts WORKER in a session of its own and ends everything below itself, then removes the directory SCRATCH,
 when the worker exits, when it gets SIGTERM (the runner's deadline), or when the runner dies (LIFELINE_FD,
 whose other end only the runner holds, reads end-of-file even after kill -9). As a child subreaper it
 inherits what detached itself, so daemons are found too. Then it writes one JSON line to STATUS_FD. Standard
-library only.
+library only. With KEEP "keep" the directory stays after a regular exit, for the next process of the trial.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def report(guard: Guard, ended_ns: int, survivors: int) -> bytes:
 
 def main(arguments: list[str]) -> None:
     lifeline, status, grace_s = int(arguments[0]), int(arguments[1]), float(arguments[2])
-    scratch, worker = arguments[3], arguments[4:]
+    scratch, keep, worker = arguments[3], arguments[4] == "keep", arguments[5:]
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
@@ -157,7 +157,8 @@ def main(arguments: list[str]) -> None:
     ended_ns = time.monotonic_ns()
     guard.end_all(grace_s if reason == "stopped" else 0.0)
     survivors = len(descendants(os.getpid()))
-    shutil.rmtree(scratch, ignore_errors=True)
+    if not (keep and reason == "exited"):
+        shutil.rmtree(scratch, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.write(status, report(guard, ended_ns, survivors))
 

@@ -82,6 +82,7 @@ class GuardedProcess:
         stdin: bytes,
         grace_s: float,
         lock: int | None = None,
+        keep_scratch: bool = False,
         on_line: Callable[[bytes], bytes | None] = lambda _line: None,
     ) -> None:
         self._on_line = on_line
@@ -91,13 +92,14 @@ class GuardedProcess:
         self._grace_s = grace_s
         self._selector = selectors.DefaultSelector()
         self._open: set[int] = set()
-        self._start(command, environment, scratch, stdin, lock)
+        place = [str(grace_s), str(scratch), "keep" if keep_scratch else "remove"]
+        self._start(command, environment, place, stdin, lock)
 
     def _start(
         self,
         command: list[str],
         environment: Mapping[str, str],
-        scratch: Path,
+        place: list[str],
         stdin: bytes,
         lock: int | None,
     ) -> None:
@@ -107,7 +109,7 @@ class GuardedProcess:
         log_read, log_write = os.pipe()
         stdin_read, self._stdin = os.pipe()
         theirs = [lifeline_read, status_write, record_write, log_write, stdin_read]
-        arguments = [str(lifeline_read), str(status_write), str(self._grace_s), str(scratch)]
+        arguments = [str(lifeline_read), str(status_write), *place]
         placed = [part.replace("{record_fd}", str(record_write)) for part in command]
         passed = [lifeline_read, status_write, record_write, *([] if lock is None else [lock])]
         try:

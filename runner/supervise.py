@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from db.records import Trial
+from db.records import CacheState, Trial
 from runner.assemble import Listening, assemble
 from runner.death import oom_kills
 from runner.device_lock import default_lock_dir, device_lock
@@ -27,6 +27,7 @@ OnPhase = Callable[[str], None]
 WORKER = Path(__file__).parent / "worker" / "main.py"
 GRACE_S = 3.0
 WAITING = "waiting_for_device"
+_PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
 
 class TrialInterrupted(KeyboardInterrupt):
@@ -83,25 +84,38 @@ def run_trial(
 
 def _run(attempt: _Attempt, lock: int) -> Trial:
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
+    cache = attempt.spec["strategy"]["cache"]
     try:
-        return _run_in(attempt, scratch, lock)
+        if cache in _PRIMED:
+            # Warm is what a second process finds in the same directories; the other two move one file only.
+            caches = scratch / ("measure" if cache == CacheState.WARM else "prime")
+            failed = _run_process(attempt, scratch, caches, lock, prime=True)
+            if failed is not None:
+                return failed
+        trial = _run_process(attempt, scratch, scratch / "measure", lock, prime=False)
+        assert trial is not None
+        return trial
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run_in(attempt: _Attempt, scratch: Path, lock: int) -> Trial:
+def _run_process(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
+    """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
     spec = attempt.spec
     watch = DeviceWatch(spec["device"])
-    environment = worker_environment(scratch, threads=spec["threads"], extra=spec.get("worker_env", {}))
+    environment = worker_environment(caches, threads=spec["threads"], extra=spec.get("worker_env", {}))
     listening = Listening(attempt.on_phase, watch)
+    told = worker_specification(spec, sample_device=watch.is_there)
+    told |= {"prime": prime, "artifacts": str(scratch / "artifacts")}
     kills = oom_kills()
     process = GuardedProcess(
         [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
         environment=environment,
         scratch=scratch,
-        stdin=json.dumps(worker_specification(spec, sample_device=watch.is_there)).encode() + b"\n",
+        stdin=json.dumps(told).encode() + b"\n",
         grace_s=GRACE_S,
         lock=lock,
+        keep_scratch=prime,
         on_line=listening.hear,
     )
     interrupted = False
@@ -109,6 +123,8 @@ def _run_in(attempt: _Attempt, scratch: Path, lock: int) -> Trial:
         outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
     except KeyboardInterrupt:
         interrupted, outcome = True, Outcome(stopped="cancelled")
+    if prime and not interrupted and listening.succeeded():
+        return None
     trial = assemble(
         spec,
         outcome,

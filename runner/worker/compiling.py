@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -63,13 +64,17 @@ def repeated_blocks(model: torch.nn.Module, regions: tuple[str, ...]) -> Iterato
             yield from (block for block in container if classes[type(block)] > 1 and any(block.children()))
 
 
-def apply(built: Built, strategy: dict[str, Any]) -> Callable[..., Any]:
-    """The callable that executes the workload under `strategy`. Nothing is compiled yet: that happens at the
-    first call. Raises WorkloadError when the scope finds nothing to compile.
+def apply(built: Built, strategy: dict[str, Any], artifacts: Path) -> Callable[..., Any]:
+    """The callable that executes the workload under `strategy`.
+
+    `torch.compile` compiles at the first call. A package is made and written to `artifacts` where there is
+    none, else loaded from there. Raises WorkloadError when the scope finds nothing to compile.
     """
     target = built.model_or_fn
     if strategy["kind"] == "export":
         return _exported(built)
+    if strategy["kind"] == "aot_package":
+        return _packaged(built, strategy, artifacts.with_suffix(".pt2"))
     if strategy["kind"] != "compile":
         raise WorkloadError(f"This worker cannot execute a strategy of kind {strategy['kind']}.")
     arguments, scope = compile_arguments(strategy), strategy.get("scope", "full")
@@ -104,6 +109,20 @@ def _exported(built: Built) -> Callable[..., Any]:
     program = torch.export.export(built.model_or_fn, built.inputs)
     module: Callable[..., Any] = program.module()
     return module
+
+
+def _packaged(built: Built, strategy: dict[str, Any], package: Path) -> Callable[..., Any]:
+    """Ahead-of-time compilation: made by the priming process, loaded by the measured one."""
+    from torch import _inductor
+
+    if not package.exists():
+        if built.task == TRAINING or not isinstance(built.model_or_fn, torch.nn.Module):
+            raise WorkloadError("An ahead-of-time package needs an nn.Module in inference.")
+        program = torch.export.export(built.model_or_fn, built.inputs)
+        options = dict(strategy.get("options") or {})
+        _inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=options)
+    loaded: Callable[..., Any] = _inductor.aoti_load_package(str(package))
+    return loaded
 
 
 def uses_cudagraphs(strategy: dict[str, Any], device: str) -> bool:

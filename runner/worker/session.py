@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from runner.worker import (
     affinity,
+    cache_states,
     compiler_facts,
     compiling,
     cudagraphs,
@@ -52,6 +54,7 @@ class Session:
         self._device = torch.device(spec["device"])
         self._plan = SamplingPlan.from_spec(spec["sampling"])
         self._timer = clock_for(self._device, flush_l2=self._plan.flush_l2)
+        self._artifacts = Path(spec.get("artifacts", ""))
         self._log: list[tuple[str, str]] = []
         self._log_context = contextlib.ExitStack()
 
@@ -102,7 +105,9 @@ class Session:
         self._compile_peak.begin()
         with self._phase("first_call"), internals.listen_to_events(clock.begin, clock.end) as heard:
             started = time.monotonic_ns()
-            call = compiling.apply(self._target, self._strategy)
+            if not self._spec.get("prime"):
+                cache_states.load(self._strategy, self._artifacts)
+            call = compiling.apply(self._target, self._strategy, self._artifacts)
             variant = make_variant(self._target, call)
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
                 variant.step = cudagraphs.marked(variant.step)
@@ -126,6 +131,11 @@ class Session:
             split = phases.from_time_spent(spent, internals.wait_time_ns(), took)
             return {"phase_source": "calculate_time_spent", "phases_ns": split}
         return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, took)}
+
+    def save_cache(self) -> None:
+        """What the priming process of a trial leaves for the measured one."""
+        with self._phase("save_cache"):
+            cache_states.save(self._strategy, self._artifacts)
 
     def warm_up(self) -> None:
         """Call each variant until it is steady; the compiled one first, as its cold start goes on."""

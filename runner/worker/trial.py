@@ -48,10 +48,11 @@ def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) ->
         host.machine_facts(spec["device"], spec["threads"]),
         host.build_facts(spec["device"], spec.get("settings", {})),
     )
-    if spec.get("facts_only"):
-        return
     trial = session.Session(spec, channel, content)
     trial.start_cold()
+    if spec.get("prime"):
+        trial.save_cache()
+        return
     gc.collect()
     gc.freeze()
     gc.disable()
