@@ -178,7 +178,7 @@ class Failure(Record):
 
 
 class PhasesNs(Record):
-    """Parts of the first compiled call, adding up to `first_call_ns`; `other` is what cannot be told apart."""
+    """Parts of the first compiled call, adding up to `first_call_ns`; `other` is the rest of it."""
 
     dynamo: Nanoseconds | None = None
     aot_autograd: Nanoseconds | None = None

@@ -26,7 +26,7 @@ _MESSAGES: tuple[tuple[str, str, str], ...] = (
     (
         "malformed",
         "The database file {url} is damaged.",
-        "Restore it from a backup; `compilewatch db check` says what is damaged.",
+        "Restore it from a backup.",
     ),
     (
         "readonly database",

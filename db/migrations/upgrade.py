@@ -99,7 +99,7 @@ def upgrade(connection: Connection, shown_url: str) -> None:
             raise DatabaseError(
                 f"The upgrade of {shown_url} would leave {len(orphans)} rows without the row they belong to; "
                 "nothing was changed.",
-                "Run `compilewatch db check` to see them, or restore the database from a backup.",
+                "Restore the database from a backup.",
             )
 
 
