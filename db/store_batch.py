@@ -15,7 +15,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
-    insert,
     or_,
     select,
     update,
@@ -25,6 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from db.errors import ConflictError
 from db.queries.records import load_trials
 from db.records import FailureKind, Status, Trial
+from db.store_insert import insert_rows
 from db.store_rows import (
     CaseIds,
     Identifier,
@@ -157,11 +157,10 @@ class TrialWriter:
         if not new:
             return
         self._insert_dimensions(new)
-        self._connection.execute(insert(TRIAL), [trial_row(*entry) for entry in new])
-        self._connection.execute(insert(TRIAL_DETAIL), [detail_row(trial) for trial, _, _ in new])
+        insert_rows(self._connection, TRIAL, [trial_row(*entry) for entry in new])
+        insert_rows(self._connection, TRIAL_DETAIL, [detail_row(trial) for trial, _, _ in new])
         samples = [row for trial, _, _ in new for row in sample_rows(trial)]
-        if samples:
-            self._connection.execute(insert(TRIAL_SAMPLES), samples)
+        insert_rows(self._connection, TRIAL_SAMPLES, samples)
         for trial, ids, _ in new:
             self._count(trial, ids)
 
