@@ -1,0 +1,101 @@
+"""Databases for the pages, and a page opened at a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+import dashboard.app
+from dashboard.links import Link, params
+from db.session import open_database
+from db.store import save_trials
+from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
+
+APP = Path(dashboard.app.__file__)
+DATABASE = "COMPILEWATCH_DATABASE_URL"
+
+OpenPage = Callable[[Link], AppTest]
+
+
+@pytest.fixture(scope="session")
+def filled_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three builds of four workloads on a GPU box, a CPU box, a failing case, and one that compiled nothing."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'filled.db'}"
+    names = ("bert-base", "mlp", "elementwise", "lstm-cell")
+    strategies = ("eager", "default", "max-autotune")
+    older = make_build("2.12.0", driver="570.86.15")
+
+    def latency_ns(workload: str, strategy: str, run: int) -> float:
+        share = {"eager": 1.0, "default": 0.5 if workload == "elementwise" else 0.7, "max-autotune": 0.6}[strategy]
+        slower = 1.2 if workload == "lstm-cell" and strategy != "eager" else share
+        return 10 * MS * slower * (0.95 if run == 2 and strategy != "eager" else 1.0)
+
+    trials = make_history(
+        workloads=names,
+        strategies=strategies,
+        builds=("2.11.0", older, "2.13.0"),
+        latency_ns=latency_ns,
+        failures=[("mlp", "max-autotune", 2)],
+        start=START - timedelta(days=3),
+    )
+    trials += make_history(
+        workloads=("mlp",),
+        builds=(make_build("2.13.0", cuda=None, torch_variant="cpu"),),
+        machines=(make_machine("cpu-box", device="cpu"),),
+        start=START - timedelta(days=9),
+        seed=5,
+    )
+    trials.append(
+        make_trial(
+            workload="bert-base",
+            strategy="reduce-overhead",
+            run_id="run-nothing",
+            trial_id="trial-nothing-compiled",
+            started_at=START - timedelta(hours=12),
+            compiler=make_compiler_facts(graphs=0, graph_breaks=[], recompiles=[]),
+        )
+    )
+    with open_database(url, migrate=True) as database:
+        save_trials(database, trials)
+    return url
+
+
+@pytest.fixture(scope="session")
+def empty_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'empty.db'}"
+    open_database(url, migrate=True).close()
+    return url
+
+
+def opened(link: Link) -> AppTest:
+    """The page of `link` after its first run in a new session."""
+    test = AppTest.from_file(str(APP), default_timeout=60)
+    for key, value in params(link):
+        test.query_params[key] = [*test.query_params.get(key, []), value]
+    # AppTest.switch_page knows pages that are files; ours are callables, so their hash is set.
+    test._page_hash = calc_hash(link.page.value)
+    return test.run()
+
+
+@pytest.fixture
+def filled(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPage]:
+    monkeypatch.setenv(DATABASE, filled_url)
+    yield opened
+
+
+@pytest.fixture
+def empty(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPage]:
+    monkeypatch.setenv(DATABASE, empty_url)
+    yield opened
+
+
+def texts(test: AppTest) -> str:
+    """Everything the page says, with the escapes of Markdown removed."""
+    kinds = (test.title, test.markdown, test.caption, test.info, test.warning, test.error, test.text, test.code)
+    said = [str(element.value) for kind in kinds for element in kind]
+    return "\n".join(said).replace("\\", "")

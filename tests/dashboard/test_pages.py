@@ -1,0 +1,165 @@
+"""Every page on a filled and on an empty database."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dashboard.links import Link, Page
+from db.records import Task
+from tests.dashboard.conftest import OpenPage, texts
+
+DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
+
+
+@pytest.mark.parametrize("page", list(Page))
+def test_every_page_draws_without_an_error(filled: OpenPage, page: Page) -> None:
+    test = filled(Link(page=page))
+    assert not test.exception
+    assert [element.value for element in test.error] == []
+    assert [element.value for element in test.warning] == []
+
+
+@pytest.mark.parametrize("page", DATA_PAGES)
+def test_an_empty_database_says_what_to_do_next(empty: OpenPage, page: Page) -> None:
+    test = empty(Link(page=page))
+    assert not test.exception
+    assert "Nothing has been measured yet" in texts(test)
+    assert "compilewatch run --suite smoke" in texts(test)
+    assert not test.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize("page", DATA_PAGES)
+def test_filters_that_match_nothing_say_so(filled: OpenPage, page: Page) -> None:
+    test = filled(Link(page=page, task=(Task.TRAINING,), workload=("elementwise",)))
+    assert not test.exception
+    assert "fits these filters" in texts(test) or "under these filters" in texts(test)
+    assert not test.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize("page", [Page.OVERVIEW, Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START])
+def test_charts_have_a_text_alternative_and_few_marks(filled: OpenPage, page: Page) -> None:
+    charts = filled(Link(page=page)).get("vega_lite_chart")
+    assert charts
+    for chart in charts:
+        assert chart.proto.alt
+        spec = json.loads(chart.proto.spec)
+        assert "values" not in json.dumps(spec.get("data", {}))
+        assert sum(len(dataset.data.data) for dataset in chart.proto.datasets) < 200_000
+
+
+def test_overview_shows_headline_coverage_and_failures(filled: OpenPage) -> None:
+    test = filled(Link())
+    metrics = {metric.label: metric for metric in test.metric}
+    assert set(metrics) >= {"Inference speedup", "Training speedup", "Function speedup", "Cases compared"}
+    # elementwise: 10 ms eager against 10 x 0.5 x 0.95 ms
+    assert metrics["Function speedup"].value.startswith("2.1")
+    assert metrics["Cases compared"].value == "8 of 9"
+    assert "mlp with max-autotune: failed in all 3 trials (out of memory)" in texts(test)
+
+
+def test_overview_says_what_the_newest_build_changed(filled: OpenPage) -> None:
+    test = filled(Link())
+    parts = {row["part"]: (row["before"], row["after"]) for row in _frame(test, "Part").to_dict("records")}
+    assert parts["torch"] == ("2.12.0", "2.13.0")
+    assert parts["driver"] == ("570.86.15", "580.159.03")
+    assert "Several parts changed at once" in texts(test)
+
+
+def _frame(test, column: str):
+    for element in test.dataframe:
+        if column.lower() in element.value.columns:
+            return element.value
+    raise AssertionError(f"no table with {column}")
+
+
+def test_modes_shows_failed_and_not_applicable_beside_numbers(filled: OpenPage, filled_url: str) -> None:
+    cells = _datasets(filled(Link(page=Page.MODES)), 0)["main"]
+    by_case = {(row["workload"], row["strategy"]): row["text"] for row in cells}
+    assert by_case[("mlp", "max-autotune")] == "failed"
+    assert by_case[("bert-base", "default")].endswith("x")
+    cpu = filled(Link(page=Page.MODES, machine=_machine(filled_url, "cpu-box")))
+    cells = {(row["workload"], row["strategy"]): row for row in _datasets(cpu, 0)["main"]}
+    assert cells[("mlp", "reduce-overhead")]["text"] == "n/a"
+    assert "CUDA graphs" in cells[("mlp", "reduce-overhead")]["detail"]
+    assert "not applicable on this device" in texts(cpu)
+
+
+def _machine(url: str, name: str) -> str:
+    from db.queries.facets import machines
+    from db.session import open_database
+
+    with open_database(url, read_only=True) as database:
+        frame = machines(database)
+    return str(frame.loc[frame["machine"] == name, "machine_id"].iloc[0])
+
+
+def _datasets(test, number: int) -> dict[str, list[dict]]:
+    import pyarrow as pa
+
+    chart = test.get("vega_lite_chart")[number]
+    return {
+        dataset.name: pa.ipc.open_stream(dataset.data.data).read_all().to_pylist()
+        for dataset in chart.proto.datasets
+    }
+
+
+def test_break_even_says_never_where_compiled_is_slower(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.BREAK_EVEN, focus="lstm-cell"))
+    assert "Compiling never pays off on lstm-cell" in texts(test)
+    rows = {row["strategy"]: row for row in _frame(test, "steps").to_dict("records")}
+    assert rows["default"]["steps"] == "never"
+    assert rows["default"]["money"] == "–"
+    assert "compiled is not faster than eager" in texts(test)
+
+
+def test_break_even_plan_follows_steps_restarts_and_price(filled: OpenPage) -> None:
+    def money(**plan: float) -> dict[str, str]:
+        test = filled(Link(page=Page.BREAK_EVEN, focus="bert-base", **plan))
+        return {metric.label: metric.value for metric in test.metric}
+
+    few, many = money(steps=1), money(steps=1_000_000)
+    assert few["Done first"] == "eager"
+    assert many["Done first"] in {"default", "max\\-autotune"}
+    dearer = money(steps=1_000_000, price=200.0)
+    cheap = float(many["Money saved per day"].replace("\\", "").lstrip("$"))
+    assert float(dearer["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(100 * cheap, rel=0.01)
+    again = money(steps=1_000_000, restarts=9)
+    assert float(again["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(10 * cheap, rel=0.01)
+
+
+def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) -> None:
+    events = _datasets(filled(Link(page=Page.TRENDS, focus="bert-base")), 0)["events"]
+    assert [event["cause"] for event in events] == ["confounded", "confounded"]
+    assert "driver 580.159.03 → 570.86.15" in events[0]["detail"]
+
+
+def test_trends_orders_builds_as_versions(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRENDS, axis="torch", focus="bert-base"))
+    spec = json.loads(test.get("vega_lite_chart")[0].proto.spec)
+    orders = [layer["encoding"]["x"].get("sort") for layer in spec["layer"] if "x" in layer.get("encoding", {})]
+    shown = next(order for order in orders if order)
+    assert [name.split()[1] for name in shown] == ["2.11.0", "2.12.0", "2.13.0"]
+
+
+def test_trial_page_shows_everything_of_a_trial(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRIAL, trial="trial-nothing-compiled"))
+    assert not test.exception
+    said = texts(test)
+    assert "compilewatch show trial-nothing-compiled" in said
+    assert "bert-base with reduce-overhead" in said
+    assert "Graph breaks: none." in said
+    assert {metric.label for metric in test.metric} >= {"Latency (p50)", "Speedup", "Peak memory"}
+
+
+def test_trial_page_shows_a_failure_with_its_log(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0005"))
+    assert "Failed:" in texts(test)
+    assert "out of memory" in texts(test)
+
+
+def test_unknown_trial_is_a_sentence_and_the_list(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRIAL, trial="nobody"))
+    assert "There is no trial nobody." in test.warning[0].value.replace("\\", "")
+    assert len(test.dataframe) == 1
