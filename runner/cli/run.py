@@ -61,7 +61,9 @@ def run(
     python: Annotated[
         list[Path] | None,
         typer.Option(
-            "--python", metavar="PATH", help="An interpreter with another torch. Repeatable; they take turns."
+            "--python",
+            metavar="PATH",
+            help="An interpreter with another torch, for the configured builds. Repeatable.",
         ),
     ] = None,
     label: Annotated[
@@ -78,7 +80,8 @@ def run(
     settings = settings_of(config, db)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
-    builds = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
+    named = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
+    builds = named or list(settings.builds)
     facts = [check_interpreter(str(build.python)) for build in builds] or [check_interpreter(sys.executable)]
     resolved = _resolve_device(settings.run.device if device == "auto" else device, facts)
     plan = plan_run(
