@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,9 @@ CONDITIONS = (
 )
 """Columns of a trials frame that must agree before two numbers are compared, as far as the frame has them."""
 
+_Case = dict[str, Any]
+_Name = tuple[str, str]
+
 _MACHINE_FIELDS = ("device", "device_name", "machine", "threads")
 
 
@@ -58,22 +62,24 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
     `sides` is a trials frame with column `side`. With `machine_id` None: the machine with most matches.
     """
     exact = _exact_keys(sides)
-    table = _case_table(sides, exact)
-    both = table.groupby("exact")["side"].nunique() == 2
-    matched = table[table["exact"].map(both) & (table["side"] == 0)]
-    machine_id = machine_id or _busiest(matched["machine_id"])
-    here = matched[matched["machine_id"] == machine_id].sort_values(["workload", "strategy"])
-    numbers = {key: number for number, key in enumerate(here["exact"])}
+    cases = _case_table(sides, exact)
+    on_side = [{case["exact"] for case in cases if case["side"] == side} for side in (0, 1)]
+    both = on_side[0] & on_side[1]
+    matched = [case for case in cases if case["exact"] in both and case["side"] == 0]
+    machine_id = machine_id or _busiest(matched)
+    here = [case for case in matched if case["machine_id"] == machine_id]
+    here.sort(key=lambda case: (case["workload"], case["strategy"], case["exact"]))
+    numbers = {case["exact"]: number for number, case in enumerate(here)}
     case = exact.map(numbers)
     inside = case.notna().to_numpy()
     return MatchedCases(
         machine_id=machine_id,
-        machine=str(here["machine"].iloc[0]) if len(here) else None,
-        keys=tuple(_case_key(row) for _, row in here.iterrows()),
-        canary=tuple(fnmatchcase(str(name), policy.canary_workloads) for name in here["workload"]),
+        machine=str(here[0]["machine"]) if here else None,
+        keys=tuple(_case_key(case) for case in here),
+        canary=tuple(fnmatchcase(str(case["workload"]), policy.canary_workloads) for case in here),
         trials=sides[inside].reset_index(drop=True),
         case=case[inside].to_numpy(dtype=np.int64),
-        left_out=tuple(_left_out(table, set(here["exact"]), both, machine_id)),
+        left_out=tuple(_left_out(cases, set(numbers), both)),
     )
 
 
@@ -87,29 +93,31 @@ def _exact_keys(sides: DataFrame) -> Series:
     return keys
 
 
-def _case_table(sides: DataFrame, exact: Series) -> DataFrame:
-    """One row per side and exact case, with its newest labels."""
-    labelled = sides.assign(exact=exact)
-    return labelled.drop_duplicates(["side", "exact"], keep="last").reset_index(drop=True)
+def _case_table(sides: DataFrame, exact: Series) -> list[_Case]:
+    """One entry per side and exact case, with its newest labels."""
+    named = ["side", "machine_id", "workload_id", "strategy_id", "workload", "strategy", *CONDITIONS]
+    labelled = sides[[name for name in named if name in sides]].assign(exact=exact)
+    newest = labelled.drop_duplicates(["side", "exact"], keep="last")
+    return [{str(name): value for name, value in row.items()} for row in newest.to_dict("records")]
 
 
-def _busiest(machines: Series) -> str | None:
-    counts = Counter(machines)
+def _busiest(matched: list[_Case]) -> str | None:
+    counts = Counter(str(case["machine_id"]) for case in matched)
     return min(counts, key=lambda name: (-counts[name], name)) if counts else None
 
 
-def _case_key(row: Series) -> CaseKey:
-    batch, shape = row["batch_size"], row["shape"]
+def _case_key(case: _Case) -> CaseKey:
+    batch, shape = case["batch_size"], case["shape"]
     return CaseKey(
-        workload=str(row["workload"]),
-        strategy=str(row["strategy"]),
-        workload_id=str(row["workload_id"]),
-        strategy_id=str(row["strategy_id"]),
-        task=_text_or_none(row["task"]),
+        workload=str(case["workload"]),
+        strategy=str(case["strategy"]),
+        workload_id=str(case["workload_id"]),
+        strategy_id=str(case["strategy_id"]),
+        task=_text_or_none(case["task"]),
         batch_size=None if pd.isna(batch) else int(batch),
         shape=shape if isinstance(shape, dict) else {},
-        dtype=_text_or_none(row["dtype"]),
-        cache=_text_or_none(row["cache"]),
+        dtype=_text_or_none(case["dtype"]),
+        cache=_text_or_none(case["cache"]),
     )
 
 
@@ -118,66 +126,61 @@ def _text_or_none(value: object) -> str | None:
     return None if text == "unknown" else text
 
 
-def _left_out(table: DataFrame, matched: set[str], both: Series, machine_id: str | None) -> Iterable[LeftOut]:
-    """Base cases without a match first, then cases that only the head has."""
-    elsewhere = table["exact"].map(both) & (table["machine_id"] != machine_id) & (table["side"] == 0)
-    for _, row in table[elsewhere].iterrows():
-        reason = f"compared on another machine ({row['machine']}); this comparison is for one machine"
-        yield _entry(row, Verdict.NOT_COMPARABLE, reason, ("machine",))
-    open_cases = table[~table["exact"].map(both)]
-    partners = {
-        side: dict(list(open_cases[open_cases["side"] == side].groupby(["workload", "strategy"])))
-        for side in (0, 1)
-    }
-    known = table[table["exact"].isin(matched)]
-    covered = set(zip(known["workload"], known["strategy"], strict=True))
-    for name, rows in partners[0].items():
-        other = partners[1].get(name)
-        for _, row in rows.iterrows():
-            yield _missing(row, name in covered) if other is None else _differing(row, other)
-    for name, rows in partners[1].items():
-        if name not in partners[0]:
-            for _, row in rows.iterrows():
-                yield _entry(row, Verdict.NOT_COMPARABLE, "new on the head side: base has no such result")
+def _left_out(cases: list[_Case], here: set[str], both: set[str]) -> Iterator[LeftOut]:
+    """Matches on other machines, then base cases without a match, then cases that only the head has."""
+    for case in cases:
+        if case["exact"] in both - here and case["side"] == 0:
+            reason = f"compared on another machine ({case['machine']}); this comparison is for one machine"
+            yield _entry(case, Verdict.NOT_COMPARABLE, reason, ("machine",))
+    unmatched: tuple[dict[_Name, list[_Case]], ...] = ({}, {})
+    for case in cases:
+        if case["exact"] not in both:
+            unmatched[case["side"]].setdefault(_name(case), []).append(case)
+    covered = {_name(case) for case in cases if case["exact"] in here}
+    for name, mine in unmatched[0].items():
+        others = unmatched[1].get(name)
+        for case in mine:
+            yield _differing(case, others) if others else _missing(case, name in covered)
+    for name, mine in unmatched[1].items():
+        if name not in unmatched[0]:
+            for case in mine:
+                yield _entry(case, Verdict.NOT_COMPARABLE, "new: base has no such result")
 
 
-def _missing(row: Series, same_name_matched: bool) -> LeftOut:
-    size = f" at this size (batch {as_text(row['batch_size'])}, shape {as_text(row['shape'])})"
+def _name(case: _Case) -> _Name:
+    return str(case["workload"]), str(case["strategy"])
+
+
+def _missing(case: _Case, same_name_matched: bool) -> LeftOut:
+    size = f" at this size (batch {as_text(case['batch_size'])}, shape {as_text(case['shape'])})"
     where = size if same_name_matched else ""
-    return _entry(row, Verdict.MISSING, f"ran on the base side{where}, is missing on the head side")
+    return _entry(case, Verdict.MISSING, f"ran on the base side{where}, is missing on the head side")
 
 
-def _differing(row: Series, candidates: DataFrame) -> LeftOut:
-    """Names what keeps `row` from its nearest candidate: the one with fewest differing fields."""
-    differences = [_differences(row, other) for _, other in candidates.iterrows()]
-    nearest = min(differences, key=len)
-    reason = "differs in " + ", ".join(
-        f"{name} ({old} against {new})" for name, (old, new) in nearest.items()
-    )
-    return _entry(row, Verdict.NOT_COMPARABLE, reason, tuple(nearest))
+def _differing(case: _Case, others: list[_Case]) -> LeftOut:
+    """Names what keeps `case` from its nearest partner: the one with fewest differing fields."""
+    nearest = min((_differences(case, other) for other in others), key=len)
+    named = [f"{name} ({old} against {new})" for name, (old, new) in nearest.items()]
+    return _entry(case, Verdict.NOT_COMPARABLE, "differs in " + ", ".join(named), tuple(nearest))
 
 
-def _differences(row: Series, other: Series) -> dict[str, tuple[str, str]]:
-    named = {
-        name: (as_text(row[name]), as_text(other[name]))
-        for name in CONDITIONS
-        if name in row and as_text(row[name]) != as_text(other[name])
-    }
-    if row["machine_id"] == other["machine_id"]:
+def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
+    pairs = {name: (as_text(case[name]), as_text(other[name])) for name in CONDITIONS if name in case}
+    named = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if case["machine_id"] == other["machine_id"]:
         named = {name: pair for name, pair in named.items() if name not in _MACHINE_FIELDS}
     elif not any(name in named for name in _MACHINE_FIELDS):
-        named["machine_id"] = (str(row["machine_id"]), str(other["machine_id"]))
-    if not named and row["workload_id"] != other["workload_id"]:
-        named["workload_id"] = (str(row["workload_id"]), str(other["workload_id"]))
-    if not named and row["strategy_id"] != other["strategy_id"]:
-        named["strategy_id"] = (str(row["strategy_id"]), str(other["strategy_id"]))
+        named["machine_id"] = (str(case["machine_id"]), str(other["machine_id"]))
+    for identity in ("workload_id", "strategy_id"):
+        if not named and case[identity] != other[identity]:
+            named[identity] = (str(case[identity]), str(other[identity]))
     return named
 
 
-def _entry(row: Series, verdict: Verdict, reason: str, fields: tuple[str, ...] = ()) -> LeftOut:
+def _entry(case: _Case, verdict: Verdict, reason: str, fields: tuple[str, ...] = ()) -> LeftOut:
     return LeftOut(
-        workload=str(row["workload"]),
-        strategy=str(row["strategy"]),
+        workload=str(case["workload"]),
+        strategy=str(case["strategy"]),
         verdict=verdict,
         reason=reason,
         fields=fields,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas import DataFrame
 
 from db.metrics.eligibility import failure_kinds, passed_mask
-from db.metrics.groups import Floats, Ints, floats
+from db.metrics.groups import Bools, Floats, Ints, floats
 from db.verdicts.vocabulary import Metric, Verdict
 
 _COLUMNS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
@@ -42,16 +44,16 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
             base, head = (_known(counts, (case == number) & (side == s)) for s in (0, 1))
             if len(base) and len(head):
                 rows.append(_compare_counts(number, metric, base, head))
-    passed, kinds = passed_mask(trials), failure_kinds(trials)
+    passed, kinds = passed_mask(trials), failure_kinds(trials).to_numpy(dtype=object)
     for number in range(cases):
         mine = [(case == number) & (side == s) for s in (0, 1)]
-        outcomes = [_outcome(passed[m].tolist(), kinds[m].dropna().tolist()) for m in mine]
+        outcomes = [_outcome(passed[m], kinds[m & ~passed]) for m in mine]
         if all(outcome.trials for outcome in outcomes):
             rows.append(_compare_outcomes(number, *outcomes))
     return rows
 
 
-def _known(values: Floats, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
+def _known(values: Floats, chosen: Bools) -> Floats:
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 
@@ -101,9 +103,10 @@ class _Outcome:
         return self.kind if self.failed == self.trials else f"{self.kind} in {self.failed} of {self.trials}"
 
 
-def _outcome(passed: list[bool], kinds: list[str]) -> _Outcome:
-    most = pd.Series(kinds, dtype="str").mode() if kinds else pd.Series(["failed"])
-    return _Outcome(len(passed), passed.count(False), str(most.iloc[0]))
+def _outcome(passed: Bools, kinds: NDArray[np.object_]) -> _Outcome:
+    """`kinds`: the kinds of failure of the trials that failed."""
+    most = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds).most_common(1)
+    return _Outcome(len(passed), int(np.count_nonzero(~passed)), most[0][0] if most else "")
 
 
 def _compare_outcomes(case: int, base: _Outcome, head: _Outcome) -> Counted:
