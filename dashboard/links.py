@@ -159,10 +159,10 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
     return link, tuple(problems)
 
 
-def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
-    """`read` for a whole URL or path; an unknown path gives the Overview and a sentence."""
+def read_url(url: str, base_path: str = "") -> tuple[Link, tuple[str, ...]]:
+    """`read` for what `href` and `permalink` write, under `base_path`; an unknown path gives the Overview."""
     parts = urlsplit(url)
-    path = parts.path.rstrip("/").rsplit("/", 1)[-1]
+    path = parts.path.strip("/").removeprefix(base_path.strip("/")).strip("/")
     params = parse_qs(parts.query, keep_blank_values=True)
     if path in set(Page):
         return read(Page(path), params)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,14 +24,16 @@ OpenPage = Callable[[Link], AppTest]
 
 @pytest.fixture(scope="session")
 def filled_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Three builds of four workloads on a GPU box, a CPU box, a failing case, and one that compiled nothing."""
+    """Three builds of four workloads on a GPU box, a CPU box, a failing case, one that compiled nothing."""
     url = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'filled.db'}"
     names = ("bert-base", "mlp", "elementwise", "lstm-cell")
     strategies = ("eager", "default", "max-autotune")
     older = make_build("2.12.0", driver="570.86.15")
 
     def latency_ns(workload: str, strategy: str, run: int) -> float:
-        share = {"eager": 1.0, "default": 0.5 if workload == "elementwise" else 0.7, "max-autotune": 0.6}[strategy]
+        share = {"eager": 1.0, "default": 0.5 if workload == "elementwise" else 0.7, "max-autotune": 0.6}[
+            strategy
+        ]
         slower = 1.2 if workload == "lstm-cell" and strategy != "eager" else share
         return 10 * MS * slower * (0.95 if run == 2 and strategy != "eager" else 1.0)
 
@@ -83,19 +85,28 @@ def opened(link: Link) -> AppTest:
 
 
 @pytest.fixture
-def filled(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPage]:
+def filled(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     monkeypatch.setenv(DATABASE, filled_url)
-    yield opened
+    return opened
 
 
 @pytest.fixture
-def empty(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPage]:
+def empty(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     monkeypatch.setenv(DATABASE, empty_url)
-    yield opened
+    return opened
 
 
 def texts(test: AppTest) -> str:
     """Everything the page says, with the escapes of Markdown removed."""
-    kinds = (test.title, test.markdown, test.caption, test.info, test.warning, test.error, test.text, test.code)
+    kinds = (
+        test.title,
+        test.markdown,
+        test.caption,
+        test.info,
+        test.warning,
+        test.error,
+        test.text,
+        test.code,
+    )
     said = [str(element.value) for kind in kinds for element in kind]
     return "\n".join(said).replace("\\", "")

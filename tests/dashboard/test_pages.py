@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 
 from dashboard.links import Link, Page
+from db import units
+from db.queries.facets import machines
 from db.records import Task
+from db.session import open_database
 from tests.dashboard.conftest import OpenPage, texts
 
 DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
@@ -87,17 +91,12 @@ def test_modes_shows_failed_and_not_applicable_beside_numbers(filled: OpenPage, 
 
 
 def _machine(url: str, name: str) -> str:
-    from db.queries.facets import machines
-    from db.session import open_database
-
     with open_database(url, read_only=True) as database:
         frame = machines(database)
     return str(frame.loc[frame["machine"] == name, "machine_id"].iloc[0])
 
 
 def _datasets(test, number: int) -> dict[str, list[dict]]:
-    import pyarrow as pa
-
     chart = test.get("vega_lite_chart")[number]
     return {
         dataset.name: pa.ipc.open_stream(dataset.data.data).read_all().to_pylist()
@@ -110,7 +109,7 @@ def test_break_even_says_never_where_compiled_is_slower(filled: OpenPage) -> Non
     assert "Compiling never pays off on lstm-cell" in texts(test)
     rows = {row["strategy"]: row for row in _frame(test, "steps").to_dict("records")}
     assert rows["default"]["steps"] == "never"
-    assert rows["default"]["money"] == "–"
+    assert rows["default"]["money"] == units.MISSING
     assert "compiled is not faster than eager" in texts(test)
 
 
@@ -124,9 +123,13 @@ def test_break_even_plan_follows_steps_restarts_and_price(filled: OpenPage) -> N
     assert many["Done first"] in {"default", "max\\-autotune"}
     dearer = money(steps=1_000_000, price=200.0)
     cheap = float(many["Money saved per day"].replace("\\", "").lstrip("$"))
-    assert float(dearer["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(100 * cheap, rel=0.01)
+    assert float(dearer["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(
+        100 * cheap, rel=0.01
+    )
     again = money(steps=1_000_000, restarts=9)
-    assert float(again["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(10 * cheap, rel=0.01)
+    assert float(again["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(
+        10 * cheap, rel=0.01
+    )
 
 
 def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) -> None:
@@ -138,7 +141,9 @@ def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) 
 def test_trends_orders_builds_as_versions(filled: OpenPage) -> None:
     test = filled(Link(page=Page.TRENDS, axis="torch", focus="bert-base"))
     spec = json.loads(test.get("vega_lite_chart")[0].proto.spec)
-    orders = [layer["encoding"]["x"].get("sort") for layer in spec["layer"] if "x" in layer.get("encoding", {})]
+    orders = [
+        layer["encoding"]["x"].get("sort") for layer in spec["layer"] if "x" in layer.get("encoding", {})
+    ]
     shown = next(order for order in orders if order)
     assert [name.split()[1] for name in shown] == ["2.11.0", "2.12.0", "2.13.0"]
 

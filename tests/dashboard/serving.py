@@ -1,0 +1,95 @@
+"""The real server in its own process, for tests that speak HTTP to it or drive a browser."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.dashboard.conftest import DATABASE
+
+ROOT = Path(__file__).parents[2]
+START_TIMEOUT_S = 90
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running dashboard on 127.0.0.1."""
+
+    port: int
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """The raw answer to a GET: nothing is followed, decoded or normalised."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(
+                "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+            )
+            answer = connection.getresponse()
+            return Answer(
+                answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+            )
+        finally:
+            connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def served(database_url: str, log: Path) -> Iterator[Served]:
+    """`python -m dashboard` over `database_url` until the block ends; its output goes to `log`."""
+    port = free_port()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dashboard", "--port", str(port)],
+            cwd=ROOT,
+            env={**os.environ, DATABASE: database_url},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _wait_until_up(port, process, log)
+        yield Served(port)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+
+def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise AssertionError(f"the dashboard ended with {process.returncode}: {log.read_text()[-2000:]}")
+        try:
+            if Served(port).get("/_stcore/health").status == 200:
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"the dashboard did not start: {log.read_text()[-2000:]}")

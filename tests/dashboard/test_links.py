@@ -1,0 +1,178 @@
+"""Links: every selector survives the URL, and nothing in a URL can break a page."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import date
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard import links
+from dashboard.links import SELECTORS, Link, Page
+from dashboard.selectors import Choice, Choices, Day, Decimal, Text, Texts, Whole
+
+NAMES = st.text(min_size=1, max_size=40).filter(
+    lambda text: not any("\ud800" <= char <= "\udfff" for char in text)
+)
+
+
+def _values(key: str) -> st.SearchStrategy:
+    selector = SELECTORS[key][0]
+    match selector:
+        case Text():
+            return st.none() | NAMES | st.just("all")
+        case Texts():
+            return st.lists(NAMES | st.just("all"), unique=True, max_size=4).map(tuple)
+        case Choice():
+            return st.sampled_from(selector.options)
+        case Choices():
+            return st.lists(st.sampled_from(selector.options), unique=True).map(tuple)
+        case Whole():
+            return st.integers(selector.low, selector.high)
+        case Decimal():
+            return st.floats(selector.low, selector.high, allow_nan=False)
+        case Day():
+            return st.none() | st.dates()
+
+
+@st.composite
+def any_link(draw: st.DrawFn) -> Link:
+    page = draw(st.sampled_from(Page))
+    link = replace(Link(page=page), **{key: draw(_values(key)) for key in links.keys_of(page)})
+    if link.since and link.until and link.since > link.until:
+        link = replace(link, since=link.until, until=link.since)
+    return link
+
+
+@given(any_link())
+def test_every_selector_survives_the_url(link: Link) -> None:
+    assert links.read_url(links.href(link)) == (link, ())
+
+
+@given(any_link())
+def test_a_permalink_writes_every_selector_and_the_data_version(link: Link) -> None:
+    url = links.permalink(link, 41, "https://bench.example/team/")
+    assert url.startswith(f"https://bench.example/team/{link.page.value}")
+    assert set(parse_qs(url.partition("?")[2], keep_blank_values=True)) == {*links.keys_of(link.page), "data"}
+    assert links.read_url(url, base_path="/team") == (replace(link, data=41), ())
+
+
+@given(
+    st.sampled_from(Page),
+    st.dictionaries(
+        st.sampled_from([*SELECTORS, "data", "junk"]) | NAMES, st.lists(st.text(), min_size=1, max_size=3)
+    ),
+)
+def test_any_query_gives_a_link_whose_own_query_is_accepted(page: Page, query: dict[str, list[str]]) -> None:
+    link, problems = links.read(page, query)
+    assert all(problem.endswith((".", "?")) and "\n" not in problem for problem in problems)
+    assert links.read_url(links.href(link)) == (link, ())
+
+
+@given(any_link(), st.lists(NAMES, max_size=3), st.lists(NAMES, max_size=3))
+def test_settling_keeps_only_what_is_known_and_is_stable(
+    link: Link, workloads: list[str], runs: list[str]
+) -> None:
+    known = {"workload": workloads, "run": runs}
+    settled, problems = links.settle(link, known)
+    assert set(settled.workload) <= set(workloads)
+    assert settled.run is None or settled.run in runs
+    assert links.settle(settled, known) == (settled, ())
+    assert bool(problems) == (settled != link)
+
+
+def test_only_what_differs_from_the_default_is_in_the_address_bar() -> None:
+    assert links.href(Link(page=Page.TRENDS)) == "trends"
+    assert links.href(Link(page=Page.TRENDS, metric="latency")) == "trends?metric=latency"
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "kept", "sentence"),
+    [
+        (Page.TRENDS, "metric=speed", {"metric": "speedup"}, "metric: “speed” is none of speedup, latency"),
+        (
+            Page.BREAK_EVEN,
+            "steps=0",
+            {"steps": 1},
+            "steps: it must lie between 1 and 1,000,000,000; using 1.",
+        ),
+        (Page.BREAK_EVEN, "steps=many", {"steps": 10_000}, "“many” is not a whole number"),
+        (Page.BREAK_EVEN, "price=nan", {"price": 2.0}, "price: “nan” is not a number; using 2."),
+        (Page.BREAK_EVEN, "price=-inf", {"price": 0.0}, "price: it must lie between"),
+        (Page.TRENDS, "since=yesterday", {"since": None}, "“yesterday” is not a day like 2026-11-20"),
+        (
+            Page.TRENDS,
+            "since=2026-02-03&until=2026-02-01",
+            {"since": date(2026, 2, 3), "until": None},
+            "lies before since",
+        ),
+        (Page.MODES, "metric=latency", {}, "metric selects nothing on the page Modes"),
+        (Page.MODES, "strategi=default", {}, "Did you mean strategy?"),
+        (
+            Page.OVERVIEW,
+            "task=inference&task=sleep",
+            {"task": ("inference",)},
+            "“sleep” is none of inference",
+        ),
+        (Page.OVERVIEW, "machine=a&machine=b", {"machine": "a"}, "only one value is possible"),
+    ],
+)
+def test_what_cannot_be_applied_is_a_sentence_and_the_nearest_view(
+    page: Page, query: str, kept: dict[str, object], sentence: str
+) -> None:
+    link, problems = links.read(page, parse_qs(query))
+    assert sentence in " ".join(problems)
+    assert {key: getattr(link, key) for key in kept} == kept
+
+
+def test_unknown_path_shows_the_overview_and_a_hint() -> None:
+    link, problems = links.read_url("/trendz?machine=abc")
+    assert link == Link(machine="abc")
+    assert problems == ("There is no page “trendz”; showing the Overview. Did you mean Trends?",)
+
+
+def test_unknown_values_suggest_the_nearest_known_one() -> None:
+    settled, problems = links.settle(Link(workload=("bert-bse", "mlp")), {"workload": ["bert-base", "mlp"]})
+    assert settled.workload == ("mlp",)
+    assert problems == ("No workload “bert-bse” is stored here; it was left out. Did you mean “bert-base”?",)
+
+
+def test_long_and_invisible_text_is_shortened_in_sentences() -> None:
+    _, problems = links.read(Page.OVERVIEW, {"x" * 500 + "\u202e\x00": ["1"]})
+    assert len(problems[0]) < 140
+    assert "\u202e" not in problems[0]
+
+
+def test_moving_to_another_page_keeps_global_selectors_only() -> None:
+    link = Link(page=Page.TRENDS, machine="m", task=("training",), metric="latency")
+    assert links.move(link, Page.MODES, goal="memory") == Link(
+        page=Page.MODES, machine="m", task=("training",), goal="memory"
+    )
+    assert links.move(link, Page.GUIDE) == Link(page=Page.GUIDE)
+
+
+def test_every_field_of_a_link_is_a_selector() -> None:
+    assert {field.name for field in fields(Link)} == {"page", "data", *SELECTORS}
+    assert {key: selector.default for key, (selector, _) in SELECTORS.items()} == {
+        key: getattr(Link(), key) for key in SELECTORS
+    }
+
+
+def test_the_sentence_says_what_is_shown() -> None:
+    link = Link(
+        page=Page.TRENDS,
+        metric="latency",
+        axis="torch",
+        workload=("bert-base", "mlp"),
+        strategy=("default",),
+        machine="abc",
+        since=date(2026, 11, 1),
+    )
+    said = links.sentence(link, {"machine": {"abc": "gpu-box-3 (NVIDIA H200)"}})
+    assert said == (
+        "Latency over torch versions of bert-base and mlp with default on gpu-box-3 (NVIDIA H200) "
+        "since 2026-11-01."
+    )

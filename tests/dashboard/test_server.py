@@ -1,0 +1,155 @@
+"""The server: refusals before it listens, headers and compression once it does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+import streamlit
+
+from dashboard import server
+from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from dashboard.index_page import index_pages
+from dashboard.links import Page
+from db.errors import CompilewatchError, DatabaseError
+from tests.dashboard.serving import Served, served
+
+
+@pytest.fixture(scope="module")
+def server_of(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(filled_url, tmp_path_factory.mktemp("server") / "log") as running:
+        yield running
+
+
+def test_refuses_an_absent_database_and_leaves_none_behind(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        server.serve(f"sqlite:///{tmp_path / 'nothing.db'}", "127.0.0.1", 8501)
+    assert caught.value.next_step
+    assert not list(tmp_path.iterdir())
+
+
+def test_refuses_a_taken_port_and_names_another(empty_url: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CompilewatchError, match=f"Port {port} on 127.0.0.1 is taken") as caught:
+            server.serve(empty_url, "127.0.0.1", port)
+    assert f"--port {port + 1}" in caught.value.next_step
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "bench.example"])
+def test_refuses_a_public_address_without_the_flag(empty_url: str, host: str) -> None:
+    with pytest.raises(CompilewatchError, match="other machines") as caught:
+        server.serve(empty_url, host, 8501)
+    assert "--allow-public" in caught.value.next_step
+
+
+def test_a_host_that_is_not_this_machines_is_a_sentence(empty_url: str) -> None:
+    with pytest.raises(CompilewatchError, match="Cannot listen on"):
+        server.serve(empty_url, "203.0.113.9", 8501, allow_public=True)
+
+
+def test_every_page_is_served_with_its_title_and_security_headers(server_of: Served) -> None:
+    for page in Page:
+        answer = server_of.get(f"/{page.value}")
+        assert answer.status == 200
+        assert b"compilewatch</title>" in answer.body
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe-eval" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+def test_an_unknown_page_leads_to_the_overview(server_of: Served) -> None:
+    answer = server_of.get("/trendz")
+    assert answer.status == 307
+    assert answer.headers["location"] == "/?not_found=trendz"
+
+
+def test_health_tells_the_data_version(server_of: Served) -> None:
+    answer = json.loads(server_of.get("/healthz").body)
+    assert answer["status"] == "ok"
+    assert answer["data_version"] >= 1
+
+
+def test_health_is_unavailable_once_the_database_is_gone(tmp_path: Path, empty_url: str) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(Path(empty_url.removeprefix("sqlite:///")).read_bytes())
+    with served(f"sqlite:///{copy}", tmp_path / "log") as running:
+        copy.write_bytes(b"this is no database " * 500)
+        answer = running.get("/healthz")
+    assert answer.status == 503
+    assert json.loads(answer.body)["message"]
+
+
+def test_scripts_are_compressed_and_unchanged(server_of: Served) -> None:
+    folder = Path(streamlit.__file__).parent / "static" / "static"
+    script = max((folder / "js").glob("index.*.js"), key=lambda file: file.stat().st_size)
+    answer = server_of.get(f"/static/js/{script.name}", Accept_Encoding="gzip")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "immutable" in answer.headers["cache-control"]
+    assert gzip.decompress(answer.body) == script.read_bytes()
+    assert len(answer.body) < 0.5 * script.stat().st_size
+    plain = server_of.get(f"/static/js/{script.name}", Accept_Encoding="identity")
+    assert "content-encoding" not in plain.headers
+    assert plain.body == script.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../secret.js", "/static/js/../../secret.js", "/static/none.js", "/static//etc/passwd"]
+)
+def test_compression_serves_nothing_outside_its_folder(tmp_path: Path, path: str) -> None:
+    folder = tmp_path / "static"
+    folder.mkdir()
+    (tmp_path / "secret.js").write_text("secret")
+    (folder / "open.js").write_text("open")
+    assert _passed_on(folder, path)
+    assert not _passed_on(folder, "/static/open.js")
+
+
+def _passed_on(folder: Path, path: str) -> bool:
+    """Whether the middleware leaves a request for `path` to the application behind it."""
+    reached = []
+
+    async def behind(scope: object, receive: object, send: object) -> None:
+        reached.append(scope)
+
+    async def send(message: object) -> None: ...
+
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"accept-encoding", b"gzip")]}
+    anyio.run(CompressedStatic(behind, folder=folder), scope, send, send)
+    return bool(reached)
+
+
+def test_the_policy_allows_exactly_the_inline_scripts_of_the_pages() -> None:
+    # sha256("alert(1)") as base64, from `printf 'alert(1)' | openssl dgst -sha256 -binary | base64`
+    policy = content_security_policy("<script>alert(1)</script><script src='a.js'></script>")
+    assert "script-src 'self' 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=';" in policy + ";"
+
+
+def test_headers_leave_websockets_alone() -> None:
+    seen = []
+
+    async def behind(scope: dict[str, str], receive: object, send: object) -> None:
+        seen.append((scope["type"], send))
+
+    async def send(message: object) -> None: ...
+
+    anyio.run(SecurityHeaders(behind, policy="x"), {"type": "websocket"}, send, send)
+    assert seen == [("websocket", send)]
+
+
+def test_streamlits_html_is_what_the_pages_are_made_of() -> None:
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+    pages = index_pages(html)
+    assert set(pages) == set(Page)
+    assert "<title>Break-even · compilewatch</title>" in pages[Page.BREAK_EVEN]
+    with pytest.raises(ValueError, match="no title"):
+        index_pages("<html></html>")
