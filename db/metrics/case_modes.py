@@ -2,12 +2,14 @@
 
 Each compiled process has its own eager control, and processes differ by more than strategies do. So all
 options of a workload stand on one eager latency, the median of its eager case and of all controls, and a
-strategy's latency is that divided by its speedup: its ratio to eager is the paired one.
+strategy's times (latency and compile cost) are multiplied by that eager latency / its own control: a process
+that runs slower compiles slower too. A strategy's crossing with eager stays the break-even of its case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from statistics import median
 
 import pandas as pd
@@ -77,19 +79,22 @@ def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
 
 
 def _option(row: pd.Series, base_ns: float, subject: Subject) -> ModeOption:
+    scale = Fraction(base_ns) / Fraction(row["control_latency_ns"])
+    latency_ns, cost_ns = scale * Fraction(row["latency_ns"]), scale * Fraction(row["compile_cost_ns"])
     cost, latency = (
-        None
-        if pd.isna(low) or pd.isna(high)
-        else (nanoseconds(float(low), subject), nanoseconds(float(high), subject))
+        None if pd.isna(low) or pd.isna(high) else (nanoseconds(low, subject), nanoseconds(high, subject))
         for low, high in (
-            (row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
-            (base_ns / row["speedup_high"], base_ns / row["speedup_low"]),
+            (float(scale) * row["compile_cost_low_ns"], float(scale) * row["compile_cost_high_ns"]),
+            (
+                float(latency_ns) * row["speedup"] / row["speedup_high"],
+                float(latency_ns) * row["speedup"] / row["speedup_low"],
+            ),
         )
     )
     return ModeOption(
         row["strategy"],
-        nanoseconds(float(row["compile_cost_ns"]), subject),
-        nanoseconds(float(base_ns / row["speedup"]), subject),
+        nanoseconds(cost_ns, subject),
+        nanoseconds(latency_ns, subject),
         compile_cost_interval=cost,
         latency_interval=latency,
     )

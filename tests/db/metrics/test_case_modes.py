@@ -50,12 +50,21 @@ def test_all_strategies_stand_on_one_eager_latency() -> None:
     latencies = {option.strategy: float(option.latency.value) for option in options}
     assert latencies == {"eager": 100, "default": 50, "max-autotune": 25}
     assert left_out == []
-    # 1000 / 50 = 20; 4000 / 25 = 160
+    # eager and default meet at the case's own break-even, 1000 / (120 - 60) = 16.7; the scaled costs of the
+    # other two are 1000 x 100 / 120 = 833.3 and 5000 x 100 / 80 = 6250: (6250 - 833.3) / (50 - 25) = 216.7
     assert [(s.strategy, s.first_steps) for s in lower_envelope(options)] == [
         ("eager", 1),
-        ("default", 20),
-        ("max-autotune", 160),
+        ("default", 17),
+        ("max-autotune", 217),
     ]
+
+
+def test_a_crossing_with_eager_is_the_break_even_of_the_case() -> None:
+    rows = [trial(strategy="eager", latency_ns=97.0), compiled("default", 61.0, 113.0, 4567.0)]
+    frame = cases(rows)
+    options, _ = mode_options(frame)
+    (case,) = frame.loc[frame["strategy"] == "default", "break_even_steps"]
+    assert [s.first_steps for s in lower_envelope(options)] == [1, case]
 
 
 def test_what_cannot_be_chosen_is_named() -> None:
@@ -82,13 +91,11 @@ def test_the_best_per_workload_for_a_number_of_steps() -> None:
     frame = cases(bert() + resnet + [trial("lost", "default", status="failed", failure_kind="crash")])
     found = choose_modes(frame, steps=100, restarts=1).set_index("workload")
     assert list(found.index) == ["bert", "resnet"]
-    # two processes of 1000 + 100 x 50 against two of 100 x 100
-    assert found.loc["bert", ["strategy", "total_ns", "eager_total_ns", "saved_ns"]].tolist() == [
-        "default",
-        12_000,
-        20_000,
-        8_000,
-    ]
+    # two processes of 833.3 + 100 x 50 against two of 100 x 100
+    assert found.loc["bert", "strategy"] == "default"
+    assert found.loc["bert", ["total_ns", "eager_total_ns", "saved_ns"]].tolist() == pytest.approx(
+        [11_666.667, 20_000, 8_333.333]
+    )
     assert found.loc["resnet", ["strategy", "saved_ns", "options"]].tolist() == ["eager", 0, 2]
 
 
