@@ -6,8 +6,6 @@ measured", never zero. Unknown keys are refused.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
@@ -364,36 +362,3 @@ def parse_trial(data: bytes | str, *, where: str = "record") -> Trial:
         field = one_line(".".join(str(part) for part in first["loc"])) or "the whole record"
         message = f"{where}: {field}: {one_line(first['msg'])}."
         raise RecordError(message, "See `compilewatch schema` for the record's fields.") from error
-
-
-def identity(content: dict[str, Any]) -> str:
-    """First 16 hex digits of the SHA-256 of `content` as canonical JSON."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
-
-
-def machine_identity(machine: Machine) -> str:
-    return identity(machine.model_dump(mode="json", exclude={"name", "device_uuid"}))
-
-
-def build_identity(build: Build) -> str:
-    return identity(build.model_dump(mode="json", exclude={"label"}))
-
-
-def workload_identity(workload: Workload) -> str:
-    return identity(workload.model_dump(mode="json"))
-
-
-def strategy_identity(strategy: Strategy) -> str:
-    return identity(strategy.model_dump(mode="json"))
-
-
-def series_identity(trial: Trial) -> str:
-    """The history of one case on one machine: machine + workload + strategy, all fields."""
-    return identity(
-        {
-            "machine": machine_identity(trial.machine),
-            "workload": workload_identity(trial.workload),
-            "strategy": strategy_identity(trial.strategy),
-        }
-    )

@@ -9,15 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from db.fields import INT64_MAX
-from db.records import (
-    CompilerEvent,
-    Trial,
-    build_identity,
-    identity,
-    machine_identity,
-    strategy_identity,
-    workload_identity,
-)
+from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
+from db.records import CompilerEvent, Trial
 from db.samples import CODEC, encode_samples, percentile_ns
 from db.tables import JsonText
 

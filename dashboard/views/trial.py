@@ -8,17 +8,19 @@ import streamlit as st
 from dashboard import shaping, theme
 from dashboard.charts import samples as charts
 from dashboard.data import filters_of, plain, read_trial, read_trials
+from dashboard.links import Link
 from dashboard.views import controls, elements, trial_facts
 from dashboard.views.shell import View, strategies
 from db import units
 from db.errors import NotFoundError
+from db.identities import series_identity
 from db.queries.filters import Filters
-from db.records import SourceKind, Status, Trial, series_identity
+from db.records import SourceKind, Status, Trial
 
 MOST_ROWS = 500
 
 
-def draw(view: View) -> None:
+def draw(view: View) -> Link:
     if view.link.trial:
         try:
             record = read_trial(view.snapshot, view.link.trial)
@@ -26,8 +28,9 @@ def draw(view: View) -> None:
             st.warning(plain(f"{error.message} Choose one below."), icon=":material/search_off:")
         else:
             _one(view, record)
-            return
+            return view.link
     _list(view)
+    return view.link
 
 
 def _list(view: View) -> None:

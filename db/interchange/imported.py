@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from db.errors import RecordError
+from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
 from db.interchange.fields import Place
 from db.interchange.options import ImportOptions
 from db.records import (
@@ -25,11 +26,6 @@ from db.records import (
     StrategyKind,
     Trial,
     Workload,
-    build_identity,
-    identity,
-    machine_identity,
-    strategy_identity,
-    workload_identity,
 )
 
 # No foreign format hashes a workload's definition. A version of its own keeps an imported series

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
-from db.records import StrategyKind, identity
+from db.identities import identity
+from db.records import StrategyKind
 from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent, Result
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict

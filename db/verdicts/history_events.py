@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from db.records import identity
+from db.identities import identity
 from db.verdicts.change_points import Boundary, noise_scale, test_boundary
 from db.verdicts.modes import is_return
 from db.verdicts.policy import HistoryPolicy

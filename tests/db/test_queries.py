@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from sqlalchemy import event
 
+from db.identities import build_identity, machine_identity
 from db.queries.cold_start import PHASES, cold_start_frame, phases_of
 from db.queries.facets import builds, machines, runs, strategies, suites, workloads
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
-from db.records import PhasesNs, SourceKind, Status, Task, Trial, build_identity, machine_identity
+from db.records import PhasesNs, SourceKind, Status, Task, Trial
 from db.session import Database
 from db.store import save_trial, save_trials
 from tests.builders import (
