@@ -33,6 +33,7 @@ class Boundary:
     difference: float
     p_value: float
     error: float
+    size: float
 
 
 def noise_scale(y: Floats) -> float:
@@ -47,6 +48,11 @@ def noise_scale(y: Floats) -> float:
     blocks = y[: len(y) // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
     coarse = MAD_TO_SD * _mad(np.diff(blocks)) * math.sqrt(BLOCK / 2.0) if len(blocks) > 2 else 0.0
     return max(fine, coarse, 0.5 * float(np.std(y)))
+
+
+def robust_deviation(residual: Floats) -> float:
+    """Standard deviation by the median absolute deviation: outliers do not count."""
+    return MAD_TO_SD * _mad(residual) if len(residual) else 0.0
 
 
 def _mad(values: Floats) -> float:
@@ -79,9 +85,11 @@ def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
 
 
 def _stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
-    return boundary.p_value <= policy.p_value and abs(boundary.difference) >= math.log1p(
-        policy.minimum_effect
-    )
+    """Significant by ranks, or so large that ranks cannot say it: p by ranks is bounded by the number of
+    points, however far the sides are apart.
+    """
+    sure = boundary.p_value <= policy.p_value or boundary.size >= policy.obvious_size
+    return sure and abs(boundary.difference) >= math.log1p(policy.minimum_effect)
 
 
 def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
@@ -93,11 +101,27 @@ def test_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryP
     reach = policy.points_per_side
     before, after = y[max(left, start - reach) : start], y[start : min(right, start + reach)]
     rho = autocorrelation(before, after, policy.autocorrelation_limit)
-    z = mann_whitney_z(before, after) * math.sqrt((1.0 - rho) / (1.0 + rho))
-    p_value = min(1.0, 2.0 * float(stats.norm.sf(abs(z))) * len(y))
-    spread = math.sqrt(float(np.var(before)) / len(before) + float(np.var(after)) / len(after))
-    error = spread * math.sqrt((1.0 + rho) / (1.0 - rho))
-    return Boundary(start, float(np.median(after) - np.median(before)), p_value, error)
+    widening = math.sqrt((1.0 + rho) / (1.0 - rho))
+    z = mann_whitney_z(before, after) / widening
+    difference = float(np.median(after) - np.median(before))
+    spread = math.sqrt(
+        (float(np.sum(_squares(before))) + float(np.sum(_squares(after)))) / _freedom(before, after)
+    )
+    return Boundary(
+        start=start,
+        difference=difference,
+        p_value=min(1.0, 2.0 * float(stats.norm.sf(abs(z))) * len(y)),
+        error=spread * math.sqrt(1.0 / len(before) + 1.0 / len(after)) * widening,
+        size=abs(difference) / (spread * widening) if spread > 0 else math.inf,
+    )
+
+
+def _squares(side: Floats) -> Floats:
+    return np.square(side - side.mean())
+
+
+def _freedom(before: Floats, after: Floats) -> int:
+    return max(len(before) + len(after) - 2, 1)
 
 
 def autocorrelation(before: Floats, after: Floats, limit: float) -> float:

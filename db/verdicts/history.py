@@ -9,7 +9,7 @@ import numpy as np
 from pandas import DataFrame
 
 from db.metrics.groups import Floats
-from db.verdicts.change_points import Boundary, boundaries, noise_scale
+from db.verdicts.change_points import Boundary, boundaries, robust_deviation
 from db.verdicts.drift import Drift, drift_from_reference
 from db.verdicts.history_events import change_events, evidence_against, withdrawal
 from db.verdicts.modes import two_modes
@@ -67,6 +67,7 @@ def judge_series(
         events += change_events(points, metric, stretch, found)
         segments += _segments(stretch, found)
     last = stretches[-1] if stretches else Stretch(np.zeros(0), [])
+    residual = _around_levels(last, segments)
     return SeriesHistory(
         series_id=as_text(points["series_id"].iloc[-1]) if "series_id" in points and len(points) else None,
         metric=metric,
@@ -74,8 +75,8 @@ def judge_series(
         events=tuple(events),
         segments=tuple(segments),
         cuts=tuple(cuts),
-        noise=noise_scale(_around_levels(last, segments)) if len(last.y) > 1 else None,
-        two_mode=two_modes(_around_levels(last, segments), policy.history) is not None,
+        noise=robust_deviation(residual) if len(last.y) > 1 else None,
+        two_mode=two_modes(residual, policy.history) is not None,
         drift=drift_from_reference(
             last.y, points_of_build(points, last, reference_build), _steps(last, events), metric, policy
         ),

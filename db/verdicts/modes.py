@@ -30,8 +30,11 @@ def two_modes(y: Floats, policy: HistoryPolicy) -> TwoModes | None:
     Expectation maximisation from the quartiles, then BIC against a single normal (5 points at least a mode).
     Only the share, the separation and the gain of the policy together make a series two-mode.
     """
-    n, spread = len(y), float(np.std(y))
-    if n < 4 * policy.minimum_segment or spread == 0.0:
+    n = len(y)
+    if n < 4 * policy.minimum_segment:
+        return None
+    spread = float(np.std(y))
+    if spread == 0.0:
         return None
     fitted = _fit(y)
     rarer = min(fitted.high_share, 1.0 - fitted.high_share)

@@ -85,6 +85,10 @@ class HistoryPolicy(PolicyPart):
     p_value: Share = Field(
         default=0.005, description="Mann-Whitney p of a boundary times the number of positions (measured)"
     )
+    obvious_size: Positive = Field(
+        default=6.0,
+        description="a step of this many deviations of the points needs no rank test (measured)",
+    )
     points_per_side: int = Field(
         default=60, ge=5, description="points per side that enter the boundary's test (measured)"
     )
