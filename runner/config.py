@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
+    SecretStr,
     StringConstraints,
     model_validator,
 )
@@ -23,6 +26,10 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from db.records import Strategy, StrategyKind, Task
 from db.strategies import CACHE_OF_KIND
+from db.verdicts.policy import Policy
+
+if TYPE_CHECKING:
+    from db.verdicts.targets import Target
 
 ShortName = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
@@ -38,6 +45,26 @@ def _split(value: object) -> object:
     """A variable of the environment holds a list as "eager,default"."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
+
+def _web_address(value: str) -> str:
+    """An http or https address with a host. The complaint must not repeat it: it may hold a token."""
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not value.isprintable() or " " in value:
+        raise ValueError("an address must be http://HOST... or https://HOST...")
+    return value
+
+
+def _secret_web_address(value: SecretStr) -> SecretStr:
+    _web_address(value.get_secret_value())
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
 
 _SIZE = "a whole number of at least 1, or a list of them"
 
@@ -139,6 +166,62 @@ class BuildSettings(Section):
     python: Path
 
 
+class TargetSettings(Section):
+    """`[[target]]`: budgets of the workloads and strategies that fit the shell-style patterns."""
+
+    workload: str = "*"
+    strategy: str = "*"
+    latency_p95_ns: Limit = None
+    throughput_per_s: Limit = None
+    compile_cost_ns: Limit = None
+    peak_bytes: Limit = None
+    speedup: Limit = None
+    break_even_steps: Limit = None
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if not self.model_dump(exclude={"workload", "strategy"}, exclude_none=True):
+            raise ValueError("a target needs at least one limit, such as latency_p95_ns")
+        return self
+
+    def target(self) -> Target:
+        """As the judge takes it."""
+        # The judge's arithmetic takes a second to import, and most readers of the file never judge.
+        from db.verdicts.targets import Target
+
+        return Target.model_validate(self.model_dump())
+
+
+class NotifySettings(Section):
+    """`[notify]`: how the messages to the `[[channel]]` entries are made and sent."""
+
+    base_url: WebAddress | None = Field(
+        default=None, description="where people reach the dashboard; messages link there"
+    )
+    attempts: Annotated[int, Field(ge=1, le=10)] = Field(
+        default=4, description="tries per message, further and further apart"
+    )
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = Field(default=10, description="of one try")
+
+
+class ChannelSettings(Section):
+    """`[[channel]]`: where confirmed regressions are told. Addresses hold tokens and are never printed."""
+
+    name: ShortName
+    webhook: Annotated[SecretStr, AfterValidator(_secret_web_address)] | None = Field(
+        default=None, description="an address that takes a JSON document by POST"
+    )
+    apprise: SecretStr | None = Field(
+        default=None, description="an address as apprise writes it, such as slack://... or mailto://..."
+    )
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if (self.webhook is None) == (self.apprise is None):
+            raise ValueError("a channel needs webhook or apprise, and not both")
+        return self
+
+
 class Settings(BaseSettings):
     """Everything the file and the environment can say. Made by `runner.config_sources.load_settings`."""
 
@@ -149,6 +232,10 @@ class Settings(BaseSettings):
     suite: tuple[SuiteSettings, ...] = ()
     strategy: tuple[StrategySettings, ...] = ()
     build: tuple[BuildSettings, ...] = ()
+    policy: Policy = Field(default=Policy(), description="when a change counts as real")
+    target: tuple[TargetSettings, ...] = ()
+    notify: NotifySettings = NotifySettings()
+    channel: tuple[ChannelSettings, ...] = ()
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix="COMPILEWATCH_", env_nested_delimiter="__"
@@ -175,6 +262,11 @@ class Settings(BaseSettings):
         )
 
     @property
+    def targets(self) -> tuple[Target, ...]:
+        """The [[target]] entries as the judge takes them."""
+        return tuple(entry.target() for entry in self.target)
+
+    @property
     def threads(self) -> int:
         """Threads of a measured process. One CPU stays free: with as many threads as CPUs, one other busy
         process makes OpenMP's spinning threads wait for each other and a step up to 100 times slower.
@@ -183,7 +275,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        for table in ("workload", "suite", "strategy", "build"):
+        for table in ("workload", "suite", "strategy", "build", "channel"):
             names = [entry.name for entry in getattr(self, table)]
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice:

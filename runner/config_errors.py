@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,6 +13,7 @@ from db.errors import ConfigError
 from runner.config import Settings
 
 REFERENCE = "See compilewatch.example.toml for every key."
+SECRET_TABLES = ("channel", "notify")
 ENVIRONMENT = "environment"
 OPTION = "option"
 
@@ -36,6 +38,9 @@ _MUST_BE = {
     "path_type": "a path in quotes",
     "greater_than_equal": "at least {ge}",
     "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "finite_number": "a finite number",
     "literal_error": "{expected}",
     "enum": "{expected}",
 }
@@ -43,12 +48,14 @@ _MUST_BE = {
 
 def explain(error: ValidationError, layers: Layers) -> ConfigError:
     """The first problem as a sentence. `layers` maps source names to what each says, weakest first."""
-    first = error.errors(include_url=False)[0]
+    problems = error.errors(include_url=False)
+    # A misspelt key may leave a required one missing: the spelling is the problem then.
+    first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
     loc = _written_part(first["loc"], layers)
     source = _source(loc, layers)
-    others = {_written_part(other["loc"], layers) for other in error.errors()} - {loc}
+    others = {_written_part(other["loc"], layers) for other in problems} - {loc}
     more = f" ({len(others)} more to correct)" if others else ""
-    where, key = _place(loc, layers), str(loc[-1]) if loc else ""
+    where, key = _place(loc[:-1], layers), str(loc[-1]) if loc else ""
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _valid_keys(loc[:-1]), n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}?" if near else REFERENCE
@@ -57,10 +64,12 @@ def explain(error: ValidationError, layers: Layers) -> ConfigError:
         return ConfigError(f"{source}: {key} is missing{where}{more}.", REFERENCE)
     if first["type"] == "value_error":
         problem = str(first.get("ctx", {}).get("error", first["msg"]))
-        return ConfigError(f"{source}: {problem}{where if loc else ''}{more}.", REFERENCE)
+        place = _place(loc, layers) if _is_table(loc, layers) else where
+        return ConfigError(f"{source}: {problem}{place}{more}.", REFERENCE)
     in_union = len(loc) < len(first["loc"])
     wanted = (in_union and _meaning(loc)) or _wanted(first["type"], first.get("ctx", {}), loc) or first["msg"]
-    return ConfigError(f"{source}: {key}{where} must be {wanted}, not {first['input']!r}{more}.", REFERENCE)
+    given = "" if loc[0] in SECRET_TABLES else f", not {first['input']!r}"
+    return ConfigError(f"{source}: {key}{where} must be {wanted}{given}{more}.", REFERENCE)
 
 
 def variable_of(key: Location) -> str:
@@ -112,7 +121,7 @@ def _written_part(loc: Location, layers: Layers) -> Location:
 def _is_field(table: Location, key: str | int) -> bool:
     try:
         return key in _valid_keys(table)
-    except StopIteration:
+    except (StopIteration, KeyError):
         return False
 
 
@@ -127,30 +136,46 @@ def _source(loc: Location, layers: Layers) -> str:
     return next((name for name in layers if name not in (ENVIRONMENT, OPTION)), "The configuration")
 
 
-def _place(loc: Location, layers: Layers) -> str:
-    """ " in [run]", " in [[workload]] my-model", or nothing at the top level."""
-    if len(loc) < 2:
+def _place(table: Location, layers: Layers) -> str:
+    """ " in [policy.history]", " in [[workload]] my-model", or nothing for the top level."""
+    if not table:
         return ""
-    if not isinstance(loc[1], int):
-        return f" in [{loc[0]}]"
-    for layer in layers.values():
-        entries = layer.get(str(loc[0]))
-        if isinstance(entries, list) and loc[1] < len(entries) and isinstance(entries[loc[1]], Mapping):
-            return f" in [[{loc[0]}]] {entries[loc[1]].get('name', f'number {loc[1] + 1}')}"
-    return f" in [[{loc[0]}]] number {loc[1] + 1}"
+    names = [str(part) for part in itertools.takewhile(lambda part: isinstance(part, str), table)]
+    if len(names) == len(table):
+        return f" in [{'.'.join(names)}]"
+    entry, number = table[: len(names) + 1], int(table[len(names)])
+    found = next((layer for layer in layers.values() if _is_table(entry, {"": layer})), None)
+    called = None if found is None else _value(found, entry).get("name")
+    return f" in [[{'.'.join(names)}]] {called or f'number {number + 1}'}"
+
+
+def _is_table(loc: Location, layers: Layers) -> bool:
+    """Whether some layer has a table at `loc`."""
+    return any(says(layer, loc) and isinstance(_value(layer, loc), Mapping) for layer in layers.values())
+
+
+def _value(layer: Mapping[str, Any], loc: Location) -> Any:
+    here: Any = layer
+    for part in loc:
+        here = here[part]
+    return here
 
 
 def _valid_keys(loc: Location) -> list[str]:
-    """Keys allowed in the table at `loc`."""
+    """Keys allowed in the table at `loc`; none are known where a table holds others by free names."""
     model: type[BaseModel] = Settings
+    by_name = False
     for part in loc:
-        if isinstance(part, str):
+        if by_name:
+            by_name = False
+        elif isinstance(part, str):
+            by_name = get_origin(model.model_fields[part].annotation) is dict
             model = _section_of(model, part)
-    return list(model.model_fields)
+    return [] if by_name else list(model.model_fields)
 
 
 def _section_of(model: type[BaseModel], key: str) -> type[BaseModel]:
-    """The table behind field `key`: its annotation, or the element type of a list of tables."""
+    """The table behind field `key`: its annotation, or the element type of a list or table of tables."""
     annotation = model.model_fields[key].annotation
-    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    candidates = [annotation, *get_args(annotation)]
     return next(kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel))

@@ -10,7 +10,10 @@ from pydantic import BaseModel
 
 from db.errors import ConfigError
 from db.records import CacheState, StrategyKind
-from runner.config import Settings
+from db.verdicts.policy import Policy
+from db.verdicts.targets import Target
+from db.verdicts.vocabulary import Metric
+from runner.config import ChannelSettings, Settings, TargetSettings
 from runner.config_sources import load_settings, origins
 from runner.selection import known_strategies, known_suites, known_workloads
 
@@ -107,6 +110,43 @@ MISTAKES = [
         "two [[suite]] entries are named 'a'; names must differ.",
         "",
     ),
+    (
+        "[policy]\nminimum_trails = 5\n",
+        "compilewatch.toml: there is no key minimum_trails in [policy].",
+        "Did you mean minimum_trials?",
+    ),
+    (
+        "[policy]\nconfidence = 95\n",
+        "compilewatch.toml: confidence in [policy] must be less than 1.0, not 95.",
+        "",
+    ),
+    (
+        "[policy.thresholds.latency]\nminimum_efect = 0.1\n",
+        "there is no key minimum_efect in [policy.thresholds.latency]",
+        "Did you mean minimum_effect?",
+    ),
+    (
+        "[policy.thresholds.latency]\nminimum_effect = 0.1\nunchanged_margin = 0.05\n",
+        "compilewatch.toml: unchanged_margin must be at least minimum_effect in [policy.thresholds.latency].",
+        "",
+    ),
+    (
+        "[policy.thresholds]\nspeed = { minimum_effect = 0.1, unchanged_margin = 0.1 }\n",
+        "compilewatch.toml: speed in [policy.thresholds] must be 'latency', 'speedup'",
+        "",
+    ),
+    (
+        '[[policy.overrides]]\nworkload = "a"\n',
+        "an override needs minimum_effect or unchanged_margin in [[policy.overrides]] number 1.",
+        "",
+    ),
+    ("[policy.history]\nwindow = 3\n", "window in [policy.history] must be at least 20, not 3.", ""),
+    (
+        '[[target]]\nworkload = "a"\n',
+        "a target needs at least one limit, such as latency_p95_ns in [[target]] number 1.",
+        "",
+    ),
+    ('[[channel]]\nname = "team"\n', "a channel needs webhook or apprise, and not both", ""),
     ("[run]\ntrials = \n", "compilewatch.toml is not valid TOML: Invalid value (at line 2, column 10).", ""),
 ]
 
@@ -141,18 +181,35 @@ def test_the_example_is_valid_and_has_every_key() -> None:
     settings = load_settings(EXAMPLE)
     named = tomllib.loads(EXAMPLE.read_text())
     text = EXAMPLE.read_text()
+    shown_as_comments = {"channel": ChannelSettings}
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
         entries = value if isinstance(value, tuple) else (value,)
-        assert name in named
+        assert name in named or name in shown_as_comments
         for entry in entries:
             if isinstance(entry, BaseModel):
-                for key in type(entry).model_fields:
-                    assert f"{key} = " in text, f"{name}.{key} is not in the example"
+                _every_key_is_in(text, type(entry), name)
             else:
                 assert entry == field.default
-    for key, field in type(settings.run).model_fields.items():
-        assert getattr(settings.run, key) == field.default, f"run.{key} in the example is not its default"
+    for section in shown_as_comments.values():
+        _every_key_is_in(text, section, section.__name__)
+    _holds_the_defaults(settings.run)
+    _holds_the_defaults(settings.notify)
+    assert settings.policy.model_copy(update={"overrides": ()}) == Policy()
+
+
+def _every_key_is_in(text: str, model: type[BaseModel], name: str) -> None:
+    for key, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            assert f"[{name}.{key}]" in text
+            _every_key_is_in(text, field.annotation, f"{name}.{key}")
+        else:
+            assert f"{key} = " in text or f"{name}.{key}]" in text, f"{name}.{key} is not in the example"
+
+
+def _holds_the_defaults(section: BaseModel) -> None:
+    for key, field in type(section).model_fields.items():
+        assert getattr(section, key) == field.default, f"{key} in the example is not its default"
 
 
 def test_the_examples_strategies_suites_and_builds() -> None:
@@ -185,3 +242,53 @@ def test_a_built_in_name_cannot_be_redefined(content: str, kind: str) -> None:
     known = {"workload": known_workloads, "strategy": known_strategies, "suite": known_suites}[kind]
     with pytest.raises(ConfigError, match=f"has the name of a built-in {kind}"):
         known(settings)
+
+
+SECRET = "s3cr3t-token"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f'[[channel]]\nname = "team"\nwebhook = "ftp://example.com/{SECRET}"\n',
+        f'[[channel]]\nname = "team"\nwebhook = ["https://example.com/{SECRET}"]\n',
+        f'[[channel]]\nname = "team"\napprise = {{ url = "slack://{SECRET}" }}\n',
+        f'[[channel]]\nname = "team"\nwebhook = "https://a/{SECRET}"\napprise = "slack://{SECRET}"\n',
+        f'channel = "https://example.com/{SECRET}"\n',
+        f'notify = "https://example.com/{SECRET}"\n',
+        f'[notify]\nbase_url = "https://user:{SECRET}@/"\n',
+    ],
+)
+def test_a_mistake_never_repeats_an_address_that_holds_a_token(content: str) -> None:
+    write(content)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert SECRET not in str(caught.value)
+
+
+def test_settings_print_no_token() -> None:
+    write(f'[[channel]]\nname = "team"\nwebhook = "https://example.com/{SECRET}"\n')
+    settings = load_settings()
+    assert SECRET not in repr(settings)
+    assert SECRET not in "".join(str(origin) for origin in origins(settings))
+    assert settings.channel[0].webhook is not None
+    assert settings.channel[0].webhook.get_secret_value().endswith(SECRET)
+
+
+def test_thresholds_of_the_file_reach_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        "[policy.thresholds]\nlatency = { minimum_effect = 0.04, unchanged_margin = 0.04 }\n"
+        '[[policy.overrides]]\nworkload = "tiny-*"\nmetric = "latency"\nminimum_effect = 0.1\n'
+    )
+    monkeypatch.setenv("COMPILEWATCH_POLICY__MINIMUM_TRIALS", "5")
+    policy = load_settings().policy
+    assert policy.minimum_trials == 5
+    assert policy.for_case("cnn", "default", Metric.LATENCY).minimum_effect == 0.04
+    assert policy.for_case("tiny-cnn", "default", Metric.LATENCY).unchanged_margin == 0.1
+    assert policy.thresholds[Metric.SPEEDUP] == Policy().thresholds[Metric.SPEEDUP]
+
+
+def test_a_target_of_the_file_is_a_target_of_the_judge() -> None:
+    assert list(TargetSettings.model_fields) == list(Target.model_fields)
+    write('[[target]]\nworkload = "cnn"\nspeedup = 1.5\nlatency_p95_ns = 2e6\n')
+    assert load_settings().targets == (Target(workload="cnn", speedup=1.5, latency_p95_ns=2e6),)
