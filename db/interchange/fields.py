@@ -73,6 +73,8 @@ class Fields:
     def _finite(self, key: str, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             self.fail(key, f"must be a number, not {_shown(value)}")
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            self.fail(key, f"must be a number, not {_shown(value)}")
         try:
             number = float(value)
         except (ValueError, OverflowError):

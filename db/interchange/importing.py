@@ -89,7 +89,7 @@ def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None =
     the caller's transaction makes a file all or nothing.
     """
     for file, name in _recognised(path, format):
-        yield from READERS[name](file, options or ImportOptions())
+        yield from _trials(file, name, options or ImportOptions())
 
 
 def import_paths(
@@ -144,7 +144,7 @@ def _observed(
     """Yields the trials and notes the first rows and the failures on the way."""
     empty = True
     for file, name in recognised:
-        for trial in READERS[name](file, options):
+        for trial in _trials(file, name, options):
             empty = False
             if len(report.first) < FIRST_ROWS:
                 report.first = (*report.first, trial)
@@ -152,6 +152,16 @@ def _observed(
             yield trial
     if empty:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
+
+
+def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
+    try:
+        yield from READERS[name](file, options)
+    except RecursionError as error:
+        # What json can read it may not be able to write again: each stops at a depth of its own.
+        raise RecordError(
+            f"{file.shown}: is nested too deeply.", "Check that it is the file you meant."
+        ) from error
 
 
 def _recognised(path: Path, format_: str) -> list[tuple[InputFile, Format]]:

@@ -4,7 +4,6 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from db.interchange.options import ImportOptions
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.queries.version import data_version
-from db.session import Database, open_database
+from db.session import Database
 from tests.db.interchange.mutations import mutated
 from tests.db.interchange.reading import TOLD
 from tests.db.interchange.tiny_files import TINY
@@ -24,12 +23,6 @@ from tests.db.interchange.tiny_files import TINY
 OPTIONS = ImportOptions(**TOLD)
 BY_DEFAULT = 150
 THOROUGHLY = 10_000
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path}/history.db", migrate=True) as opened:
-        yield opened
 
 
 def write(folder: Path, contents: dict[str, bytes]) -> Path:
@@ -42,10 +35,10 @@ def write(folder: Path, contents: dict[str, bytes]) -> Path:
 
 @pytest.mark.parametrize("format", list(Format))
 def test_the_files_that_are_damaged_are_whole_at_first(
-    database: Database, tmp_path: Path, format: Format
+    sqlite_database: Database, tmp_path: Path, format: Format
 ) -> None:
     path = write(tmp_path / "in", {name: text.encode() for name, text in TINY[format].items()})
-    report = import_paths(database, [path], options=OPTIONS)
+    report = import_paths(sqlite_database, [path], options=OPTIONS)
     assert report.errors == ()
     assert report.files[0].formats == (format,)
     assert report.new >= 1
@@ -75,18 +68,28 @@ def damage(database: Database, folder: Path, format: Format, rounds: int) -> tup
 
 
 @pytest.mark.parametrize("format", list(Format))
-def test_damaged_files(database: Database, tmp_path: Path, format: Format) -> None:
-    refused, imported = damage(database, tmp_path / "in", format, BY_DEFAULT)
+def test_damaged_files(sqlite_database: Database, tmp_path: Path, format: Format) -> None:
+    refused, imported = damage(sqlite_database, tmp_path / "in", format, BY_DEFAULT)
     assert refused > BY_DEFAULT // 4
     assert imported > 0
-    assert all(trial.to_json() for trial in trial_records(database, Filters()))
+    assert all(trial.to_json() for trial in trial_records(sqlite_database, Filters()))
+
+
+@pytest.mark.parametrize("depth", [60, 500, 900, 960, 975, 985, 990, 995, 1_000, 5_000])
+@pytest.mark.parametrize("format", [format for format in Format if "csv" not in format])
+def test_any_depth_of_nesting(sqlite_database: Database, tmp_path: Path, format: Format, depth: int) -> None:
+    nested = b'{"deep": ' + b"[" * depth + b"]" * depth + b", "
+    contents = {name: text.encode().replace(b"{", nested, 1) for name, text in TINY[format].items()}
+    (file,) = import_paths(sqlite_database, [write(tmp_path / "in", contents)], options=OPTIONS).files
+    assert file.error is None or isinstance(file.error, CompilewatchError)
+    assert (file.error is None) == (file.new > 0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format", list(Format))
-def test_ten_thousand_damaged_files(database: Database, tmp_path: Path, format: Format) -> None:
-    refused, imported = damage(database, tmp_path / "in", format, THOROUGHLY)
+def test_ten_thousand_damaged_files(sqlite_database: Database, tmp_path: Path, format: Format) -> None:
+    refused, imported = damage(sqlite_database, tmp_path / "in", format, THOROUGHLY)
     print(f"\n{format}: {refused} refused, {imported} imported whole")
     assert refused > THOROUGHLY // 4
 

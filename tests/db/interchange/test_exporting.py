@@ -39,10 +39,9 @@ def trials() -> list[Trial]:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path}/history.db", migrate=True) as opened:
-        save_trials(opened, trials())
-        yield opened
+def filled(database: Database) -> Database:
+    save_trials(database, trials())
+    return database
 
 
 def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
@@ -52,18 +51,18 @@ def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
     return output.getvalue()
 
 
-def test_jsonl_comes_back_without_loss(database: Database, tmp_path: Path) -> None:
+def test_jsonl_comes_back_without_loss(filled: Database, tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
-    path.write_bytes(exported(database, "jsonl"))
+    path.write_bytes(exported(filled, "jsonl"))
     with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
         assert import_paths(copy, [path]).new == 5
-        assert list(trial_records(copy, Filters())) == list(trial_records(database, Filters()))
+        assert list(trial_records(copy, Filters())) == list(trial_records(filled, Filters()))
         assert exported(copy, "jsonl") == path.read_bytes()
 
 
-def test_csv_holds_what_the_queries_say(database: Database) -> None:
-    frame = trials_frame(database)
-    rows = list(csv.DictReader(io.StringIO(exported(database, "csv").decode())))
+def test_csv_holds_what_the_queries_say(filled: Database) -> None:
+    frame = trials_frame(filled)
+    rows = list(csv.DictReader(io.StringIO(exported(filled, "csv").decode())))
     assert set(COLUMNS) <= set(rows[0])
     for row, (_, expected) in zip(rows, frame.iterrows(), strict=True):
         for name in COLUMNS:
@@ -84,40 +83,40 @@ def agrees(cell: str, value: Any) -> bool:
     return cell.removeprefix("'") == str(value)
 
 
-def test_a_csv_cell_is_no_formula(database: Database) -> None:
-    rows = csv.DictReader(io.StringIO(exported(database, "csv").decode()))
+def test_a_csv_cell_is_no_formula(filled: Database) -> None:
+    rows = csv.DictReader(io.StringIO(exported(filled, "csv").decode()))
     assert "'=cmd|calc" in {row["workload"] for row in rows}
 
 
-def test_parquet_opens_in_pandas(database: Database) -> None:
-    frame = pd.read_parquet(io.BytesIO(exported(database, "parquet")), dtype_backend="numpy_nullable")
-    expected = trials_frame(database)
+def test_parquet_opens_in_pandas(filled: Database) -> None:
+    frame = pd.read_parquet(io.BytesIO(exported(filled, "parquet")), dtype_backend="numpy_nullable")
+    expected = trials_frame(filled)
     assert list(frame.columns)[: len(KINDS)] == list(KINDS)
     for name in set(COLUMNS) - {"shape"}:
         left, right = frame[name].astype(object), expected[name].astype(object)
         assert (left.isna() == right.isna()).all(), name
         assert (left.dropna() == right.dropna()).all(), name
-    stored = list(trial_records(database, Filters()))
+    stored = list(trial_records(filled, Filters()))
     assert [list(values) for values in frame["samples_ns"]] == [trial.samples_ns for trial in stored]
     assert str(frame["started_at"].dtype) == "datetime64[us, UTC]"
 
 
-def test_parquet_opens_in_polars(database: Database) -> None:
+def test_parquet_opens_in_polars(filled: Database) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
-    frame = polars.read_parquet(io.BytesIO(exported(database, "parquet")))
+    frame = polars.read_parquet(io.BytesIO(exported(filled, "parquet")))
     assert frame.height == 5
 
 
-def test_parquet_goes_into_a_pipe(database: Database) -> None:
+def test_parquet_goes_into_a_pipe(filled: Database) -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as stream:
-        export(database, Filters(), format="parquet", output=stream)
+        export(filled, Filters(), format="parquet", output=stream)
     with os.fdopen(reading, "rb") as stream:
         assert len(pd.read_parquet(io.BytesIO(stream.read()))) == 5
 
 
-def test_markdown_is_a_table_that_stays_one(database: Database) -> None:
-    lines = exported(database, "markdown").decode().splitlines()
+def test_markdown_is_a_table_that_stays_one(filled: Database) -> None:
+    lines = exported(filled, "markdown").decode().splitlines()
     assert len(lines) == 7
     assert {line.replace("\\|", "").count("|") for line in lines} == {13}
     assert "| 8.00 ms | 1.50x |" in lines[2]
@@ -126,20 +125,19 @@ def test_markdown_is_a_table_that_stays_one(database: Database) -> None:
     assert any("imported (dynamo-csv)" in line for line in lines)
 
 
-def test_filters_choose_what_goes_out(database: Database) -> None:
+def test_filters_choose_what_goes_out(filled: Database) -> None:
     for filters, count in (
         (Filters(sources=(SourceKind.IMPORTED,)), 2),
         (Filters(statuses=(Status.FAILED,)), 1),
         (Filters(strategies=("eager",)), 1),
         (Filters(until=OLDEST), 1),
     ):
-        assert len(exported(database, "jsonl", filters).splitlines()) == count
+        assert len(exported(filled, "jsonl", filters).splitlines()) == count
 
 
 @pytest.mark.parametrize("format", list(ExportFormat))
-def test_nothing_is_a_valid_file(tmp_path: Path, format: str) -> None:
-    with open_database(f"sqlite:///{tmp_path}/empty.db", migrate=True) as empty:
-        data = exported(empty, format)
+def test_nothing_is_a_valid_file(sqlite_database: Database, format: str) -> None:
+    data = exported(sqlite_database, format)
     if format == "parquet":
         assert pd.read_parquet(io.BytesIO(data)).empty
     else:
@@ -147,7 +145,7 @@ def test_nothing_is_a_valid_file(tmp_path: Path, format: str) -> None:
 
 
 def test_a_path_is_replaced_only_by_a_whole_file(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("precious")
@@ -159,18 +157,18 @@ def test_a_path_is_replaced_only_by_a_whole_file(
     with monkeypatch.context() as patched:
         patched.setattr("db.interchange.exporting.trial_records", failing)
         with pytest.raises(CompilewatchError, match="on fire"):
-            export(database, Filters(), format="jsonl", output=path)
+            export(filled, Filters(), format="jsonl", output=path)
     assert path.read_text() == "precious"
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry.suffix == ".jsonl") == ["out.jsonl"]
-    assert export(database, Filters(), format="jsonl", output=path) == 5
+    assert export(filled, Filters(), format="jsonl", output=path) == 5
     assert len(path.read_text().splitlines()) == 5
 
 
-def test_where_it_cannot_be_written_and_what_is_no_format(database: Database, tmp_path: Path) -> None:
+def test_where_it_cannot_be_written_and_what_is_no_format(filled: Database, tmp_path: Path) -> None:
     with pytest.raises(CompilewatchError, match="cannot be written"):
-        export(database, Filters(), format="csv", output=tmp_path / "no" / "folder" / "x.csv")
+        export(filled, Filters(), format="csv", output=tmp_path / "no" / "folder" / "x.csv")
     with pytest.raises(CompilewatchError, match="xlsx: is no format") as raised:
-        export(database, Filters(), format="xlsx", output=io.BytesIO())
+        export(filled, Filters(), format="xlsx", output=io.BytesIO())
     assert "jsonl, csv, parquet, oss-v3, markdown" in raised.value.next_step
 
 
@@ -218,8 +216,8 @@ def read_as_the_uploader_does(data: bytes) -> list[dict[str, Any]]:
     return records
 
 
-def test_oss_v3_has_the_shape_that_pytorch_reads(database: Database) -> None:
-    records = read_as_the_uploader_does(exported(database, "oss-v3"))
+def test_oss_v3_has_the_shape_that_pytorch_reads(filled: Database) -> None:
+    records = read_as_the_uploader_does(exported(filled, "oss-v3"))
     for record in records:
         text = record["metric"].get("extra_info", {}).pop("benchmark_values", None)
         assert text is None or record["metric"] == {"name": "accuracy", "extra_info": {}}
@@ -234,13 +232,13 @@ def test_oss_v3_has_the_shape_that_pytorch_reads(database: Database) -> None:
     assert all(values != [0] for name, values in figures.items() if name in ("speedup", "abs_latency"))
 
 
-def test_oss_v3_comes_back_with_its_figures(database: Database, tmp_path: Path) -> None:
+def test_oss_v3_comes_back_with_its_figures(filled: Database, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    path.write_bytes(exported(database, "oss-v3"))
+    path.write_bytes(exported(filled, "oss-v3"))
     with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
         report = import_paths(copy, [path], options=ImportOptions(task="inference"))
         assert (report.errors, report.new) == ((), 5)
-        back, original = trials_frame(copy), trials_frame(database)
+        back, original = trials_frame(copy), trials_frame(filled)
     assert sorted(back["status"]) == sorted(original["status"])
     assert set(back["source_kind"]) == {"imported"}
     measured = back[back["started_at"] == OLDEST].iloc[0]

@@ -110,6 +110,7 @@ def test_a_mapping_that_does_not_fit_is_explained(
         ("m,1,,guessing,", "line 2: task: must be one of inference, training, function"),
         ("m,1,,,yesterday", "line 2: measured_at: is no date and time"),
         ("m,-1,,,", "line 2: latency_ms: must lie between 0"),
+        ("m,1_000,,,", "line 2: latency_ms: must be a number, not '1_000'"),
     ],
 )
 def test_an_error_names_line_and_field(tmp_path: Path, row: str, problem: str) -> None:

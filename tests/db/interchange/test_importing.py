@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,12 @@ from db.queries.filters import Filters
 from db.queries.trials import trial_record, trial_records, trials_frame
 from db.queries.version import data_version
 from db.records import Trial
-from db.session import Database, open_database
+from db.session import Database
 from tests.builders import make_trial
 from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples
 
 OPTIONS = ImportOptions(**TOLD)
 NAMES = "inductor_torchbench_amp_training_cuda_{}.csv"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path}/history.db", migrate=True) as opened:
-        yield opened
 
 
 def stored(database: Database) -> list[Trial]:

@@ -10,41 +10,9 @@ from hypothesis import strategies as st
 from db.errors import RecordError
 from db.interchange import trial_jsonl
 from db.records import Trial
-from tests.builders import make_imported, make_trial
+from tests.builders import make_trial
 from tests.db.interchange.reading import read
-
-NANOSECONDS = st.integers(0, 2**63 - 1)
-TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=30)
-JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63) + 1, 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@st.composite
-def trials(draw: st.DrawFn) -> Trial:
-    base = (
-        make_imported() if draw(st.booleans()) else make_trial(failure=draw(st.sampled_from([None, "crash"])))
-    )
-    record = base.model_dump(mode="json", by_alias=True)
-    record["samples_ns"] = draw(st.lists(NANOSECONDS, max_size=8)) or record["samples_ns"]
-    record["control_samples_ns"] = draw(st.lists(NANOSECONDS, max_size=8))
-    record["workload"] |= {
-        "name": draw(TEXT),
-        "shape": draw(st.dictionaries(TEXT, st.integers(-5, 2**40), max_size=3)),
-    }
-    record["strategy"] |= {
-        "options": draw(st.dictionaries(TEXT, JSON_VALUES, max_size=3)),
-        "dynamic": draw(st.sampled_from([None, True, False])),
-    }
-    record["build"] |= {"packages": draw(st.dictionaries(TEXT, TEXT, max_size=3))}
-    record["label"] = draw(st.none() | TEXT)
-    return Trial.model_validate(record)
+from tests.record_strategies import trials
 
 
 @settings(
