@@ -76,7 +76,9 @@ def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
     starts = candidates(y, policy)
     while starts:
         edges = [0, *starts, len(y)]
-        tested = [test_boundary(y, edges[i], edges[i + 1], edges[i + 2], policy) for i in range(len(starts))]
+        tested = [
+            examine_boundary(y, edges[i], edges[i + 1], edges[i + 2], policy) for i in range(len(starts))
+        ]
         failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
         if not failing:
             return tested
@@ -96,7 +98,7 @@ def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
     return [boundary.start for boundary in boundaries(y, policy)]
 
 
-def test_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
+def examine_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
     """The step at `start` between the segments from `left` and up to `right`, by the nearest points."""
     reach = policy.points_per_side
     before, after = y[max(left, start - reach) : start], y[start : min(right, start + reach)]
@@ -104,9 +106,8 @@ def test_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryP
     widening = math.sqrt((1.0 + rho) / (1.0 - rho))
     z = mann_whitney_z(before, after) / widening
     difference = float(np.median(after) - np.median(before))
-    spread = math.sqrt(
-        (float(np.sum(_squares(before))) + float(np.sum(_squares(after)))) / _freedom(before, after)
-    )
+    squares = sum(len(side) * float(np.var(side)) for side in (before, after))
+    spread = math.sqrt(squares / max(len(before) + len(after) - 2, 1))
     return Boundary(
         start=start,
         difference=difference,
@@ -114,14 +115,6 @@ def test_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryP
         error=spread * math.sqrt(1.0 / len(before) + 1.0 / len(after)) * widening,
         size=abs(difference) / (spread * widening) if spread > 0 else math.inf,
     )
-
-
-def _squares(side: Floats) -> Floats:
-    return np.square(side - side.mean())
-
-
-def _freedom(before: Floats, after: Floats) -> int:
-    return max(len(before) + len(after) - 2, 1)
 
 
 def autocorrelation(before: Floats, after: Floats, limit: float) -> float:

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from db.identities import identity
-from db.verdicts.change_points import Boundary, noise_scale, test_boundary
+from db.verdicts.change_points import Boundary, examine_boundary, noise_scale
 from db.verdicts.modes import is_return
 from db.verdicts.policy import HistoryPolicy
 from db.verdicts.results import ChangeEvent
@@ -101,7 +101,7 @@ def evidence_against(
         return None
     edges = [0, *(b.start for b in found), len(window.y)]
     left, right = max(e for e in edges if e < start), min(e for e in edges if e > start)
-    today = test_boundary(window.y, left, start, right, rules)
+    today = examine_boundary(window.y, left, start, right, rules)
     faded = abs(today.difference) < 0.5 * math.log1p(rules.minimum_effect)
     return today if faded or today.p_value > 0.05 * len(window.y) else None
 

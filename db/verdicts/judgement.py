@@ -46,7 +46,7 @@ class Judged:
     more_trials: Ints
 
 
-def test_cases(observed: Observations, past: Past, cases: int, policy: Policy) -> Tested:
+def examine_cases(observed: Observations, past: Past, cases: int, policy: Policy) -> Tested:
     """Contrast, moderated variance (own, history, prior) and t-test of every case of one metric."""
     contrasts = contrast(observed, cases, policy.minimum_trials)
     history = series_noise(past, cases, policy)

@@ -146,7 +146,7 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
         return _no_forecast("no sure trend", slope, p_value)
     now = intercept + slope * x[-1]
     distance = math.log(limit) - now
-    if (distance > 0) is at_least:
+    if (distance > 0) == at_least:
         return _no_forecast("the target is missed already", slope, p_value)
     ahead = distance / slope if slope else math.inf
     if ahead < 0:

@@ -15,7 +15,7 @@ from db.metrics.geomean import matched_geomeans
 from db.metrics.groups import Floats
 from db.verdicts.comparable import MatchedCases, match_cases
 from db.verdicts.counts import Counted, count_rows
-from db.verdicts.judgement import Judged, Tested, enough_trials, judge_cases, test_cases
+from db.verdicts.judgement import Judged, Tested, enough_trials, examine_cases, judge_cases
 from db.verdicts.measured import Layout, PastLayout, log_values
 from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
@@ -97,7 +97,7 @@ def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Poli
 
     def test(x: Floats, before: Floats | None) -> Tested:
         earlier = nothing if past is None or before is None else past.observe(before)
-        return test_cases(layout.observe(x), earlier, len(matched.keys), policy)
+        return examine_cases(layout.observe(x), earlier, len(matched.keys), policy)
 
     def judge(tested: Tested, metric: Metric, families: int) -> tuple[Tested, Judged]:
         judged_ones = ~np.array(matched.canary, dtype=np.bool_)

@@ -1,0 +1,92 @@
+"""A suspicion, its budget, and what the fresh trials make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from db.verdicts.confirm import Outcome, decide, plan_confirmation, suspicions
+from db.verdicts.policy import ConfirmPolicy, Policy
+from db.verdicts.results import Comparison
+from db.verdicts.upgrade import compare_builds
+from db.verdicts.vocabulary import CauseClass, Metric
+from tests.db.verdicts.frames import MS, frame, trial
+
+
+def compare(
+    changes: dict[str, float], trials: int = 3, seed: int = 0, policy: Policy | None = None
+) -> Comparison:
+    generator = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for workload, change in changes.items():
+        for _ in range(trials):
+            for build, factor in (("old", 1.0), ("new", change)):
+                jitter = np.exp(0.01 * generator.standard_normal(2))
+                rows.append(
+                    trial(
+                        workload,
+                        build=build,
+                        latency_ns=10 * MS * factor * jitter[0],
+                        control_latency_ns=15 * MS * jitter[1],
+                    )
+                )
+    return compare_builds(frame(rows), "old", "new", policy)
+
+
+CALM = {f"calm-{i}": 1.0 for i in range(20)}
+
+
+def test_only_what_looks_slower_is_measured_again_the_surest_first():
+    found = suspicions(compare(CALM | {"slow": 1.08, "slower": 1.3, "faster": 0.8}))
+    assert [s.case.workload for s in found][:2] == ["slower", "slow"]
+    assert "faster" not in {s.case.workload for s in found}
+    assert Metric.LATENCY in found[0].metrics
+    both = suspicions(compare(CALM | {"faster": 0.8}), regressions_only=False)
+    assert [s.regressed for s in both if s.case.workload == "faster"] == [False]
+
+
+def test_a_plan_asks_for_fresh_trials_of_just_those_cases_on_both_builds():
+    plan = plan_confirmation(compare(CALM | {"slow": 1.3}))
+    assert plan is not None
+    assert (plan.machine_id, plan.build_ids, plan.trials_per_side) == ("m1", ("old", "new"), 7)
+    assert plan.suspicions[0].case.workload == "slow"
+    assert plan.trials == 14 * len(plan.suspicions)
+
+
+def test_the_budget_is_kept_and_what_must_wait_is_named():
+    policy = Policy(confirm=ConfirmPolicy(budget_trials=28))
+    plan = plan_confirmation(compare(CALM | {f"slow-{i}": 1.3 for i in range(5)}, policy=policy))
+    assert plan is not None
+    assert len(plan.suspicions) == 2
+    assert len(plan.over_budget) >= 3
+    assert plan.trials <= 28
+
+
+def test_only_the_head_is_measured_again_where_the_base_is_gone():
+    plan = plan_confirmation(compare(CALM | {"slow": 1.3}), base_available=False)
+    assert plan is not None
+    assert plan.build_ids == ("new",)
+
+
+def test_nothing_suspected_asks_for_nothing():
+    assert plan_confirmation(compare({"calm": 1.0}, trials=10)) is None
+
+
+def test_fresh_trials_alone_decide():
+    first = compare(CALM | {"slow": 1.3, "lucky": 1.3})
+    plan = plan_confirmation(first)
+    assert plan is not None
+    decided = {
+        (c.case.workload, c.metric): c for c in decide(plan, compare({"slow": 1.3, "lucky": 1.0}, 7, seed=1))
+    }
+    slow, lucky = decided["slow", Metric.LATENCY], decided["lucky", Metric.LATENCY]
+    assert (slow.outcome, slow.cause) == (Outcome.CONFIRMED, CauseClass.COMPILER)
+    assert (lucky.outcome, lucky.cause) == (Outcome.NOT_REPRODUCED, CauseClass.NOISE)
+    assert "7 and 7 fresh trials do not show it" in lucky.reason
+
+
+def test_a_suspicion_that_was_not_measured_again_is_neither():
+    plan = plan_confirmation(compare(CALM | {"slow": 1.3}))
+    assert plan is not None
+    assert {c.outcome for c in decide(plan, None)} == {Outcome.NOT_MEASURED}
