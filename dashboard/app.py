@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from dashboard import links
 from dashboard.data import Snapshot, read_facets
-from dashboard.links import TITLES, Page
+from dashboard.links import TITLES, Link, Page
 from dashboard.views import break_even, cold_start, controls, guide, modes, overview, shell, trends, trial
 from dashboard.views.elements import nothing_measured
 
 HERE = Path(__file__).parent
 
-VIEWS: dict[Page, Callable[[shell.View], None]] = {
+VIEWS: dict[Page, Callable[[shell.View], Link]] = {
     Page.OVERVIEW: overview.draw,
     Page.TRENDS: trends.draw,
     Page.MODES: modes.draw,
@@ -30,8 +31,7 @@ def main() -> None:
     st.set_page_config(page_title="compilewatch", page_icon=str(HERE / "favicon.svg"), layout="wide")
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in Page}
-    shown = st.navigation(list(pages.values()), position="hidden")
-    page = Page(shown.url_path)
+    page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
     raw = {key: st.query_params.get_all(key) for key in st.query_params}
     asked, problems = links.read(page, raw)
     snapshot = Snapshot.now()
@@ -43,11 +43,14 @@ def main() -> None:
     with st.sidebar:
         shell.navigation(pages, asked)
         shell.filters(view)
-    shell.header(view, (*problems, *unknown))
+    share = shell.header(view, (*problems, *unknown))
     if view.empty and page is not Page.GUIDE:
         nothing_measured()
-    else:
-        VIEWS[page](view)
+        return
+    shown = VIEWS[page](view)
+    if page is not Page.GUIDE:
+        with share:
+            shell.share(replace(view, link=shown))
 
 
 def _streamlit_page(page: Page) -> st.Page:

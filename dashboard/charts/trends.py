@@ -128,6 +128,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: dict[str, str]) -> pd.
             "when_text": [units.moment(moment) for moment in rows["last_started_at"]],
             "trials_text": [units.count(item) for item in rows["counted_trials"]],
             "run_id": rows["run_id"],
+            "workload": rows["workload"],
         }
     )
 
@@ -227,7 +228,7 @@ def _points(
     base: alt.Chart, x: alt.X, y: alt.Y, figure: Figure, strategies: tuple[str, ...]
 ) -> list[alt.Chart]:
     """Filled marks, and hollow ones for suspect measurements; a click picks either."""
-    chosen = style.pick("strategy", "run_id")
+    chosen = style.pick("workload", "strategy", "run_id")
     layers = []
     for state, filled in (("trusted", True), ("suspect", False)):
         mark = base.transform_filter(f"datum.suspect == '{state}'").mark_point(

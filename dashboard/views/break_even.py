@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import break_even as charts
 from dashboard.data import filters_of, read_cases
+from dashboard.links import Link
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import break_even_plan, controls, elements
 from dashboard.views.shell import View, focused, strategies
@@ -20,7 +23,7 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 _CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
 
 
-def draw(view: View) -> None:
+def draw(view: View) -> Link:
     cases = with_strategies(read_cases(view.snapshot, filters_of(view.link)), view.link.strategy)
     if view.link.cache:
         cases = cases[cases["cache"].isin([*view.link.cache, CacheState.NONE.value])]
@@ -28,7 +31,7 @@ def draw(view: View) -> None:
     _filters(view, workloads, cases)
     if cases.empty:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
-        return
+        return view.link
     focus = focused(view.link, workloads)
     chosen = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(chosen)
@@ -42,6 +45,7 @@ def draw(view: View) -> None:
         icon=":material/report:",
     )
     _every_workload(cases)
+    return replace(view.link, focus=focus)
 
 
 def _filters(view: View, workloads: list[str], cases: pd.DataFrame) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 from dashboard import shaping, theme
 from dashboard.charts import cold_start as charts
 from dashboard.data import filters_of, read_cases, read_cold_start
+from dashboard.links import Link
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
@@ -18,7 +19,7 @@ from db.strategies import sort_key
 _CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
 
 
-def draw(view: View) -> None:
+def draw(view: View) -> Link:
     filters = filters_of(view.link)
     cases = with_strategies(read_cases(view.snapshot, filters), view.link.strategy)
     workloads = sorted(set(cases["workload_label"]))
@@ -31,7 +32,7 @@ def draw(view: View) -> None:
         elements.nothing_to_show(
             "No trial under these filters told its cold start.", next_step="Widen them in the sidebar."
         )
-        return
+        return view.link
     _cards(cases)
     by_case = sorted(
         shaping.row_dicts(rows), key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"])
@@ -51,6 +52,7 @@ def draw(view: View) -> None:
         )
     _table(cases)
     elements.listed("Beside the numbers", [str(aside) for aside in asides(cases)], icon=":material/report:")
+    return view.link
 
 
 def _filters(view: View, workloads: list[str], cases: pd.DataFrame) -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import streamlit as st
 
+from dashboard.links import Link
 from dashboard.views.shell import View
 
 _TEXT = Path(__file__).parents[1] / "guide.md"
 
 
-def draw(_: View) -> None:
+def draw(view: View) -> Link:
     with st.container(width=820):
         st.markdown(_text())
+    return view.link
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ import streamlit as st
 from dashboard import theme
 from dashboard.charts import modes as charts
 from dashboard.data import filters_of, read_cases
-from dashboard.links import Page
+from dashboard.links import Link, Page
 from dashboard.shaping import asides, not_applicable, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
@@ -18,16 +18,17 @@ from db.metrics.case_modes import choose_modes
 _GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
 
 
-def draw(view: View) -> None:
+def draw(view: View) -> Link:
     cases = with_strategies(read_cases(view.snapshot, filters_of(view.link)), view.link.strategy)
     strategies(view)
     if cases.empty:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
-        return
+        return view.link
     _heat_map(view, cases)
     _best(view, cases)
     _pareto(cases)
     elements.listed("Beside the numbers", [str(aside) for aside in asides(cases)], icon=":material/report:")
+    return view.link
 
 
 def _heat_map(view: View, cases: pd.DataFrame) -> None:

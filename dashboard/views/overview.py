@@ -10,7 +10,7 @@ import streamlit as st
 from dashboard import headline, shaping, theme
 from dashboard.charts import speedups
 from dashboard.data import filters_of, plain, read_cases, read_points
-from dashboard.links import Page
+from dashboard.links import Link, Page
 from dashboard.shaping import Aside, asides, build_changes, confounded, not_applicable
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, moment
@@ -30,11 +30,11 @@ class Seen:
     build_before: str | None
 
 
-def draw(view: View) -> None:
+def draw(view: View) -> Link:
     seen = _read(view)
     if seen.now.empty:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
-        return
+        return view.link
     found = asides(seen.now)
     covered = headline.coverage(seen.now, seen.before)
     _cards(view, seen, found, covered)
@@ -46,6 +46,7 @@ def draw(view: View) -> None:
     with right:
         _beside(seen, found, covered)
     _by_strategy(seen.now)
+    return view.link
 
 
 def _read(view: View) -> Seen:

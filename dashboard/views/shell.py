@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import links, theme
 from dashboard.data import Facets, Snapshot, filters_of, newest_build, plain
@@ -82,13 +83,15 @@ def filters(view: View) -> None:
     controls.several("workload", "Workloads", workloads, everything="All workloads")
 
 
-def header(view: View, problems: tuple[str, ...]) -> None:
-    """Title and question, the link to copy, how fresh the data is, and what the link asked for in vain."""
+def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
+    """Title and question, how fresh the data is, and what the link asked for in vain.
+
+    Returns the place beside the title that is kept for `share`.
+    """
     page = view.link.page
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(TITLES[page], anchor=False, width="content")
-        if page is not Page.GUIDE and not view.empty:
-            _share(view)
+        place = st.container(width="content")
     st.caption(f"{QUESTIONS[page]} {_freshness(view)}")
     if problems:
         st.warning(
@@ -100,9 +103,11 @@ def header(view: View, problems: tuple[str, ...]) -> None:
             f":material/history: This link was made at data version {view.link.data}; "
             f"the data is now at version {view.snapshot.version}, so numbers may differ."
         )
+    return place
 
 
-def _share(view: View) -> None:
+def share(view: View) -> None:
+    """The permalink of what the page shows, drawn once the page has settled what that is."""
     with st.popover("Copy link", icon=":material/link:", key="copy-link"):
         st.markdown("Everything chosen on this page is written out in this link.")
         st.code(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ import streamlit as st
 from dashboard import theme
 from dashboard.charts import trends as charts
 from dashboard.data import filters_of, read_points
-from dashboard.links import Page
+from dashboard.links import Link, Page
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
@@ -23,13 +24,13 @@ _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 
-def draw(view: View) -> None:
+def draw(view: View) -> Link:
     points = with_strategies(read_points(view.snapshot, filters_of(view.link)), view.link.strategy)
     workloads = sorted(set(points["workload_label"])) if len(points) else []
     _filters(view, workloads)
     if points.empty:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
-        return
+        return view.link
     focus = focused(view.link, workloads)
     _main_chart(view, points[points["workload_label"] == focus], focus)
     _every_case(view, points)
@@ -38,6 +39,7 @@ def draw(view: View) -> None:
         [str(aside) for aside in asides(_newest(points))],
         icon=":material/report:",
     )
+    return replace(view.link, focus=focus)
 
 
 def _filters(view: View, workloads: list[str]) -> None:
@@ -92,8 +94,9 @@ def _reading(axis: str) -> str:
 
 def _open_trials() -> None:
     mark = elements.picked("trend")
-    if mark and mark.get("run_id"):
-        controls.go(Page.TRIAL, run=str(mark["run_id"]), strategy=(str(mark["strategy"]),))
+    if mark:
+        case = {key: (str(mark[key]),) for key in ("workload", "strategy")}
+        controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)
 
 
 def _newest(points: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,97 @@
+"""Debian's Chromium on a page of the dashboard, with everything recorded that must not happen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+
+CHROMIUM = Path(os.environ.get("COMPILEWATCH_TEST_CHROMIUM", "/usr/bin/chromium"))
+INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+]
+SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+PAINTED_TIMEOUT_MS = 60_000
+
+
+@dataclass
+class Trouble:
+    """What a page must not do: errors on the console, foreign requests, failed requests, bad answers."""
+
+    origin: str
+    found: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        page.on("console", lambda message: self._add(message.type == "error", f"console: {message.text}"))
+        page.on("pageerror", lambda error: self._add(True, f"exception: {error}"))
+        page.on("request", lambda request: self._add(self._foreign(request.url), f"foreign: {request.url}"))
+        page.on("requestfailed", self._failed)
+        page.on(
+            "response",
+            lambda answer: self._add(answer.status >= 400, f"{answer.status}: {answer.url}"),
+        )
+
+    def _add(self, bad: bool, text: str) -> None:
+        if bad:
+            self.found.append(text)
+
+    def _failed(self, request: Request) -> None:
+        # leaving a page aborts what it was still loading
+        self._add(request.failure != "net::ERR_ABORTED", f"failed: {request.url} {request.failure}")
+
+    def _foreign(self, url: str) -> bool:
+        return not url.startswith((self.origin, self.origin.replace("http", "ws"), "data:", "blob:"))
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def new_page(
+    browser: Browser, origin: str, *, width: int = 1440, height: int = 900, scheme: str = "light"
+) -> Iterator[tuple[Page, Trouble]]:
+    """A page of a fresh context: no cache, no session, no storage of another."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    trouble = Trouble(origin)
+    page = context.new_page()
+    trouble.watch(page)
+    try:
+        yield page, trouble
+    finally:
+        context.close()
+
+
+def open_at(page: Page, url: str, title: str) -> None:
+    """Go to `url` and wait until the script has run and the page's title is there."""
+    page.goto(url)
+    settle(page, title)
+
+
+def settle(page: Page, title: str) -> None:
+    expect(page.get_by_test_id("stHeading").get_by_role("heading", name=title, exact=True)).to_be_visible(
+        timeout=PAINTED_TIMEOUT_MS
+    )
+    page.wait_for_selector(SETTLED, timeout=PAINTED_TIMEOUT_MS)

@@ -1,0 +1,28 @@
+"""One served dashboard and one browser for all browser tests; both skip plainly where Chromium is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.dashboard.conftest import filled_url
+from tests.dashboard.serving import Served, served
+from tests.e2e.browser import CHROMIUM, INSTALL, chromium
+
+__all__ = ["filled_url"]
+
+
+@pytest.fixture(scope="session")
+def dashboard_server(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(filled_url, tmp_path_factory.mktemp("e2e") / "log") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"needs Chromium; as root: {INSTALL}")
+    with chromium() as running:
+        yield running

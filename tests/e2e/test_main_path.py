@@ -1,0 +1,126 @@
+"""What a reader does first: open, filter, go back, copy the link, and open it as somebody else."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from dashboard.links import TITLES
+from dashboard.links import Page as DashboardPage
+from tests.dashboard.serving import Served
+from tests.e2e.browser import new_page, open_at, settle
+
+pytestmark = pytest.mark.browser
+
+
+def _main(page: Page) -> str:
+    """The text of the page below its header: what two readers of one link must both see."""
+    return re.sub(r"\s+", " ", page.get_by_test_id("stMain").inner_text())
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_opens_without_trouble(
+    browser: Browser, dashboard_server: Served, width: int, scheme: str
+) -> None:
+    with new_page(browser, dashboard_server.origin, width=width, scheme=scheme) as (page, trouble):
+        for target in DashboardPage:
+            open_at(page, f"{dashboard_server.origin}/{target.value}", TITLES[target])
+            expect(page.get_by_test_id("stAlert")).to_have_count(0)
+            overflow = page.evaluate(
+                "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+            assert overflow <= 0, f"{target} scrolls sideways by {overflow} px"
+        assert trouble.found == []
+
+
+def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
+    browser: Browser, dashboard_server: Served
+) -> None:
+    with new_page(browser, dashboard_server.origin) as (page, trouble):
+        open_at(page, dashboard_server.origin, "Overview")
+        page.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
+        settle(page, "Trends")
+        page.get_by_role("radio", name="Latency").click()
+        expect(page).to_have_url(re.compile("metric=latency"))
+        page.get_by_test_id("stSidebar").get_by_role("button", name="Inference").click()
+        expect(page).to_have_url(re.compile("task=inference"))
+        settle(page, "Trends")
+        expect(page.get_by_text("Latency of every case")).to_be_visible()
+        page.get_by_role("button", name="Copy link").click()
+        link = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").inner_text().strip()
+        page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").hover()
+        page.get_by_role("button", name="Copy to clipboard").click()
+        assert page.evaluate("() => navigator.clipboard.readText()") == link
+        page.keyboard.press("Escape")
+        settle(page, "Trends")
+        seen = _main(page)
+        assert trouble.found == []
+
+    query = parse_qs(urlsplit(link).query)
+    assert query["metric"] == ["latency"]
+    assert query["task"] == ["inference"]
+    assert query["workload"] == ["all"]
+    assert query["focus"] == ["bert-base"]
+    assert len(query["machine"][0]) == 16
+    assert "data" in query
+    with new_page(browser, dashboard_server.origin) as (page, trouble):
+        open_at(page, link, "Trends")
+        expect(page.get_by_text("Latency of every case")).to_be_visible()
+        assert _main(page) == seen
+        assert trouble.found == []
+
+
+def test_back_and_forward_undo_and_redo_filters(browser: Browser, dashboard_server: Served) -> None:
+    with new_page(browser, dashboard_server.origin) as (page, trouble):
+        open_at(page, f"{dashboard_server.origin}/trends", "Trends")
+        page.get_by_role("radio", name="Compile cost").click()
+        expect(page.get_by_text("Compile cost of every case")).to_be_visible()
+        page.get_by_role("radio", name="Peak memory").click()
+        expect(page.get_by_text("Peak memory of every case")).to_be_visible()
+        page.go_back()
+        expect(page.get_by_text("Compile cost of every case")).to_be_visible()
+        expect(page.get_by_role("radio", name="Compile cost")).to_be_checked()
+        page.go_back()
+        expect(page.get_by_text("Speedup of every case")).to_be_visible()
+        page.go_forward()
+        expect(page.get_by_text("Compile cost of every case")).to_be_visible()
+        assert trouble.found == []
+
+
+def test_global_filters_follow_from_page_to_page(browser: Browser, dashboard_server: Served) -> None:
+    with new_page(browser, dashboard_server.origin) as (page, trouble):
+        open_at(page, dashboard_server.origin, "Overview")
+        sidebar = page.get_by_test_id("stSidebar")
+        sidebar.get_by_role("button", name="Training").click()
+        expect(page).to_have_url(re.compile("task=training"))
+        for title in ("Modes", "Break-even", "Cold start", "Overview"):
+            sidebar.get_by_role("link", name=title).click()
+            settle(page, title)
+            expect(page).to_have_url(re.compile("task=training"))
+        assert trouble.found == []
+
+
+def test_a_click_on_a_point_opens_the_trials_behind_it(browser: Browser, dashboard_server: Served) -> None:
+    with new_page(browser, dashboard_server.origin) as (page, trouble):
+        open_at(page, f"{dashboard_server.origin}/trends?focus=bert-base", "Trends")
+        page.locator('path[aria-roledescription="point"][aria-label*="Strategy: default"]').last.click()
+        settle(page, "Trial")
+        expect(page).to_have_url(re.compile(r"trial\?.*run="))
+        expect(page.get_by_text("3 trials, newest first")).to_be_visible()
+        assert trouble.found == []
+
+
+def test_what_a_link_asks_in_vain_is_said(browser: Browser, dashboard_server: Served) -> None:
+    with new_page(browser, dashboard_server.origin) as (page, trouble):
+        open_at(page, f"{dashboard_server.origin}/modes?workload=bert-bas&goal=fame&x=1", "Modes")
+        warning = page.get_by_test_id("stAlert")
+        expect(warning).to_contain_text("Did you mean “bert-base”?")
+        expect(warning).to_contain_text("“fame” is none of latency, steps, memory")
+        expect(warning).to_contain_text("“x” is no selector")
+        open_at(page, f"{dashboard_server.origin}/trendz", "Overview")
+        expect(page.get_by_test_id("stAlert")).to_contain_text("There is no page “trendz”")
+        assert trouble.found == []
