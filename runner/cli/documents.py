@@ -74,6 +74,7 @@ def case_row(
         "speedup_interval": None if low is None or high is None else [low, high],
         "compile_cost_ns": _number(row["compile_cost_ns"]),
         "break_even_steps": _break_even(row),
+        "break_even_interval": _break_even_interval(row),
         "peak_memory_bytes": _number(row["peak_bytes"]),
         "graph_breaks": _number(row["graph_breaks"]),
         "recompiles": _number(row["recompiles"]),
@@ -97,6 +98,7 @@ def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
             "speedup_interval",
             "compile_cost_ns",
             "break_even_steps",
+            "break_even_interval",
             "peak_memory_bytes",
             "graph_breaks",
             "recompiles",
@@ -126,6 +128,15 @@ def _break_even(row: Mapping[Any, Any]) -> int | str | None:
         return NEVER
     steps = row["break_even_steps"]
     return None if pd.isna(steps) else int(steps)
+
+
+def _break_even_interval(row: Mapping[Any, Any]) -> list[int | str] | None:
+    """Its ends in steps; "never" where one lies beyond every number of steps."""
+    kind = row["break_even_interval"]
+    if kind not in ("bounded", "open", "never"):
+        return None
+    low, high = row["break_even_low"], row["break_even_high"]
+    return [NEVER if pd.isna(low) else int(low), NEVER if pd.isna(high) else int(high)]
 
 
 def _number(value: Any) -> int | float | None:

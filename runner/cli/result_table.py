@@ -89,11 +89,14 @@ def _figures(row: Mapping[Any, Any]) -> list[str]:
         duration(row["latency_ns"]),
         speedup,
         MISSING if eager else duration(row["compile_cost_ns"]),
-        MISSING if eager else steps(None if row["break_even"] == "unknown" else _break_even(row)),
+        MISSING if eager else _break_even(row),
         size(row["peak_bytes"]),
         MISSING if eager else count(row["graph_breaks"]),
     ]
 
 
-def _break_even(row: Mapping[Any, Any]) -> Any:
-    return "never" if row["break_even"] == "never" else row["break_even_steps"]
+def _break_even(row: Mapping[Any, Any]) -> str:
+    """In steps; "or never" where the interval reaches so far that it may never pay."""
+    if row["break_even"] != "steps":
+        return steps("never") if row["break_even"] == "never" else MISSING
+    return steps(row["break_even_steps"]) + (" or never" if row["break_even_interval"] == "open" else "")
