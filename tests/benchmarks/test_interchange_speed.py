@@ -82,6 +82,18 @@ def test_import_against_bare_executemany(filled: Database, history: Path, tmp_pa
     assert seconds > 0
 
 
+def test_import_into_postgresql(history: Path, empty_postgres_url: str) -> None:
+    with open_database(empty_postgres_url, migrate=True) as database:
+        start = time.perf_counter()
+        seconds = cpu_seconds(lambda: import_paths(database, [history]))
+        wall = time.perf_counter() - start
+    print(
+        f"\nimport jsonl into PostgreSQL: {TRIALS / seconds:,.0f} trials/s of CPU here, "
+        f"{TRIALS / wall:,.0f} trials/s by the clock"
+    )
+    assert seconds > 0
+
+
 @pytest.mark.parametrize("name", ["jsonl", "csv", "parquet", "oss-v3", "markdown"])
 def test_export(filled: Database, tmp_path: Path, name: str) -> None:
     path = tmp_path / "out"

@@ -1,0 +1,43 @@
+"""`compare` on published timm pairs: compiled batches of 256 and 1024 are not comparable, equal ones are.
+
+Read naively, a third of the models lost speedup between torch 2.4.0 and 2.9.1: the older compiled file was
+measured with another batch size.
+"""
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+
+from db.interchange.importing import import_paths
+from db.interchange.options import ImportOptions
+from db.session import open_database
+from tests.db.interchange.reading import TIMM, needs_timm
+from tests.runner.terminal import compilewatch
+
+RELEASES = {
+    "benchmark-infer-amp-nchw-pt240-cu124-rtx4090-dynamo.csv": datetime(2024, 9, 1, tzinfo=UTC),
+    "benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv": datetime(2025, 11, 20, tzinfo=UTC),
+}
+
+
+@needs_timm
+def test_another_batch_size_is_not_comparable_and_no_regression(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/compilewatch.db", migrate=True) as database:
+        for name, measured_at in RELEASES.items():
+            report = import_paths(database, [TIMM / name], options=ImportOptions(measured_at=measured_at))
+            assert report.errors == ()
+    finished = compilewatch("compare", "torch=2.4.0", "torch=2.9.1", "--json", cwd=tmp_path)
+    document = json.loads(finished.stdout)
+    compared = [row for row in document["rows"] if (row["strategy"], row["metric"]) == ("default", "latency")]
+    assert len(compared) == 31
+    ratios = [math.log(row["base"] / row["head"]) for row in compared]
+    assert round(math.exp(sum(ratios) / len(ratios)), 3) == 1.005
+    refused = [
+        case for case in document["left_out"] if "differs in batch_size (256 against 1024)" in case["reason"]
+    ]
+    assert len(refused) >= 1182  # models of the same image size in both files with these two batch sizes
+    assert {case["verdict"] for case in refused} == {"not comparable"}
+    assert {case["cause"] for case in refused} == {"method"}
+    assert "regressed" not in {row["verdict"] for row in document["rows"]}
+    assert finished.returncode != 1
