@@ -11,6 +11,7 @@ import typer
 from db.errors import NotFoundError
 from db.queries import facets
 from db.queries.filters import Filters
+from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import count
@@ -30,7 +31,6 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.result_table import console
-from runner.cli.sides import resolve_side
 
 SCHEMA = "compilewatch.compare/1"
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
