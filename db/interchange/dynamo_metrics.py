@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S, Fields
-from db.interchange.imported import failed
+from db.interchange.imported import SPEEDUP_ZERO, compile_cost, counted_events, failed
 from db.records import (
     ColdStart,
-    CompilerEvent,
     CompilerFacts,
     Failure,
     FailureKind,
@@ -23,9 +22,6 @@ from db.records import (
     NumericsStatus,
     Summary,
 )
-
-UNTOLD_REASON = "The source counts graph breaks and does not list them."
-SPEEDUP_ZERO = "The source reports speedup 0: the model failed, and it does not say why."
 
 _NUMERICS = {
     "pass": NumericsStatus.PASS,
@@ -109,16 +105,11 @@ def _metrics(row: Fields) -> dict[str, float]:
 
 
 def _cold_start(row: Fields) -> ColdStart | None:
-    """The compile cost alone: the source has subtracted the steady calls already, hence 0 of them here.
-
-    Noise can make it negative for a model that compiles nothing; it is then unknown.
-    """
+    """Noise can make the cost negative for a model that compiles nothing; it is then unknown."""
     seconds = row.number("compilation_latency")
     if seconds is None or seconds < 0:
         return None
-    return ColdStart(
-        until_steady_ns=row.whole("compilation_latency", seconds * NS_PER_S), calls_until_steady=0
-    )
+    return compile_cost(row.whole("compilation_latency", seconds * NS_PER_S))
 
 
 def _memory(row: Fields, device: str, peak_unit: float) -> Memory | None:
@@ -137,7 +128,4 @@ def _compiler_facts(row: Fields) -> CompilerFacts | None:
     )
     if graphs is None and operators is None and breaks is None:
         return None
-    events = None
-    if breaks is not None:
-        events = [CompilerEvent(reason=UNTOLD_REASON, count=breaks)] if breaks else []
-    return CompilerFacts(graphs=graphs, ops_captured=operators, graph_breaks=events)
+    return CompilerFacts(graphs=graphs, ops_captured=operators, graph_breaks=counted_events(breaks))

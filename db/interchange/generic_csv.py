@@ -14,13 +14,21 @@ from typing import Any
 from db.errors import RecordError
 from db.interchange.fields import Fields, csv_header, csv_rows, moment
 from db.interchange.files import InputFile
-from db.interchange.imported import Result, failed, strategy_called, to_trial, torch_facts
+from db.interchange.imported import (
+    SPEEDUP_ZERO,
+    Result,
+    compile_cost,
+    counted_events,
+    failed,
+    strategy_called,
+    to_trial,
+    torch_facts,
+)
 from db.interchange.options import ImportOptions
-from db.records import ColdStart, CompilerEvent, CompilerFacts, Memory, Strategy, Summary, Task, Trial
+from db.records import CompilerFacts, Memory, Strategy, Summary, Task, Trial
 from db.strategies import EAGER
 
 SOURCE = "csv"
-UNTOLD_REASON = "The source counts graph breaks and does not list them."
 
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _BYTES = {"bytes": 1, "mb": 10**6, "gb": 10**9, "mib": 2**20, "gib": 2**30}
@@ -92,7 +100,7 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
     failure = row.text("failure", 1000)
     speedup = row.number("speedup")
     if speedup == 0 and failure is None:
-        failure = "The source reports speedup 0: the model failed, and it does not say why."
+        failure = SPEEDUP_ZERO
     if failure is None and latency is None and eager is None:
         row.fail("latency", "is missing, and no failure is named")
     strategy = _strategy(row, latency)
@@ -133,10 +141,7 @@ def _parts(row: Fields, latency: int | None, eager: int | None) -> dict[str, Any
             throughput_per_s=row.number("throughput_per_s"),
             metrics={name: value for name, value in metrics.items() if value is not None},
         ),
-        # A stated compile time is net of steady calls: hence none of them here.
-        "cold_start": None
-        if compile_ns is None
-        else ColdStart(until_steady_ns=compile_ns, calls_until_steady=0),
+        "cold_start": compile_cost(compile_ns),
         "memory": Memory(peak_bytes=peak, control_peak_bytes=eager_peak) if peak or eager_peak else None,
         "compiler": _compiler(row),
     }
@@ -146,8 +151,7 @@ def _compiler(row: Fields) -> CompilerFacts | None:
     graphs, breaks = row.count("graphs"), row.count("graph_breaks")
     if graphs is None and breaks is None:
         return None
-    events = [CompilerEvent(reason=UNTOLD_REASON, count=breaks)] if breaks else []
-    return CompilerFacts(graphs=graphs, graph_breaks=None if breaks is None else events)
+    return CompilerFacts(graphs=graphs, graph_breaks=counted_events(breaks))
 
 
 def _facts(row: Fields) -> dict[str, Any]:

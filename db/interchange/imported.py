@@ -16,6 +16,8 @@ from db.interchange.options import ImportOptions
 from db.records import (
     Build,
     CacheState,
+    ColdStart,
+    CompilerEvent,
     Failure,
     FailureKind,
     Machine,
@@ -35,6 +37,9 @@ WORKLOAD_VERSION = "imported"
 MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.
 BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager_decomp_partition", "aot_ts"})
+
+UNTOLD_REASON = "The source counts graph breaks and does not list them."
+SPEEDUP_ZERO = "The source reports speedup 0: the model failed, and it does not say why."
 
 _NEEDED = {
     "torch": ("the torch version", "--torch 2.13.0"),
@@ -92,6 +97,20 @@ def strategy_called(word: str) -> Strategy:
     if word in BACKENDS:
         return compiled(f"{word} backend" if word == "eager" else word, backend=word)
     return compiled(word)
+
+
+def counted_events(count: int | None) -> list[CompilerEvent] | None:
+    """Graph breaks of which the source knows only how many."""
+    if count is None:
+        return None
+    return [CompilerEvent(reason=UNTOLD_REASON, count=count)] if count else []
+
+
+def compile_cost(nanoseconds: int | None) -> ColdStart | None:
+    """A cost that the source gives net of steady calls: as time until steady, with none of them in it."""
+    if nanoseconds is None:
+        return None
+    return ColdStart(until_steady_ns=nanoseconds, calls_until_steady=0)
 
 
 def failed(message: str, kind: FailureKind = FailureKind.CRASH) -> Failure:

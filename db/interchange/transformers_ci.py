@@ -109,8 +109,3 @@ def _date(path: str) -> datetime | None:
         return datetime.fromisoformat(dates[-1]).replace(tzinfo=UTC) if dates else None
     except ValueError:
         return None
-
-
-def is_configuration(key: str) -> bool:
-    """Whether `key` is the name of a configuration in such a file."""
-    return key.startswith("backend.") and _COMPILE in key
