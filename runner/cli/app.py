@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from db import __version__
-from runner.cli import break_even, browse, compare, database, interchange, run, serve
+from runner.cli import break_even, browse, builds, compare, database, interchange, run, serve
 
 app = typer.Typer(
     name="compilewatch",
@@ -44,4 +44,5 @@ app.command("gate")(compare.gate)
 app.command("import")(interchange.import_)
 app.command("export")(interchange.export)
 app.command("schema")(interchange.schema)
+app.add_typer(builds.app, name="builds")
 app.add_typer(database.app, name="db")

@@ -21,6 +21,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import plural
+from runner.builds import builds_named
 from runner.cli.documents import print_document, run_document
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import (
@@ -66,6 +67,10 @@ def run(
             help="An interpreter with another torch, for the configured builds. Repeatable.",
         ),
     ] = None,
+    build: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="One of `compilewatch builds list`. Repeatable."),
+    ] = None,
     label: Annotated[
         str | None, typer.Option(help="A name for the build, such as '2.13 + driver 580'.")
     ] = None,
@@ -81,8 +86,9 @@ def run(
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
     named = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
+    named += builds_named(build or (), settings)
     builds = named or list(settings.builds)
-    facts = [check_interpreter(str(build.python)) for build in builds] or [check_interpreter(sys.executable)]
+    facts = [check_interpreter(str(each.python)) for each in builds] or [check_interpreter(sys.executable)]
     resolved = _resolve_device(settings.run.device if device == "auto" else device, facts)
     plan = plan_run(
         settings,
