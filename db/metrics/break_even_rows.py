@@ -1,4 +1,4 @@
-"""Break-even and mode choice of every workload as rows: one per strategy, for the command line and the API."""
+"""Break-even and mode choice of every workload as rows, one per strategy."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def break_even_rows(
 ) -> list[dict[str, Any]]:
     """One row per machine, workload and strategy, of the workload's newest build there; JSON values.
 
-    `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts` restarts,
-    `fastest_from_steps` where the strategy enters the lower envelope (null: nowhere), `reason` why a case has
-    no figures. Break-even is null for eager, "never" where it does not exist. Raises UnitError as
+    `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts`
+    restarts, `fastest_from_steps` where the strategy enters the lower envelope (null: nowhere), `reason` why
+    a case has no figures. Break-even is null for eager, "never" where it does not exist. Raises UnitError as
     `best_option` does.
     """
     return [row for group in _groups(cases) for row in _rows(group, steps, restarts, price_per_hour)]
