@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import statistics
 import sys
 from collections import defaultdict
@@ -15,7 +14,6 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 
-from db.errors import CompilewatchError, ConfigError
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
@@ -38,14 +36,13 @@ from runner.cli.result_table import console, reasons, result_table
 from runner.cli.run_verdicts import Verdicts, verdicts_of_newest_run
 from runner.cli.stopping import stop_signal
 from runner.config import BuildSettings, Settings
+from runner.device_choice import resolve_device
 from runner.execution import Outcome, execute
+from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, plan_run
 from runner.selection import select
 from runner.spool import Spool
-
-# A cold compilation writes up to 150 MB of headers and kernels per trial; less than this and it fails midway.
-_MIN_FREE_BYTES = 500 * 2**20
 
 
 def run(
@@ -89,7 +86,7 @@ def run(
     named += builds_named(build or (), settings)
     builds = named or list(settings.builds)
     facts = [check_interpreter(str(each.python)) for each in builds] or [check_interpreter(sys.executable)]
-    resolved = _resolve_device(settings.run.device if device == "auto" else device, facts)
+    resolved = resolve_device(settings.run.device if device == "auto" else device, facts)
     plan = plan_run(
         settings,
         suite=suite,
@@ -100,7 +97,7 @@ def run(
         label=label,
         builds=builds,
     )
-    _require_space(settings.data_dir)
+    require_space(settings.data_dir)
     logging.basicConfig(level=logging.WARNING, format="compilewatch: %(message)s", stream=sys.stderr)
     with database_of(settings) as database:
         _say_plan(plan, resolved, facts)
@@ -193,21 +190,6 @@ def _failures(frame: DataFrame) -> dict[tuple[str, str, str], dict[str, str]]:
     }
 
 
-def _resolve_device(device: str, facts: Sequence[InterpreterFacts]) -> str:
-    """`device` as torch names it; "auto" is the first GPU that every interpreter can use, else the CPU."""
-    count_of_all = min(fact.device_count for fact in facts)
-    if device == "auto":
-        return "cuda:0" if count_of_all else "cpu"
-    kind, _, index = device.partition(":")
-    if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
-        raise ConfigError(f"There is no device {device!r}.", "Name auto, cpu, or a GPU such as cuda:0.")
-    if kind == "cuda" and int(index or 0) >= count_of_all:
-        raise ConfigError(
-            f"There is no {device}: torch sees {count_of_all} GPUs.", "Use --device cpu, or check the driver."
-        )
-    return f"cuda:{index or 0}" if kind == "cuda" else "cpu"
-
-
 def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
     where = (
         "the CPU (no GPU found)"
@@ -218,16 +200,6 @@ def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> Non
     cases = {spec.case for spec in plan.trials}
     amount = f"{plural(len(cases), 'case')} in {plural(len(plan.trials), 'trial')}"
     print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
-
-
-def _require_space(data_dir: Path) -> None:
-    existing = next(path for path in (data_dir.resolve(), *data_dir.resolve().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    if free < _MIN_FREE_BYTES:
-        raise CompilewatchError(
-            f"Only {free // 2**20} MiB are free in {existing}; a run needs {_MIN_FREE_BYTES // 2**20} MiB.",
-            "Free space, or set data_dir and TMPDIR to another disk.",
-        )
 
 
 def _exit_code(outcome: Outcome) -> int:
