@@ -53,7 +53,7 @@ def _web_address(value: str) -> str:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
-    if not usable or not value.isprintable() or " " in value:
+    if not usable or not value.isascii() or not value.isprintable() or " " in value:
         raise ValueError("an address must be http://HOST... or https://HOST...")
     return value
 
@@ -222,6 +222,36 @@ class ChannelSettings(Section):
         return self
 
 
+class ScheduleSettings(Section):
+    """`[[schedule]]`: when `compilewatch schedule` measures a suite."""
+
+    name: ShortName
+    cron: str = Field(description="five fields as in crontab, such as '0 3 * * mon-fri', or @daily")
+    timezone: str = Field(default="UTC", description="a name such as Europe/Berlin")
+    suite: ShortName | None = Field(default=None, description="unset: that of [run]")
+    trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
+    machine: str | None = Field(
+        default=None, description="pattern of the hosts that measure it; unset: the service that is first"
+    )
+
+    @model_validator(mode="after")
+    def _comes_sometime(self) -> Self:
+        # APScheduler takes a while to import, and most commands need no schedule.
+        from runner.schedule.cron import parse_cron
+
+        parse_cron(self.cron, self.timezone)
+        return self
+
+
+class ServiceSettings(Section):
+    """`[service]`: what `compilewatch schedule` does besides the schedules."""
+
+    watch_builds: bool = Field(default=True, description="measure when a torch or driver is new on this host")
+    keep_samples_days: Positive | None = Field(
+        default=None, description="older trials keep their summary only; unset: samples are kept for ever"
+    )
+
+
 class Settings(BaseSettings):
     """Everything the file and the environment can say. Made by `runner.config_sources.load_settings`."""
 
@@ -236,6 +266,11 @@ class Settings(BaseSettings):
     target: tuple[TargetSettings, ...] = ()
     notify: NotifySettings = NotifySettings()
     channel: tuple[ChannelSettings, ...] = ()
+    schedule: tuple[ScheduleSettings, ...] = ()
+    service: ServiceSettings = ServiceSettings()
+    csv_columns: dict[str, str] = Field(
+        default={}, description="our field -> column, for `import --format csv`"
+    )
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix="COMPILEWATCH_", env_nested_delimiter="__"
@@ -275,7 +310,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        for table in ("workload", "suite", "strategy", "build", "channel"):
+        for table in ("workload", "suite", "strategy", "build", "channel", "schedule"):
             names = [entry.name for entry in getattr(self, table)]
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice:

@@ -78,7 +78,7 @@ def _mapping(file: InputFile, options: ImportOptions) -> dict[str, str]:
     if "workload" not in mapping or not any("latency_" in field for field in mapping):
         raise RecordError(
             f"{file.shown}: no column is mapped to workload and to a latency.",
-            'Map them in the configuration: [import.columns] workload = "model", latency_ms = "time".',
+            'Map them in the configuration: [csv_columns] workload = "model", latency_ms = "time".',
         )
     return mapping
 

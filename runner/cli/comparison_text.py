@@ -8,8 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from db.units import MISSING, count, duration, percent, ratio, size, steps
-from db.verdicts.results import Comparison, Row
+from db.units import MISSING, count, duration, percent, plural, ratio, size, steps
+from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
 
 _FORMATS: dict[Metric, Callable[..., str]] = {
@@ -32,6 +32,7 @@ _ORDER = [
     Verdict.MISSING,
     Verdict.UNCHANGED,
 ]
+_NAMED_CASES, _NAMED_REASONS = 3, 6
 HEADINGS = ("workload", "strategy", "metric", "base", "head", "change [95 %]", "q", "verdict", "who moved")
 
 
@@ -44,8 +45,23 @@ def summary_lines(comparison: Comparison) -> Iterator[str]:
             f"Each side on its own set, the geomean would read {ratio(mean.naive_base)} of "
             f"{mean.naive_base_cases} and {ratio(mean.naive_head)} of {mean.naive_head_cases} cases."
         )
-    for case in comparison.left_out:
-        yield f"Left out: {case.workload} / {case.strategy}: {case.verdict.value}: {case.reason}"
+    yield from _left_out_lines(comparison.left_out)
+
+
+def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """One line per reason, with the first cases by name; thousands may share one."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for case in left_out:
+        by_reason.setdefault((case.verdict.value, case.reason), []).append(
+            f"{case.workload} / {case.strategy}"
+        )
+    ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    for (verdict, reason), cases in ordered[:_NAMED_REASONS]:
+        named = ", ".join(cases[:_NAMED_CASES])
+        more = f" and {count(len(cases) - _NAMED_CASES)} more" if len(cases) > _NAMED_CASES else ""
+        yield f"Left out, {verdict}: {named}{more}: {reason}"
+    if rest := sum(len(cases) for _, cases in ordered[_NAMED_REASONS:]):
+        yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."
 
 
 def comparison_table(rows: Sequence[Row]) -> Table:

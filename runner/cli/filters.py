@@ -52,12 +52,13 @@ def filters_of(
         suites=tuple(suite or ()),
         runs=tuple(run or ()),
         statuses=tuple(status or ()),
-        since=_moment("--since", since),
-        until=_moment("--until", until),
+        since=moment_of("--since", since),
+        until=moment_of("--until", until),
     )
 
 
-def _moment(option: str, text: str | None) -> datetime | None:
+def moment_of(option: str, text: str | None) -> datetime | None:
+    """The time that `option` names, in UTC unless it says otherwise. Raises ConfigError where it is none."""
     if text is None:
         return None
     try:

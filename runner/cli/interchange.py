@@ -12,7 +12,7 @@ from db.errors import CompilewatchError, NotFoundError
 from db.interchange.exporting import export as export_trials
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
-from db.records import Trial
+from db.records import Task, Trial
 from db.units import count
 from runner.cli.documents import print_document
 from runner.cli.filters import (
@@ -24,6 +24,7 @@ from runner.cli.filters import (
     SuitesOption,
     UntilOption,
     filters_of,
+    moment_of,
 )
 from runner.cli.options import (
     ConfigOption,
@@ -61,6 +62,17 @@ def import_(
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Batch size, where the file does not say it.")
     ] = None,
+    task: Annotated[Task | None, typer.Option(help="Task, where the file does not say it.")] = None,
+    measured_at: Annotated[
+        str | None,
+        typer.Option(
+            "--measured-at", metavar="TIME", help="When it was measured, where the file does not say it."
+        ),
+    ] = None,
+    pair_key: Annotated[
+        str | None,
+        typer.Option("--pair-key", help="pytest-benchmark: the parameter that names the strategy."),
+    ] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for what comes in.")] = None,
     label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
     json_: JsonOption = False,
@@ -71,7 +83,12 @@ def import_(
 
     All or nothing per file; the same file twice adds nothing. Exits 2 when a file could not be read.
     """
+    settings = settings_of(config, db)
     options = ImportOptions(
+        task=task,
+        measured_at=moment_of("--measured-at", measured_at),
+        pair_key=pair_key,
+        columns=settings.csv_columns,
         torch=torch,
         cuda=cuda,
         driver=driver,
@@ -87,7 +104,7 @@ def import_(
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
-    with database_of(settings_of(config, db)) as database:
+    with database_of(settings) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
     if json_:
         print_document(report.as_json())
