@@ -60,6 +60,9 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
     assert sorted(map(str, keys)) == [
         "fk_latest_run_id_run",
         "fk_latest_series_id_series",
+        "fk_notification_regression_id_regression",
+        "fk_regression_revises_regression",
+        "fk_regression_series_id_series",
         "fk_series_machine_id_machine",
         "fk_series_strategy_id_strategy",
         "fk_series_workload_id_workload",
@@ -68,6 +71,7 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
         "fk_trial_run_id_run",
         "fk_trial_samples_trial_id_trial",
         "fk_trial_series_id_series",
+        "fk_triage_event_regression_id_regression",
     ]
 
 

@@ -1,0 +1,209 @@
+"""Recorded regressions: whole, by their state, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from sqlalchemy import ColumnElement, Connection, Row, select
+
+from db.errors import NotFoundError
+from db.queries.frames import MOMENT, frame_of
+from db.regressions import Regression, TriageEvent, TriageState, side_title
+from db.session import Database
+from db.tables import REGRESSION, TRIAGE_EVENT
+from db.verdicts.vocabulary import METRIC_UNITS, Verdict
+
+REGRESSION_COLUMNS: dict[str, str] = {
+    "regression_id": "str",
+    "recorded_at": MOMENT,
+    "machine_id": "str",
+    "machine": "str",
+    "workload": "str",
+    "strategy": "str",
+    "metric": "str",
+    "unit": "str",
+    "base": "str",
+    "head": "str",
+    "base_value": "object",
+    "head_value": "object",
+    "change": "Float64",
+    "change_low": "Float64",
+    "change_high": "Float64",
+    "verdict": "str",
+    "cause": "str",
+    "who_moved": "str",
+    "state": "str",
+    "author": "str",
+    "state_at": MOMENT,
+    "note": "str",
+    "url": "str",
+    "revision": "Int64",
+    "revises": "str",
+    "revised_by": "str",
+    "reason": "str",
+}
+_PAGE = 500
+
+
+@dataclass(frozen=True)
+class RegressionState:
+    """A recorded verdict, all that was said about it (oldest first), and the revision that replaced it."""
+
+    regression: Regression
+    triage: tuple[TriageEvent, ...]
+    revised_by: str | None
+
+    @property
+    def state(self) -> TriageState:
+        return self.triage[-1].state if self.triage else TriageState.NEW
+
+
+def regression_state(db: Database, regression_id: str) -> RegressionState:
+    """One recorded verdict by its id, or by the first characters of it where only one fits.
+
+    Raises NotFoundError.
+    """
+    with db.read() as connection:
+        regression = find_regression(connection, regression_id)
+        found = _with_states(connection, [regression])
+    return found[0]
+
+
+def standing_regressions(db: Database, *, machine_id: str | None = None) -> tuple[RegressionState, ...]:
+    """Regressions that no later verdict replaced, oldest first; of all machines or of one."""
+    with db.read() as connection:
+        newest = [
+            each
+            for each in newest_revisions(connection, REGRESSION.c.verdict == Verdict.REGRESSED)
+            if machine_id in (None, each.machine_id)
+        ]
+        return _with_states(connection, newest)
+
+
+def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
+    """One row per recorded verdict, newest first; columns as `REGRESSION_COLUMNS`.
+
+    With `revised` also the verdicts that others replaced, and those that took a regression back. `base` and
+    `head` are titles of the sides, `base_value` and `head_value` numbers in `unit`, "never" or a status.
+    """
+    with db.read() as connection:
+        rows = connection.execute(
+            select(REGRESSION.c.document).order_by(
+                REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id
+            )
+        ).all()
+        states = _with_states(connection, [_regression(row) for row in rows])
+    shown = [
+        each
+        for each in states
+        if revised or (each.revised_by is None and each.regression.row.verdict is Verdict.REGRESSED)
+    ]
+    return frame_of([_cells(each) for each in shown], REGRESSION_COLUMNS)
+
+
+def _cells(found: RegressionState) -> tuple[object, ...]:
+    regression, row = found.regression, found.regression.row
+    low, high = row.interval or (None, None)
+    last = found.triage[-1] if found.triage else None
+    changed = regression.changed_components
+    return (
+        regression.regression_id,
+        regression.recorded_at,
+        regression.machine_id,
+        regression.machine,
+        row.workload,
+        row.strategy,
+        row.metric.value,
+        METRIC_UNITS[row.metric],
+        side_title(regression.base, changed),
+        side_title(regression.head, changed),
+        row.base,
+        row.head,
+        row.change,
+        low,
+        high,
+        row.verdict.value,
+        row.cause.value if row.cause else None,
+        row.who_moved.value if row.who_moved else None,
+        found.state.value,
+        last.author if last else None,
+        last.at if last else None,
+        last.note if last else None,
+        last.url if last else None,
+        regression.revision,
+        regression.revises,
+        found.revised_by,
+        row.reason,
+    )
+
+
+def find_regression(connection: Connection, regression_id: str) -> Regression:
+    """The verdict with this id, or the only one whose id starts so. Raises NotFoundError."""
+    column = REGRESSION.c.regression_id
+    rows = connection.execute(
+        select(REGRESSION.c.document)
+        .where(column.startswith(regression_id, autoescape=True))
+        .order_by(column)
+        .limit(2)
+    ).all()
+    if not regression_id or not rows:
+        raise NotFoundError(
+            f"There is no regression {regression_id!r}.", "See `compilewatch list regressions`."
+        )
+    if len(rows) > 1 and _regression(rows[0]).regression_id != regression_id:
+        raise NotFoundError(
+            f"Several regressions start with {regression_id!r}.", "Give more characters of the id."
+        )
+    return _regression(rows[0])
+
+
+def newest_revisions(connection: Connection, condition: ColumnElement[bool]) -> tuple[Regression, ...]:
+    """The recorded verdicts under `condition` that no other replaced, oldest first."""
+    replaced = select(REGRESSION.c.revises).where(REGRESSION.c.revises.is_not(None))
+    rows = connection.execute(
+        select(REGRESSION.c.document)
+        .where(condition, REGRESSION.c.regression_id.not_in(replaced))
+        .order_by(REGRESSION.c.recorded_at, REGRESSION.c.regression_id)
+    )
+    return tuple(_regression(row) for row in rows)
+
+
+def states_of(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[TriageEvent, ...]]:
+    """What was said about each of `ids`, oldest first; nothing said, no entry."""
+    events: dict[str, tuple[TriageEvent, ...]] = {}
+    for chunk in _chunks(ids):
+        rows = connection.execute(
+            select(TRIAGE_EVENT)
+            .where(TRIAGE_EVENT.c.regression_id.in_(chunk))
+            .order_by(TRIAGE_EVENT.c.regression_id, TRIAGE_EVENT.c.number)
+        ).mappings()
+        for row in rows:
+            said = TriageEvent(**{name: row[name] for name in TriageEvent.model_fields})
+            events[row["regression_id"]] = (*events.get(row["regression_id"], ()), said)
+    return events
+
+
+def _with_states(connection: Connection, regressions: Sequence[Regression]) -> tuple[RegressionState, ...]:
+    ids = [each.regression_id for each in regressions]
+    said = states_of(connection, ids)
+    revised: dict[str, str] = {}
+    for chunk in _chunks(ids):
+        rows = connection.execute(
+            select(REGRESSION.c.revises, REGRESSION.c.regression_id).where(REGRESSION.c.revises.in_(chunk))
+        )
+        revised |= {row.revises: row.regression_id for row in rows}
+    return tuple(
+        RegressionState(each, said.get(each.regression_id, ()), revised.get(each.regression_id))
+        for each in regressions
+    )
+
+
+def _chunks(ids: Sequence[str]) -> list[Collection[str]]:
+    """SQLite takes a limited number of parameters in one statement."""
+    return [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)]
+
+
+def _regression(row: Row[tuple[object]]) -> Regression:
+    return Regression.model_validate(row[0])

@@ -1,0 +1,105 @@
+"""Writes about messages: what is claimed for sending, and how the sending ended. Nothing is sent here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, or_, select, update
+
+from db.queries.regressions import newest_revisions, states_of
+from db.regressions import NotificationState, Regression, TriageState
+from db.session import Database
+from db.store_batch import bump_data_version, lock_data_version
+from db.tables import NOTIFICATION, REGRESSION
+from db.verdicts.vocabulary import Verdict
+
+MOST_DELIVERIES = 5
+"""A message that failed is taken up again by the next command that judges, this often."""
+
+SENDING_TAKES = timedelta(hours=1)
+"""A message that has been sending for longer belongs to a process that is no more."""
+
+
+def claim_notifications(db: Database, channel: str, *, at: datetime) -> tuple[Regression, ...]:
+    """The confirmed regressions to tell on `channel` now, oldest first, marked as being sent.
+
+    No other process gets them. Those that were revised or triaged by a person meanwhile stay unsent; what a
+    vanished process was sending may have arrived and becomes `unknown`.
+    """
+    with db.write() as connection:
+        lock_data_version(connection)
+        waiting = and_(
+            NOTIFICATION.c.channel == channel,
+            or_(
+                NOTIFICATION.c.state == NotificationState.QUEUED,
+                and_(
+                    NOTIFICATION.c.state == NotificationState.FAILED,
+                    NOTIFICATION.c.deliveries < MOST_DELIVERIES,
+                ),
+            ),
+        )
+        abandoned = connection.execute(
+            update(NOTIFICATION)
+            .where(
+                NOTIFICATION.c.channel == channel,
+                NOTIFICATION.c.state == NotificationState.SENDING,
+                NOTIFICATION.c.changed_at < at - SENDING_TAKES,
+            )
+            .values(
+                state=NotificationState.UNKNOWN,
+                changed_at=at,
+                problem="The process that was sending it ended before it could say how that went.",
+            )
+        ).rowcount
+        asked = select(NOTIFICATION.c.regression_id).where(waiting)
+        standing = newest_revisions(
+            connection,
+            (REGRESSION.c.verdict == Verdict.REGRESSED) & REGRESSION.c.regression_id.in_(asked),
+        )
+        states = states_of(connection, [each.regression_id for each in standing])
+        claimed = tuple(
+            each
+            for each in standing
+            if each.regression_id in states and states[each.regression_id][-1].state is TriageState.CONFIRMED
+        )
+        for each in claimed:
+            connection.execute(
+                update(NOTIFICATION)
+                .where(
+                    NOTIFICATION.c.channel == channel,
+                    NOTIFICATION.c.regression_id == each.regression_id,
+                )
+                .values(
+                    state=NotificationState.SENDING,
+                    deliveries=NOTIFICATION.c.deliveries + 1,
+                    changed_at=at,
+                )
+            )
+        if claimed or abandoned:
+            bump_data_version(connection)
+    return claimed
+
+
+def end_notifications(
+    db: Database,
+    channel: str,
+    regression_ids: Collection[str],
+    *,
+    state: NotificationState,
+    at: datetime,
+    problem: str | None = None,
+) -> None:
+    """Say how the sending of claimed messages ended. `problem` must not hold the channel's address."""
+    with db.write() as connection:
+        lock_data_version(connection)
+        connection.execute(
+            update(NOTIFICATION)
+            .where(
+                NOTIFICATION.c.channel == channel,
+                NOTIFICATION.c.regression_id.in_(regression_ids),
+                NOTIFICATION.c.state == NotificationState.SENDING,
+            )
+            .values(state=state, changed_at=at, problem=problem)
+        )
+        bump_data_version(connection)

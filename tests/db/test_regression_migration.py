@@ -1,0 +1,97 @@
+"""A database of the release before regressions were recorded: upgraded, with every number as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, create_engine, insert, inspect, make_url, select
+
+from db.errors import DatabaseError
+from db.migrations import HEAD, VERSION_TABLE
+from db.queries.regressions import regressions_frame
+from db.queries.trials import trial_record
+from db.session import Database, open_database
+from db.store import save_trials
+from db.tables import METADATA
+from tests.builders import make_history, make_imported, make_trial
+
+MIGRATIONS = Path(__file__).parents[2] / "db" / "migrations"
+ADDED = {"regression", "triage_event", "notification"}
+OLD_NAMES = {
+    "build",
+    "data_version",
+    "latest",
+    "machine",
+    "run",
+    "series",
+    "strategy",
+    "trial",
+    "trial_detail",
+    "trial_samples",
+    "workload",
+}
+OLD_TABLES = [table for table in METADATA.sorted_tables if table.name in OLD_NAMES]
+TRIALS = [
+    *make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")),
+    make_trial(failure="out_of_memory"),
+    make_imported(),
+]
+
+
+def _rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    return {
+        table.name: [
+            dict(row) for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()
+        ]
+        for table in OLD_TABLES
+    }
+
+
+def _to_revision(connection: Connection, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+@pytest.fixture
+def old_database(empty_database_url: str, sqlite_database: Database) -> dict[str, list[dict[str, Any]]]:
+    """Fills `empty_database_url` as the earlier release would have: its tables, the rows of real trials."""
+    save_trials(sqlite_database, TRIALS)
+    with sqlite_database.read() as connection:
+        rows = _rows(connection)
+    url = make_url(empty_database_url)
+    engine = create_engine(
+        url if url.get_backend_name() == "sqlite" else url.set(drivername="postgresql+psycopg")
+    )
+    with engine.begin() as connection:
+        _to_revision(connection, "0001")
+        assert set(inspect(connection).get_table_names()) == OLD_NAMES | {VERSION_TABLE}
+        for table in OLD_TABLES:
+            connection.execute(table.delete())
+            connection.execute(insert(table), rows[table.name])
+    engine.dispose()
+    return rows
+
+
+def test_the_upgrade_changes_no_number(
+    empty_database_url: str, old_database: dict[str, list[dict[str, Any]]]
+) -> None:
+    with open_database(empty_database_url, migrate=True) as database:
+        with database.read() as connection:
+            assert _rows(connection) == old_database
+            assert set(inspect(connection).get_table_names()) >= ADDED
+        assert [trial_record(database, trial.trial_id) for trial in TRIALS] == TRIALS
+        assert regressions_frame(database).empty
+
+
+@pytest.mark.usefixtures("old_database")
+def test_without_an_upgrade_nothing_is_touched_and_the_command_is_named(empty_database_url: str) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        open_database(empty_database_url)
+    assert f"has schema 0001, this release needs {HEAD}" in caught.value.message
+    assert caught.value.next_step == "Run `compilewatch db upgrade`."
