@@ -6,15 +6,17 @@ Nothing here writes or migrates. Cached frames are shared between sessions and m
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 import pandas as pd
 import streamlit as st
 
 from dashboard import shaping
+from dashboard.choices import Choices, choices
 from dashboard.links import Link, Page
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
@@ -26,6 +28,9 @@ from db.session import Database, open_database
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^"})
 
@@ -44,9 +49,14 @@ def database_url() -> str:
     return os.environ.get(DATABASE_VARIABLE, DEFAULT_DATABASE_URL)
 
 
+def reader() -> Database:
+    """The database, open for reading, shared by all threads. Raises DatabaseError."""
+    return _database(database_url())
+
+
 def read_version() -> int:
     """The data version now. Raises DatabaseError when the database cannot be read."""
-    return data_version(_database(database_url()))
+    return data_version(reader())
 
 
 @dataclass(frozen=True)
@@ -61,22 +71,17 @@ class Snapshot:
         return cls(database_url(), read_version())
 
 
-@dataclass(frozen=True)
-class Facets:
-    """What there is to choose from: one frame per kind, with ids, labels, counts and first and last seen."""
-
-    machines: pd.DataFrame
-    builds: pd.DataFrame
-    workloads: pd.DataFrame
-    strategies: pd.DataFrame
-    suites: pd.DataFrame
-    runs: pd.DataFrame
+def remembered(prepare: Callable[P, T]) -> Callable[P, T]:
+    """Cache what `prepare` makes of its arguments, which hold a `Snapshot`; shared between sessions."""
+    cached: Callable[P, T] = st.cache_resource(max_entries=128, show_spinner=False)(prepare)
+    return cached
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
-def read_facets(snapshot: Snapshot) -> Facets:
+@remembered
+def read_choices(snapshot: Snapshot) -> Choices:
+    """What there is to choose from."""
     database = _database(snapshot.url)
-    return Facets(
+    return choices(
         machines=facets.machines(database),
         builds=facets.builds(database),
         workloads=facets.workloads(database),
@@ -86,38 +91,38 @@ def read_facets(snapshot: Snapshot) -> Facets:
     )
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@remembered
 def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
     return shaping.with_labels(trials.trials_frame(_database(snapshot.url), filters))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@remembered
 def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
     return shaping.with_labels(summarize_cases(read_trials(snapshot, filters)))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@remembered
 def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
     latest = trials.latest_trials_frame(_database(snapshot.url), filters)
     return None if latest.empty else str(latest.sort_values("started_at")["build_id"].iloc[-1])
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@remembered
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
     return shaping.with_labels(series_points(read_trials(snapshot, filters), by=by))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@remembered
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial and phase, as `db.queries.trials.cold_start_frame` returns them."""
     return trials.cold_start_frame(_database(snapshot.url), filters)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@remembered
 def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
     """One whole trial. Raises NotFoundError."""
     return records.trial_record(_database(snapshot.url), trial_id)
@@ -146,4 +151,4 @@ def warm() -> None:
     """Import and read what the first page needs, before the first reader comes."""
     from dashboard import app  # noqa: F401
 
-    read_facets(Snapshot.now())
+    read_choices(Snapshot.now())

@@ -24,6 +24,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import Route
 
 from dashboard import data, links, theme
+from dashboard.api.routes import api
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.index_page import index_pages
 from db.errors import CompilewatchError, DatabaseError
@@ -85,6 +86,7 @@ def build_app(address: str | None = None) -> st.App:
         HERE / "app.py",
         routes=[
             Route("/healthz", _health),
+            api(),
             Route("/favicon.png", _favicon),
             *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),
             Route("/{name:page}", _unknown_page),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pandas as pd
-from sqlalchemy import Connection, Select, String, select, tuple_, type_coerce
+from sqlalchemy import Connection, Select, String, and_, or_, select, tuple_, type_coerce
 
+from db.errors import NotFoundError, one_line
 from db.queries.cold_start import cold_start_frame
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of, matched
 from db.queries.records import trial_record, trial_records
-from db.queries.selection import matching, matching_series
+from db.queries.selection import matching, matching_series, oldest_first
 from db.session import Database
 from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
@@ -20,6 +21,7 @@ __all__ = [
     "trial_record",
     "trial_records",
     "trials_frame",
+    "trials_page",
 ]
 
 _OF_TRIAL = {
@@ -121,6 +123,23 @@ def latest_trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFr
     newest = tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(select(LATEST.c.run_id, LATEST.c.series_id))
     with db.read() as connection:
         return _frame(connection, _trials(filters).where(newest), filters)
+
+
+def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int) -> pd.DataFrame:
+    """Like `trials_frame`, at most `limit` trials, those that follow the trial `after` in its order.
+
+    Raises NotFoundError where there is no trial `after`.
+    """
+    statement = _trials(filters).order_by(*oldest_first()).limit(limit)
+    with db.read() as connection:
+        if after is not None:
+            started_at = connection.scalar(select(TRIAL.c.started_at).where(TRIAL.c.trial_id == after))
+            if started_at is None:
+                raise NotFoundError(f"There is no trial {one_line(after)}.", "Begin again at the first page.")
+            later = TRIAL.c.started_at > started_at
+            same = and_(TRIAL.c.started_at == started_at, TRIAL.c.trial_id > after)
+            statement = statement.where(or_(later, same))
+        return _frame(connection, statement, filters)
 
 
 def _trials(filters: Filters) -> Select[tuple[object, ...]]:

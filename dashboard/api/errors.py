@@ -1,0 +1,66 @@
+"""The one shape in which the API says no: {"error": {"message", "next_step"}} and a status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError
+from db.verdicts.sides import VerdictError
+
+_LOG = logging.getLogger("compilewatch.api")
+SEE_DOCUMENT = "See /api/v1/openapi.json for every route and parameter."
+# The first class that fits decides; what fits none was asked wrongly.
+_STATUSES: tuple[tuple[type[CompilewatchError], int], ...] = (
+    (NotFoundError, 404),
+    (VerdictError, 409),
+    (DatabaseError, 503),
+)
+
+
+class ParameterError(ConfigError):
+    """A query parameter is unknown, missing, repeated or holds what it cannot hold."""
+
+
+def error_body(message: str, next_step: str) -> dict[str, dict[str, str]]:
+    return {"error": {"message": message, "next_step": next_step}}
+
+
+def error_response(
+    status: int, message: str, next_step: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    return JSONResponse(
+        error_body(message, next_step), status, headers={"Cache-Control": "no-store", **(headers or {})}
+    )
+
+
+def told_by_us(_: Request, error: Exception) -> Response:
+    """A `CompilewatchError` as a response."""
+    assert isinstance(error, CompilewatchError)
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+    return error_response(status, error.message, error.next_step or SEE_DOCUMENT)
+
+
+def told_by_starlette(_: Request, error: Exception) -> Response:
+    """No such route, or a method that would write."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        message, next_step = "The API only reads.", "Use GET or HEAD."
+    elif error.status_code == 404:
+        message, next_step = "There is no such route.", SEE_DOCUMENT
+    else:
+        message, next_step = f"{error.detail}.", SEE_DOCUMENT
+    return error_response(error.status_code, message, next_step, error.headers)
+
+
+def defect(request: Request, error: Exception) -> Response:
+    _LOG.error("%s failed", request.url.path, exc_info=error)
+    return error_response(
+        500,
+        "This request failed by a defect of compilewatch.",
+        "The reason is in the log of the server; please report it.",
+    )

@@ -1,0 +1,105 @@
+"""What is judged or computed over many trials: comparisons and break-even. Shapes are the command line's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from dashboard.api.parameters import filters_of
+from dashboard.api.representation import Answer
+from db.errors import ConfigError, NotFoundError
+from db.metrics.break_even_rows import break_even_rows
+from db.metrics.cases import summarize_cases
+from db.queries.sides import resolve_side
+from db.queries.trials import latest_trials_frame, trials_frame
+from db.session import Database
+from db.units import NEVER
+from db.verdicts.policy import Policy
+from db.verdicts.results import Comparison, Row
+from db.verdicts.upgrade import compare_builds
+
+Values = Mapping[str, Any]
+JsonSchema = dict[str, Any]
+COMPARE_SCHEMA = "compilewatch.compare/1"
+BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
+
+# One row of `db.metrics.break_even_rows`.
+_BREAK_EVEN_ROW: dict[str, JsonSchema] = {
+    "workload": {"type": "string"},
+    "machine": {"type": "string"},
+    "torch": {"type": ["string", "null"]},
+    "strategy": {"type": "string"},
+    "break_even_steps": {"type": ["integer", "string", "null"], "description": f'steps, or "{NEVER}"'},
+    "break_even_time_ns": {"type": ["number", "null"]},
+    "break_even_price": {"type": ["number", "null"]},
+    "total_ns": {"type": ["number", "null"]},
+    "chosen": {"type": "boolean"},
+    "fastest_from_steps": {"type": ["integer", "null"]},
+    "reason": {"type": ["string", "null"]},
+}
+
+
+def comparison_of(database: Database, values: Values) -> Comparison:
+    """The verdict on `head` against `base`; raises what `resolve_side` and `compare_builds` raise."""
+    try:
+        base, head = (resolve_side(values[side], database) for side in ("base", "head"))
+    except ConfigError as error:
+        # A name with "=" in it whose first half is no component: there is no such side.
+        raise NotFoundError(error.message, error.next_step) from error
+    found = trials_frame(database, filters_of({**values, "machine": ()}))
+    return compare_builds(found, base, head, Policy(), history=found, machine_id=values["machine"])
+
+
+def compare(database: Database, values: Values) -> Answer:
+    """Two builds or runs, every matched case, every metric, as `compilewatch compare --json`."""
+    document = {"schema": COMPARE_SCHEMA, **comparison_of(database, values).to_json()}
+    columns = ("workload", "strategy", *(name for name in Row.model_fields if name != "case"))
+    return Answer(document, document["rows"], columns)
+
+
+def compare_schema(_: Database) -> JsonSchema:
+    schema = Comparison.model_json_schema(mode="serialization")
+    row = {**schema["$defs"]["Row"]}
+    row["properties"] = {"workload": {"type": "string"}, "strategy": {"type": "string"}, **row["properties"]}
+    properties = schema["properties"]
+    schema["$defs"]["Row"] = row
+    properties["schema"] = {"const": COMPARE_SCHEMA}
+    properties["counts"] = {"type": "object", "additionalProperties": {"type": "integer"}}
+    properties["policy"] = {"type": "object", "description": "Every threshold in force."}
+    schema["required"] = sorted({*schema["required"], "schema", "counts"})
+    return schema
+
+
+def break_even(database: Database, values: Values) -> Answer:
+    """Break-even and mode choice of every workload, as `compilewatch break-even --json`."""
+    cases = summarize_cases(latest_trials_frame(database, filters_of(values)))
+    hourly = None if values["price"] is None else Decimal(str(values["price"]))
+    rows = break_even_rows(cases, values["steps"], values["restarts"], hourly)
+    document = {
+        "schema": BREAK_EVEN_SCHEMA,
+        "steps": values["steps"],
+        "restarts_per_day": values["restarts"],
+        "rows": rows,
+    }
+    return Answer(document, rows, list(_BREAK_EVEN_ROW))
+
+
+def break_even_schema(_: Database) -> JsonSchema:
+    row = {
+        "type": "object",
+        "properties": _BREAK_EVEN_ROW,
+        "required": list(_BREAK_EVEN_ROW),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "schema": {"const": BREAK_EVEN_SCHEMA},
+            "steps": {"type": "integer"},
+            "restarts_per_day": {"type": "integer"},
+            "rows": {"type": "array", "items": row},
+        },
+        "required": ["schema", "steps", "restarts_per_day", "rows"],
+        "additionalProperties": False,
+    }

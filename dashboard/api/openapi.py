@@ -1,0 +1,109 @@
+"""The OpenAPI 3.1 document, made from the endpoints themselves and the columns of their frames."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from dashboard.api.parameters import Parameter
+from db import __version__
+from db.session import Database
+
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {"message": {"type": "string"}, "next_step": {"type": "string"}},
+            "required": ["message", "next_step"],
+            "additionalProperties": False,
+        }
+    },
+    "required": ["error"],
+    "additionalProperties": False,
+}
+_REFUSALS = {
+    400: "A parameter is unknown, missing or wrong.",
+    404: "There is nothing of that name.",
+    409: "The two sides cannot be compared.",
+    429: "Too many requests; come back after Retry-After seconds.",
+    500: "A defect.",
+    503: "The database cannot be read.",
+}
+_ALWAYS = (400, 429, 500, 503)
+
+
+def document(database: Database) -> dict[str, Any]:
+    """The whole API. Raises DatabaseError."""
+    schemas: dict[str, Any] = {"Error": _ERROR}
+    paths = {}
+    for endpoint in ENDPOINTS:
+        schemas[endpoint.name] = _hoisted(endpoint.schema(database), schemas)
+        paths[PREFIX + endpoint.path] = {"get": _operation(endpoint)}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "compilewatch",
+            "version": __version__,
+            "description": "Performance history of torch.compile. Read-only. Times are integer or fractional "
+            "nanoseconds, memory bytes, moments RFC 3339 in UTC; null means not measured, never 0.",
+        },
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "parameters": [
+            *(_parameter(each, "path") for each in endpoint.path_parameters),
+            *(_parameter(each, "query") for each in endpoint.parameters),
+        ],
+        "responses": {
+            "200": _success(endpoint.name),
+            "304": {"description": "Nothing changed since the ETag in If-None-Match."},
+            **{str(status): _refusal(status) for status in sorted({*_ALWAYS, *endpoint.refusals})},
+        },
+    }
+
+
+def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": parameter.name,
+        "in": place,
+        "required": parameter.required,
+        "description": parameter.description,
+        "schema": parameter.schema,
+    }
+    return described | ({"style": "form", "explode": True} if parameter.several else {})
+
+
+def _success(name: str) -> dict[str, Any]:
+    return {
+        "description": "The answer.",
+        "headers": {
+            "ETag": {"schema": {"type": "string"}, "description": "Send it back as If-None-Match."},
+            "Link": {"schema": {"type": "string"}, "description": 'The next page, as rel="next".'},
+        },
+        "content": {
+            "application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}},
+            "text/csv": {"schema": {"type": "string"}},
+        },
+    }
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    return {
+        "description": _REFUSALS[status],
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+
+
+def _hoisted(schema: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:
+    """`schema` with its own definitions moved to the document's components."""
+    rewritten: dict[str, Any] = json.loads(json.dumps(schema).replace('"#/$defs/', '"#/components/schemas/'))
+    into.update(rewritten.pop("$defs", {}))
+    return rewritten

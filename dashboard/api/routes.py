@@ -1,0 +1,93 @@
+"""The API as one ASGI application to mount: reading requests, entity tags, and saying no in one shape."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+
+from dashboard import data
+from dashboard.api import openapi
+from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from dashboard.api.errors import defect, told_by_starlette, told_by_us
+from dashboard.api.parameters import read_all
+from dashboard.api.rate_limit import RateLimit
+from dashboard.api.representation import (
+    JSON,
+    Answer,
+    as_json,
+    entity_tag,
+    media_type,
+    response,
+    tagged,
+    unchanged,
+)
+from db.errors import CompilewatchError
+
+Handler = Callable[[Request], Response]
+
+
+def api() -> Mount:
+    """Everything under `/api/v1`. Each call has a rate limit of its own."""
+    app = Starlette(
+        routes=[
+            Route("/openapi.json", _openapi),
+            *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
+        ],
+        middleware=[Middleware(RateLimit)],
+        exception_handlers={
+            CompilewatchError: told_by_us,
+            HTTPException: told_by_starlette,
+            Exception: defect,
+        },
+    )
+    app.router.redirect_slashes = False
+    return Mount(PREFIX, app)
+
+
+def _handler(endpoint: Endpoint) -> Handler:
+    def handle(request: Request) -> Response:
+        asked = _query(request)
+        values = read_all(endpoint.parameters, asked)
+        for parameter in endpoint.path_parameters:
+            values[parameter.name] = parameter.read((request.path_params[parameter.name],))
+        media = media_type(request, values["format"])
+        # Read before the data: a write in between gives a tag too old, never one too new.
+        tag = entity_tag(data.read_version(), request.url.path, request.url.query, media)
+        if unchanged(request, tag):
+            return Response(status_code=304, headers=tagged(tag))
+        answer = endpoint.answer(data.reader(), values)
+        return response(answer, media, tag, _next_url(request, asked, answer))
+
+    return handle
+
+
+def _query(request: Request) -> dict[str, list[str]]:
+    asked: dict[str, list[str]] = defaultdict(list)
+    for name, value in request.query_params.multi_items():
+        asked[name].append(value)
+    return dict(asked)
+
+
+def _next_url(request: Request, asked: dict[str, list[str]], answer: Answer) -> str | None:
+    """Path and query of the page that follows; relative, so that it holds behind any proxy."""
+    if answer.next_cursor is None:
+        return None
+    query = urlencode({**asked, "cursor": [answer.next_cursor]}, doseq=True)
+    return f"{request.url.path}?{query}"
+
+
+def _openapi(request: Request) -> Response:
+    read_all((), _query(request))
+    body = as_json(openapi.document(data.reader()))
+    tag = entity_tag(body)
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=tagged(tag))
+    return Response(body, media_type=JSON, headers=tagged(tag))

@@ -1,0 +1,181 @@
+"""What is stored, page by page: machines, builds, workloads, runs, trials, series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dashboard.api.parameters import filters_of
+from dashboard.api.representation import Answer, row_schema, rows_of
+from db.errors import NotFoundError, one_line
+from db.metrics.case_columns import empty_frame
+from db.metrics.trend import POINT_COLUMNS, series_points
+from db.queries import facets
+from db.queries.filters import Filters
+from db.queries.series import series_frame
+from db.queries.trials import trial_record, trials_frame, trials_page
+from db.records import Trial
+from db.session import Database
+from db.strategies import EAGER
+
+Values = Mapping[str, Any]
+JsonSchema = dict[str, Any]
+POINTS_SCHEMA = "compilewatch.api.points/1"
+_ARRAYS = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
+
+
+def listing(name: str, key: str, read: Callable[[Database], pd.DataFrame]) -> Callable[..., Answer]:
+    """The route that pages through a frame which fits in memory; `key` is its column of unique ids."""
+
+    def answer(database: Database, values: Values) -> Answer:
+        frame = _selected(read(database), values)
+        return _page(name, _following(frame, key, values), key, values["limit"])
+
+    return answer
+
+
+def listing_schema(name: str, read: Callable[[Database], pd.DataFrame]) -> Callable[[Database], JsonSchema]:
+    return lambda database: page_schema(name, row_schema(read(database)))
+
+
+def page_schema(name: str, row: JsonSchema) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": {
+            "schema": {"const": _schema_name(name)},
+            "rows": {"type": "array", "items": row},
+            "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
+        },
+        "required": ["schema", "rows", "next"],
+        "additionalProperties": False,
+    }
+
+
+def trials(database: Database, values: Values) -> Answer:
+    """One row per trial, oldest first."""
+    limit = values["limit"]
+    frame = trials_page(database, filters_of(values), after=values["cursor"], limit=limit + 1)
+    return _page("trials", frame, "trial_id", limit)
+
+
+def trials_schema(database: Database) -> JsonSchema:
+    return page_schema("trials", row_schema(trials_frame(database, Filters(runs=("",)))))
+
+
+def trial(database: Database, values: Values) -> Answer:
+    """One whole trial as it was recorded; as CSV its samples, one per line."""
+    record = trial_record(database, one_line(values["trial"]))
+    document = record.model_dump(mode="json", by_alias=True)
+    rows = [
+        {"kind": kind, "position": position, "value_ns": value}
+        for kind in _ARRAYS
+        for position, value in enumerate(document[kind])
+    ]
+    return Answer(document, rows, ("kind", "position", "value_ns"))
+
+
+def trial_schema(_: Database) -> JsonSchema:
+    return Trial.model_json_schema(mode="serialization", by_alias=True)
+
+
+def series(database: Database, values: Values) -> Answer:
+    """One row per series that the filters let through."""
+    frame = series_frame(database, filters_of(values))
+    return _page("series", _following(frame, "series_id", values), "series_id", values["limit"])
+
+
+def series_row_schema(database: Database) -> JsonSchema:
+    return row_schema(series_frame(database, Filters(machines=("",))))
+
+
+def points(database: Database, values: Values) -> Answer:
+    """The history of one series, a point per run or per build, oldest first."""
+    known = series_frame(database)
+    wanted = known[known["series_id"] == values["series"]]
+    if wanted.empty:
+        raise NotFoundError(f"There is no series {one_line(values['series'])}.", "See /api/v1/series.")
+    (found,) = rows_of(wanted)
+    # Without a control of its own a case is set against the eager trials of its run. A name can stand for
+    # several sizes of a workload or variants of a strategy: the id decides.
+    filters = Filters(
+        machines=(found["machine_id"],),
+        workloads=(found["workload"],),
+        strategies=(found["strategy"], EAGER.name),
+        since=values["since"],
+        until=values["until"],
+    )
+    frame = trials_frame(database, filters)
+    frame = frame[frame["workload_id"] == found["workload_id"]]
+    drawn = series_points(frame, by=values["by"])
+    drawn = drawn[drawn["series_id"] == values["series"]]
+    rows = rows_of(drawn)
+    document = {"schema": POINTS_SCHEMA, "series": found, "by": values["by"], "rows": rows}
+    return Answer(document, rows, list(drawn.columns))
+
+
+def points_schema(database: Database) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": {
+            "schema": {"const": POINTS_SCHEMA},
+            "series": series_row_schema(database),
+            "by": {"enum": ["run", "build"]},
+            "rows": {"type": "array", "items": row_schema(empty_frame(POINT_COLUMNS))},
+        },
+        "required": ["schema", "series", "by", "rows"],
+        "additionalProperties": False,
+    }
+
+
+LISTINGS: dict[str, tuple[str, Callable[[Database], pd.DataFrame]]] = {
+    "machines": ("machine_id", facets.machines),
+    "builds": ("build_id", facets.builds),
+    "workloads": ("workload_id", facets.workloads),
+    "runs": ("run_id", facets.runs),
+}
+# Which column of a listing a parameter restricts.
+_RESTRICTS = {
+    "machine": "machine_id",
+    "build": "build_id",
+    "workload": "workload",
+    "task": "task",
+    "suite": "suite",
+    "run": "run_id",
+}
+
+
+def _selected(frame: pd.DataFrame, values: Values) -> pd.DataFrame:
+    for name, column in _RESTRICTS.items():
+        if values.get(name):
+            frame = frame[frame[column].isin(values[name])]
+    if values.get("since") is not None:
+        frame = frame[frame["started_at"] >= values["since"]]
+    if values.get("until") is not None:
+        frame = frame[frame["started_at"] <= values["until"]]
+    return frame
+
+
+def _following(frame: pd.DataFrame, key: str, values: Values) -> pd.DataFrame:
+    """The rows after the one that the cursor names."""
+    cursor = values["cursor"]
+    if cursor is None:
+        return frame
+    places = frame.index.get_indexer_for(frame.index[frame[key] == cursor])
+    if len(places) == 0:
+        raise NotFoundError(f"There is no row {one_line(cursor)} here.", "Begin again at the first page.")
+    return frame.iloc[places[0] + 1 :]
+
+
+def _page(name: str, frame: pd.DataFrame, key: str, limit: int) -> Answer:
+    """The first `limit` rows of `frame`; where it has more, the last one's id is the next cursor."""
+    shown = frame.head(limit)
+    rows = rows_of(shown)
+    following = str(shown[key].iloc[-1]) if len(frame) > limit else None
+    document = {"schema": _schema_name(name), "rows": rows, "next": following}
+    return Answer(document, rows, list(frame.columns), following)
+
+
+def _schema_name(name: str) -> str:
+    return f"compilewatch.api.{name}/1"
