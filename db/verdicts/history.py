@@ -64,7 +64,7 @@ def judge_series(
     stretches = cut_stretches(points, metric, cuts)
     for stretch in stretches:
         found = boundaries(stretch.y, policy.history)
-        events += change_events(points, metric, stretch, found)
+        events += change_events(points, metric, stretch, found, policy.history)
         segments += _segments(stretch, found)
     last = stretches[-1] if stretches else Stretch(np.zeros(0), [])
     residual = _around_levels(last, segments)
@@ -104,7 +104,7 @@ def judge_new_point(
     near = [event.index for event in known]
     fresh = [
         event
-        for event in change_events(points, metric, window, found)
+        for event in change_events(points, metric, window, found, rules)
         if all(abs(event.index - index) > rules.quiet_points for index in near)
     ]
     gone = [

@@ -11,8 +11,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from db.identities import identity
-from db.verdicts.change_points import Boundary, examine_boundary, noise_scale
-from db.verdicts.modes import is_return
+from db.verdicts.change_points import Boundary, examine_boundary
+from db.verdicts.modes import is_flip
 from db.verdicts.policy import HistoryPolicy
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sentences import announced, withdrawn
@@ -22,17 +22,16 @@ from db.verdicts.vocabulary import Metric, Verdict, higher_is_better
 
 
 def change_events(
-    points: DataFrame, metric: Metric, stretch: Stretch, found: list[Boundary]
+    points: DataFrame, metric: Metric, stretch: Stretch, found: list[Boundary], rules: HistoryPolicy
 ) -> list[ChangeEvent]:
     """One event per boundary, in order."""
     edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
     levels = [float(np.median(stretch.y[a:b])) for a, b in itertools.pairwise(edges)]
-    scale = noise_scale(stretch.y)
     events = []
     for number, boundary in enumerate(found):
         index = stretch.position[boundary.start]
         before = stretch.position[boundary.start - 1]
-        flips = is_return(levels[: number + 2], scale)
+        flips = is_flip(stretch.y[: edges[number + 2]], boundary.start, rules)
         better = (boundary.difference > 0) == higher_is_better(metric)
         verdict = Verdict.IMPROVED if better else Verdict.REGRESSED
         changed = _changed_components(points, before, index)

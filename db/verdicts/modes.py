@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import ndimage, stats
 
-from db.metrics.groups import Floats
+from db.metrics.groups import Bools, Floats
 from db.verdicts.policy import HistoryPolicy
 
 ROUNDS = 60
@@ -73,11 +73,28 @@ def _densities(y: Floats, modes: TwoModes) -> Floats:
     return np.maximum(result, np.finfo(np.float64).tiny)
 
 
-def is_return(levels: list[float], scale: float) -> bool:
-    """True where the last of these segment levels (log values) goes back, for the second time or more, to a
-    level the series had before its last steps: it flips between states, it does not change.
+def is_flip(y: Floats, start: int, policy: HistoryPolicy) -> bool:
+    """True where the step at `start` of a series `y` only goes from one of its two modes to the other, and
+    the series had gone back and forth before: its state changed again, nothing else did.
+
+    `y` ends with the level that the step leads to.
     """
-    if len(levels) < 4:
+    modes = two_modes(y, policy)
+    if modes is None:
         return False
-    a, b, c, d = levels[-4:]
-    return abs(d - b) <= scale and abs(c - a) <= scale and abs(d - c) > 2 * scale
+    middle = (modes.low + modes.high) / 2.0
+    if (np.median(y[:start][-policy.minimum_segment :]) > middle) == (np.median(y[start:]) > middle):
+        return False
+    beyond = policy.two_mode_separation * modes.deviation
+    if not modes.low - beyond <= np.median(y[start:]) <= modes.high + beyond:
+        return False
+    return _visits(y > middle, policy.minimum_segment) >= policy.two_mode_visits
+
+
+def _visits(high: Bools, shortest: int) -> int:
+    """How many stretches of at least `shortest` points the series spent in one state, by turns."""
+    smooth = ndimage.median_filter(high.astype(np.uint8), size=shortest, mode="nearest")
+    edges = np.flatnonzero(np.diff(smooth)) + 1
+    lengths = np.diff(np.concatenate(([0], edges, [len(smooth)])))
+    states = smooth[np.concatenate(([0], edges))][lengths >= shortest]
+    return int(np.count_nonzero(np.diff(states))) + 1 if len(states) else 0

@@ -83,7 +83,7 @@ class HistoryPolicy(PolicyPart):
         default=4.0, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
     )
     p_value: Share = Field(
-        default=0.005, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
     )
     obvious_size: Positive = Field(
         default=6.0,
@@ -112,6 +112,12 @@ class HistoryPolicy(PolicyPart):
         "above 2 is a clean separation)",
     )
     two_mode_share: Share = Field(default=0.1, description="smallest share of points of the rarer mode")
+    two_mode_visits: int = Field(
+        default=4,
+        ge=3,
+        description="stretches a series must have spent in its two modes by turns before another flip is "
+        "called a flip and not a change (measured)",
+    )
     group_days: Positive = Field(
         default=3.0, description="changes this close in time on one machine, one way, are one event"
     )
