@@ -106,7 +106,7 @@ def _specs(
     runs: Sequence[PlannedRun],
     order: Iterable[tuple[int, str, Strategy, int]],
 ) -> Iterator[TrialSpec]:
-    workloads = {definition.name: _workload_spec(definition) for definition in selection.workloads}
+    workloads = {definition.name: workload_spec(definition) for definition in selection.workloads}
     for round_, name, strategy, index in order:
         run = runs[index]
         yield TrialSpec(
@@ -166,7 +166,8 @@ def _ordered(
                     yield round_, name, strategy, build
 
 
-def _workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
+def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
+    """`definition` as the measured process is told of it."""
     return WorkloadSpec(
         **definition.record().model_dump(),
         target=definition.target,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from db import __version__
-from runner.cli import break_even, browse, builds, compare, database, interchange, run, serve
+from runner.cli import break_even, browse, builds, compare, database, gate, interchange, reproduce, run, serve
 
 app = typer.Typer(
     name="compilewatch",
@@ -38,9 +38,10 @@ app.command("run")(run.run)
 app.command("dashboard")(serve.dashboard)
 app.command("list")(browse.list_)
 app.command("show")(browse.show)
+app.command("reproduce")(reproduce.reproduce)
 app.command("break-even")(break_even.break_even_command)
 app.command("compare")(compare.compare)
-app.command("gate")(compare.gate)
+app.command("gate")(gate.gate)
 app.command("import")(interchange.import_)
 app.command("export")(interchange.export)
 app.command("schema")(interchange.schema)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from runner.worker import internals
+from runner.worker.internals import mode_options
 from runner.worker.loading import WorkloadError
 from runner.workloads.built import TRAINING, Built
 
@@ -42,7 +42,7 @@ def compile_arguments(strategy: dict[str, Any]) -> dict[str, Any]:
     if mode in (None, "default"):
         mode = None
     if mode is not None and options:
-        options = internals.mode_options(mode) | options
+        options = mode_options(mode) | options
         mode = None
     if mode is not None:
         arguments["mode"] = mode

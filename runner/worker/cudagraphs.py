@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from runner.worker import internals
+from runner.worker.internals import mark_step
 
 Step = Callable[[], Any]
 
@@ -16,7 +16,7 @@ def marked(step: Step) -> Step:
     """`step` preceded by the mark that lets a CUDA graph reuse the memory of the step before."""
 
     def marked_step() -> Any:
-        internals.mark_step()
+        mark_step()
         return step()
 
     return marked_step

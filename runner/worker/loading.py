@@ -40,7 +40,7 @@ def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
     return found
 
 
-def build(builder: Callable[..., Any], workload: Mapping[str, Any], device: torch.device) -> Built:
+def build_workload(builder: Callable[..., Any], workload: Mapping[str, Any], device: torch.device) -> Built:
     """Call `builder` with the sizes of `workload`, the object of that name in the trial's specification.
 
     Where the builder declares no `device`, model and inputs are moved there; where it declares no `dtype`,

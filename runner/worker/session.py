@@ -76,7 +76,7 @@ class Session:
             with self._phase("import_compile_stack", "import_compile_stack_ns"):
                 internals.import_compile_stack()
         with self._phase("build_model", "build_model_ns"):
-            built = loading.build(builder, workload, self._device)
+            built = loading.build_workload(builder, workload, self._device)
             apart = compiling.needs_own_model(built, self._strategy)
             self._control = make_variant(built)
             self._target = own_copy(built) if apart else built

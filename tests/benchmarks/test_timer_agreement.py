@@ -13,7 +13,7 @@ from torch.utils.benchmark import Timer
 
 from runner.worker.clock import CpuClock
 from runner.worker.evidence import BlockWatch
-from runner.worker.loading import build, import_builder
+from runner.worker.loading import build_workload, import_builder
 from runner.worker.sampling import SamplingPlan, Side, warm_up
 from runner.worker.steps import grad_context, make_variant
 from runner.workloads.catalog import WORKLOADS
@@ -48,7 +48,7 @@ def test_latency_agrees_with_torch_timer(name):
     threads, watch = torch.get_num_threads(), BlockWatch()
     torch.set_num_threads(1)
     try:
-        variant = make_variant(build(import_builder(definition.target, []), workload, torch.device("cpu")))
+        variant = make_variant(build_workload(import_builder(definition.target, []), workload, torch.device("cpu")))
         with grad_context(variant.built.task):
             warm_up(Side(variant.step), CpuClock(), SamplingPlan())
             watch.begin()

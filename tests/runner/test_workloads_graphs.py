@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from runner.worker.loading import build, import_builder
+from runner.worker.loading import build_workload, import_builder
 from runner.worker.steps import loss_of, tensors_of
 from runner.workloads.built import TRAINING, Built
 from runner.workloads.catalog import WORKLOADS
@@ -66,7 +66,7 @@ def load(name: str, device: str = "cpu", **sizes: Any) -> Built:
     for package in definition.packages:
         pytest.importorskip(package, reason=f"needs {package}: pip install 'compilewatch[models]'")
     spec = {**definition.record().model_dump(mode="json"), "kwargs": dict(definition.kwargs), **sizes}
-    return build(import_builder(definition.target), spec, torch.device(device))
+    return build_workload(import_builder(definition.target), spec, torch.device(device))
 
 
 def captured(function: Callable[..., Any], *inputs: Any, fullgraph: bool = False) -> Capture:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from runner.worker.loading import WorkloadError, build, import_builder
+from runner.worker.loading import WorkloadError, build_workload, import_builder
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import Built
 from runner.workloads.catalog import WORKLOADS
@@ -17,13 +17,13 @@ CPU = torch.device("cpu")
 
 
 def load(builder: Any, **workload: Any) -> Built:
-    return build(builder, {"task": "inference", "dtype": "float32", **workload}, CPU)
+    return build_workload(builder, {"task": "inference", "dtype": "float32", **workload}, CPU)
 
 
 def load_named(name: str, **changes: Any) -> Built:
     definition = WORKLOADS[name]
     spec = {**definition.record().model_dump(mode="json"), "kwargs": dict(definition.kwargs), **changes}
-    return build(import_builder(definition.target), spec, CPU)
+    return build_workload(import_builder(definition.target), spec, CPU)
 
 
 class TwoInputs(nn.Module):
@@ -69,7 +69,7 @@ def test_a_builder_that_declares_dtype_and_device_places_things_itself() -> None
 
 
 def test_moving_reaches_every_tensor() -> None:
-    ready = build(
+    ready = build_workload(
         lambda: (nn.BatchNorm1d(4), (torch.randn(2, 4),)),
         {"task": "inference", "dtype": "float32"},
         torch.device("meta"),

@@ -18,7 +18,7 @@ from runner.config_sources import load_settings
 from runner.plan import plan_run
 from runner.selection import known_workloads, select
 from runner.supervise import run_trial
-from runner.worker.loading import build, import_builder
+from runner.worker.loading import build_workload, import_builder
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.targets import check_target, locate_module
 
@@ -53,7 +53,7 @@ def built(definition: WorkloadDefinition) -> Any:
         **definition.record().model_dump(mode="json"),
         "kwargs": dict(definition.kwargs),
     }
-    return build(import_builder(definition.target, list(definition.path)), spec, torch.device("cpu"))
+    return build_workload(import_builder(definition.target, list(definition.path)), spec, torch.device("cpu"))
 
 
 def test_the_documented_example_is_ten_lines_and_is_measured() -> None:

@@ -1,0 +1,215 @@
+"""`compilewatch reproduce`: a stored trial once more, or as a script for somebody else."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from db.errors import CompilewatchError, ConfigError
+from db.queries.trials import trial_record
+from db.records import Status, Trial
+from db.session import Database
+from db.units import MISSING, count, duration, percent, ratio, size
+from runner.builds import builds_named
+from runner.cli.documents import print_document
+from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.progress import run_progress
+from runner.cli.result_table import console
+from runner.cli.stopping import stop_signal
+from runner.config import Settings
+from runner.execution import execute
+from runner.interpreter import check_interpreter
+from runner.plan import Plan
+from runner.reproduce import plan_again, script_of
+from runner.spool import Spool
+
+_FIGURES: tuple[tuple[str, Callable[[Any], str]], ...] = (
+    ("latency_ns", duration),
+    ("control_latency_ns", duration),
+    ("speedup", ratio),
+    ("time_to_first_result_ns", duration),
+    ("first_call_ns", duration),
+    ("peak_bytes", size),
+    ("peak_rss_bytes", size),
+    ("graphs", count),
+    ("graph_breaks", count),
+    ("recompiles", count),
+)
+
+
+def reproduce(
+    trial_id: Annotated[str, typer.Argument(metavar="TRIAL", help="A trial's id.")],
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write one Python file that needs torch alone; - for standard output."
+        ),
+    ] = None,
+    python: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Run under this interpreter, whatever torch it has.")
+    ] = None,
+    build: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run under one of `compilewatch builds list`.")
+    ] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Run a stored trial again with its own settings, or write a script that does.
+
+    Example: compilewatch reproduce 01KA8Z7Q3V5T2M9N4R6S8W0XYZ --script issue.py
+
+    The new trial is stored in a run of its own. Exits 1 when it failed.
+    """
+    settings = settings_of(config, db)
+    with database_of(settings) as database:
+        stored = trial_record(database, trial_id)
+        if script is not None:
+            return _write(script_of(stored, settings), script)
+        plan = plan_again(stored, settings, _interpreter(python, build, settings))
+        if not _measure(plan, database, settings):
+            return EXIT_INTERRUPTED
+        again = trial_record(database, plan.trials[0].trial_id)
+    if json_:
+        print_document(_document(stored, again))
+    else:
+        _print(stored, again)
+    return 1 if again.status is Status.FAILED else 0
+
+
+def _interpreter(python: Path | None, build: str | None, settings: Settings) -> Path | None:
+    if python is not None and build is not None:
+        raise ConfigError("--python and --build name two interpreters.", "Give one of them.")
+    chosen = builds_named([build], settings)[0].python if build else python
+    if chosen is not None:
+        check_interpreter(str(chosen))
+    return chosen
+
+
+def _write(text: str, file: Path) -> int:
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return 0
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CompilewatchError(
+            f"{file} cannot be written: {error.strerror}.", "Name a file in a directory you may write to."
+        ) from error
+    print(f"Wrote {file}. Run it with: python {file}", file=sys.stderr)
+    return 0
+
+
+def _measure(plan: Plan, database: Database, settings: Settings) -> bool:
+    """Measure and store the one trial of `plan`; False when it was interrupted."""
+    (spec,) = plan.trials
+    with stop_signal() as stop, run_progress([(spec.workload.name, spec.strategy.name)], {}) as progress:
+        outcome = execute(
+            plan,
+            database,
+            Spool(settings.data_dir / "spool"),
+            progress=progress,
+            is_cancelled=stop.is_set,
+        )
+    return not outcome.interrupted
+
+
+def figures(trial: Trial) -> dict[str, float | None]:
+    """What is compared of two trials; None where it was not measured."""
+    latency = _median(trial.samples_ns)
+    control = _median(trial.control_samples_ns)
+    cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
+    breaks = compiler.graph_breaks if compiler else None
+    recompiles = compiler.recompiles if compiler else None
+    return {
+        "latency_ns": latency,
+        "control_latency_ns": control,
+        "speedup": control / latency if control and latency else None,
+        "time_to_first_result_ns": cold.total_ns if cold else None,
+        "first_call_ns": cold.first_call_ns if cold else None,
+        "peak_bytes": memory.peak_bytes if memory else None,
+        "peak_rss_bytes": memory.peak_rss_bytes if memory else None,
+        "graphs": compiler.graphs if compiler else None,
+        "graph_breaks": None if breaks is None else sum(event.count for event in breaks),
+        "recompiles": None if recompiles is None else sum(event.count for event in recompiles),
+    }
+
+
+def differences(stored: Trial, again: Trial) -> list[str]:
+    """Facts of machine and build that are not what they were: "driver: 570.86 -> 580.10"."""
+    found = []
+    for before, now in ((stored.machine, again.machine), (stored.build, again.build)):
+        for name, old in before.model_dump(mode="json").items():
+            new = getattr(now, name)
+            if old != new:
+                found.append(f"{name.replace('_', ' ')}: {_short(old)} -> {_short(new)}")
+    return found
+
+
+def _print(stored: Trial, again: Trial) -> None:
+    out = console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in (f"{again.workload.name} / {again.strategy.name}", "stored", "again", "change"):
+        table.add_column(heading, justify="left" if heading.startswith(again.workload.name) else "right")
+    before, now = figures(stored), figures(again)
+    for name, text in _FIGURES:
+        if before[name] is not None or now[name] is not None:
+            label = name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+            table.add_row(label, text(before[name]), text(now[name]), _change(before[name], now[name]))
+    table.add_row("status", _status(stored), _status(again), "")
+    out.print(table)
+    for line in differences(stored, again):
+        out.print(line, markup=False, highlight=False)
+    strategies = " ".join(f"-s {name}" for name in dict.fromkeys(("eager", again.strategy.name)))
+    print(
+        f"Stored as trial {again.trial_id}. One trial a side cannot tell noise from change; for a verdict:\n"
+        f"  compilewatch run -w {again.workload.name} {strategies} --trials 10",
+        file=sys.stderr,
+    )
+
+
+def _document(stored: Trial, again: Trial) -> dict[str, Any]:
+    return {
+        "schema": "compilewatch.reproduction/1",
+        "workload": again.workload.name,
+        "strategy": again.strategy.name,
+        "stored": _side(stored),
+        "again": _side(again),
+        "differences": differences(stored, again),
+    }
+
+
+def _side(trial: Trial) -> dict[str, Any]:
+    failure = trial.failure
+    return {
+        "trial_id": trial.trial_id,
+        "run_id": trial.run_id,
+        "status": trial.status.value,
+        "failure": None if failure is None else {"kind": failure.kind.value, "message": failure.message},
+        **figures(trial),
+    }
+
+
+def _status(trial: Trial) -> str:
+    return trial.status.value if trial.failure is None else trial.failure.kind.value
+
+
+def _change(before: float | None, now: float | None) -> str:
+    return percent(now / before - 1, signed=True) if before and now is not None else MISSING
+
+
+def _median(samples: list[int] | None) -> float | None:
+    return statistics.median(samples) if samples else None
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

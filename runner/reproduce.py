@@ -1,0 +1,237 @@
+"""A stored trial -> its specification for another measurement, or a script that needs torch alone."""
+
+from __future__ import annotations
+
+import pprint
+import statistics
+import sys
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from ulid import ULID
+
+from db.errors import ConfigError
+from db.records import SourceKind, Trial
+from db.units import duration, moment
+from runner.builds import created_builds
+from runner.bundle import Bundle
+from runner.config import Settings
+from runner.environment import pinned_settings
+from runner.interpreter import InterpreterFacts, check_interpreter
+from runner.plan import Plan, PlannedRun, workload_spec
+from runner.selection import select
+from runner.trial_spec import Sampling, TorchSettings, TrialSpec
+from runner.worker.host import split_version, torch_variant
+from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.targets import split_target
+
+_RUNNER = Path(__file__).parent
+_OWN = "runner."
+
+
+def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None) -> Plan:
+    """One trial with the workload, strategy, threads and settings of `trial`, in a run of its own.
+
+    `interpreter` defaults to the first one here that has the torch of `trial`. Raises ConfigError when none
+    has, when the workload is another one now, or when `trial` was not measured by compilewatch.
+    """
+    definition = _definition(trial, settings)
+    chosen = interpreter or interpreter_for(trial, settings)
+    run_id = str(ULID())
+    spec = TrialSpec(
+        trial_id=str(ULID()),
+        run_id=run_id,
+        suite=None,
+        label=trial.build.label,
+        workload=workload_spec(definition),
+        strategy=trial.strategy,
+        device=_device(trial),
+        threads=trial.machine.threads or settings.threads,
+        settings=TorchSettings(matmul_precision=_matmul_precision(trial) or settings.run.matmul_precision),
+        sampling=Sampling(samples=settings.run.samples),
+        timeout_s=settings.run.timeout_s,
+        seed=settings.run.seed,
+        worker_env=_environment(trial),
+        round=0,
+        interpreter=chosen,
+    )
+    run = PlannedRun(
+        run_id=run_id, suite=None, label=spec.label, build=None, interpreter=chosen, planned_trials=1
+    )
+    return Plan(runs=(run,), trials=(spec,), not_applicable=())
+
+
+def interpreter_for(trial: Trial, settings: Settings) -> Path:
+    """This Python, a created or a configured build: the first with the release and variant of `trial`."""
+    wanted = (trial.build.torch, trial.build.torch_variant)
+    created = [build.python for build in created_builds(settings) if _release(build.facts.torch) == wanted[0]]
+    for python in (Path(sys.executable), *created, *(entry.python for entry in settings.builds)):
+        if _torch_of(check_interpreter(str(python))) == wanted:
+            return python
+    raise ConfigError(
+        f"The trial measured torch {wanted[0]} ({wanted[1]}), which no build here has.",
+        f"Make one with `compilewatch builds create torch=={wanted[0]}`, or name a --python or --build.",
+    )
+
+
+def script_of(trial: Trial, settings: Settings) -> str:
+    """One Python file that builds the workload of `trial`, measures it and prints both latencies.
+
+    It imports torch and what the workload itself imports from installed packages, nothing of compilewatch.
+    Raises ConfigError as `plan_again` does, BundleError when the workload's own modules cannot be carried.
+    """
+    definition = _definition(trial, settings)
+    module, function = split_target(definition.target)
+    bundle = Bundle(_carried(definition.path))
+    if module.startswith(_OWN):
+        bundle.add(module, function)
+    else:
+        bundle.add_whole(module)
+    bundle.add("runner.worker.reproduction", "reproduce")
+    environment = pinned_settings(trial.machine.threads or settings.threads) | _environment(trial)
+    return _SCRIPT.format(
+        docstring=_docstring(trial),
+        environment=_literal(environment),
+        key=repr(trial.trial_id),
+        imports=bundle.imports(),
+        spec=_literal(_script_spec(trial, definition, settings)),
+        body=bundle.body(),
+        function=function,
+    )
+
+
+_SCRIPT = """{docstring}
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+
+# The allocator, OpenMP and the compiler's caches read these once, when a process starts.
+ENVIRONMENT = {environment}
+if os.environ.get("COMPILEWATCH_SCRIPT") != {key}:
+    caches = tempfile.mkdtemp(prefix="compilewatch-")
+    places = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "TMPDIR")
+    changed = {{**os.environ, **ENVIRONMENT, **dict.fromkeys(places, caches), "COMPILEWATCH_SCRIPT": {key}}}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], changed)
+
+{imports}
+
+SPEC = {spec}
+
+
+{body}
+
+
+if __name__ == "__main__":
+    try:
+        reproduce(SPEC, {function})
+    finally:
+        shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
+"""
+
+
+def _docstring(trial: Trial) -> str:
+    build, latency = trial.build, _medians(trial)
+    what = f"{trial.workload.name} version {trial.workload.version}, {trial.strategy.name}"
+    figures = ", ".join(f"{name} {duration(value)}" for name, value in latency.items() if value is not None)
+    where = f"torch {build.torch} ({build.torch_variant or 'unknown variant'}), {trial.machine.device_name}"
+    text = f"Trial {trial.trial_id} again: {what}.\n\nMeasured {moment(trial.started_at)}: {where}."
+    text += f"\nIt had {figures}." if figures else ""
+    text += "\nCaches start empty, whatever the trial's were."
+    safe = text.replace("\\", "/").replace('"""', "'''")
+    return f'"""{safe}\n"""'
+
+
+def _script_spec(trial: Trial, definition: WorkloadDefinition, settings: Settings) -> dict[str, Any]:
+    workload = workload_spec(definition).model_dump(mode="json")
+    return {
+        "workload": {name: workload[name] for name in ("task", "batch_size", "shape", "dtype", "kwargs")},
+        "strategy": trial.strategy.model_dump(mode="json"),
+        "device": _device(trial),
+        "threads": trial.machine.threads or settings.threads,
+        "matmul_precision": _matmul_precision(trial),
+        "seed": settings.run.seed,
+        "samples": settings.run.samples,
+        "stored": _medians(trial),
+    }
+
+
+def _medians(trial: Trial) -> dict[str, float | None]:
+    own = statistics.median(trial.samples_ns) if trial.samples_ns else None
+    if trial.strategy.kind == "eager":
+        return {"eager": own}
+    control = statistics.median(trial.control_samples_ns) if trial.control_samples_ns else None
+    return {"eager": control, "compiled": own}
+
+
+def _literal(value: dict[str, Any]) -> str:
+    return pprint.pformat(value, width=100, sort_dicts=False)
+
+
+def _definition(trial: Trial, settings: Settings) -> WorkloadDefinition:
+    """The workload as it is defined now. Raises ConfigError unless it is what `trial` measured."""
+    if trial.source.kind is not SourceKind.MEASURED:
+        raise ConfigError(
+            f"Trial {trial.trial_id} came from {trial.source.name}, which says too little to repeat it.",
+            "Measure the workload here with `compilewatch run`.",
+        )
+    name = trial.workload.name
+    (definition,) = select(settings, workloads=[name]).workloads
+    now = definition.record()
+    if now.version != trial.workload.version:
+        raise ConfigError(
+            f"Workload {name} is now version {now.version}; the trial measured {trial.workload.version}.",
+            f"Use the source that measured it ({trial.source.name}), or measure the new one with "
+            f"`compilewatch run -w {name} -s {trial.strategy.name}`.",
+        )
+    if now != trial.workload:
+        raise ConfigError(
+            f"Workload {name} has another size, dtype or task now than in the trial.",
+            "Give the configuration the trial's values; `compilewatch show` prints them.",
+        )
+    return definition
+
+
+def _carried(path: tuple[str, ...]) -> Callable[[str], Path | None]:
+    """Which modules a script carries: ours, and those beside the configuration. Others must be installed."""
+
+    def locate(module: str) -> Path | None:
+        if module.startswith(_OWN):
+            file = _RUNNER.joinpath(*module.split(".")[1:]).with_suffix(".py")
+            return file if file.is_file() else None
+        search: list[str] = list(path)
+        found = None
+        for depth in range(1, module.count(".") + 2):
+            found = PathFinder.find_spec(".".join(module.split(".")[:depth]), search) if search else None
+            search = list(found.submodule_search_locations or []) if found else []
+        return Path(found.origin) if found and found.origin and found.origin.endswith(".py") else None
+
+    return locate
+
+
+def _device(trial: Trial) -> str:
+    return "cpu" if trial.machine.device == "cpu" else "cuda:0"
+
+
+def _matmul_precision(trial: Trial) -> Any:
+    return trial.build.settings.get("matmul_precision")
+
+
+def _environment(trial: Trial) -> dict[str, str]:
+    """What the trial's process was given besides the caches and threads, as it recorded it."""
+    recorded = trial.build.settings.get("environment")
+    return {str(k): str(v) for k, v in recorded.items()} if isinstance(recorded, dict) else {}
+
+
+def _release(version: str) -> str:
+    return split_version(version)[0]
+
+
+def _torch_of(facts: InterpreterFacts) -> tuple[str, str]:
+    release, local = split_version(facts.torch)
+    return release, torch_variant(local, facts.cuda, facts.hip)

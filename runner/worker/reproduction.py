@@ -1,0 +1,94 @@
+"""What a reproduction script runs: one workload, eager and compiled in one process, both latencies printed.
+
+`compilewatch reproduce --script` copies this, with what it refers to, into the script.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.worker.clock import Clock, clock_for
+from runner.worker.compiling import apply, needs_own_model, uses_cudagraphs
+from runner.worker.cudagraphs import marked
+from runner.worker.loading import build_workload
+from runner.worker.steps import Step, grad_context, make_variant, own_copy, tensors_of
+
+WARMUP_CALLS = 10
+ROUNDS = 10
+
+
+def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
+    """Build the workload of `spec`, measure it and print what `spec["stored"]` says beside it."""
+    configure(spec)
+    device, strategy = torch.device(spec["device"]), spec["strategy"]
+    clock = clock_for(device, flush_l2=True)
+    built = build_workload(builder, spec["workload"], device)
+    target = own_copy(built) if needs_own_model(built, strategy) else built
+    steps: dict[str, Step] = {"eager": make_variant(built).step}
+    with grad_context(built.task):
+        eager_output = steps["eager"]()
+        if strategy["kind"] != "eager":
+            started = time.perf_counter_ns()
+            artifacts = Path(tempfile.mkdtemp()) / "artifacts"
+            compiled = make_variant(target, apply(target, strategy, artifacts)).step
+            if uses_cudagraphs(strategy, device.type):
+                compiled = marked(compiled)
+            compiled_output = compiled()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            print(f"first compiled call: {(time.perf_counter_ns() - started) / 1e9:.3g} s")  # noqa: T201
+            print(f"largest difference:  {largest_difference(eager_output, compiled_output):.3g}")  # noqa: T201
+            steps["compiled"] = compiled
+        samples = alternate(clock, steps, spec["samples"])
+    show(samples, spec["stored"])
+
+
+def configure(spec: dict[str, Any]) -> None:
+    """Pin threads, matmul precision and seed as the trial had them."""
+    torch.set_num_threads(spec["threads"])
+    if spec["matmul_precision"] is not None:
+        torch.set_float32_matmul_precision(spec["matmul_precision"])
+    torch.backends.cudnn.benchmark = False
+    torch.manual_seed(spec["seed"])
+
+
+def alternate(clock: Clock, steps: dict[str, Step], count: int) -> dict[str, list[int]]:
+    """About `count` samples of each step in nanoseconds, in blocks that take turns after a warm-up."""
+    for step in steps.values():
+        for _ in range(WARMUP_CALLS):
+            clock.once(step)
+    gc.collect()
+    gc.disable()
+    samples: dict[str, list[int]] = {name: [] for name in steps}
+    for number in range(ROUNDS):
+        for name in list(steps)[:: 1 if number % 2 == 0 else -1]:
+            samples[name] += clock.time_steps(steps[name], max(1, count // ROUNDS))
+    gc.enable()
+    return samples
+
+
+def largest_difference(one: Any, other: Any) -> float:
+    """Of two outputs, over all their floating-point tensors; the loss, for a training step."""
+    pairs = zip(tensors_of(one), tensors_of(other), strict=True)
+    return max(
+        (float((a.double() - b.double()).abs().max()) for a, b in pairs if a.is_floating_point()), default=0.0
+    )
+
+
+def show(samples: dict[str, list[int]], stored: dict[str, float | None]) -> None:
+    """One line per side, then the speedup: now, and what the trial had."""
+    medians = {name: statistics.median(values) for name, values in samples.items()}
+    for name, median in medians.items():
+        before = stored.get(name)
+        then = "" if before is None else f" (stored: {before / 1e6:.4g} ms)"
+        print(f"{name + ':':<10}{median / 1e6:.4g} ms{then}")  # noqa: T201
+    if "compiled" in medians:
+        print(f"speedup:  {medians['eager'] / medians['compiled']:.3g}x")  # noqa: T201
