@@ -9,10 +9,11 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard import links
-from dashboard.data import Snapshot, read_facets
+from dashboard.data import Snapshot, read_choices
 from dashboard.links import TITLES, Link, Page
 from dashboard.views import break_even, cold_start, controls, guide, modes, overview, shell, trends, trial
 from dashboard.views.elements import nothing_measured
+from db.errors import CompilewatchError
 
 HERE = Path(__file__).parent
 
@@ -32,14 +33,21 @@ def main() -> None:
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in Page}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
+    try:
+        _draw(page, pages)
+    except CompilewatchError as error:
+        shell.trouble(error)
+
+
+def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     raw = {key: st.query_params.get_all(key) for key in st.query_params}
     asked, problems = links.read(page, raw)
     snapshot = Snapshot.now()
-    facets = read_facets(snapshot)
-    asked, unknown = links.settle(asked, shell.known(facets))
+    choices = read_choices(snapshot)
+    asked, unknown = links.settle(asked, choices.known)
     controls.remember(asked)
     controls.register(pages)
-    view = shell.look(asked, snapshot, facets)
+    view = shell.look(asked, snapshot, choices)
     with st.sidebar:
         shell.navigation(pages, asked)
         shell.filters(view)

@@ -35,6 +35,7 @@ class Page(StrEnum):
 
     OVERVIEW = ""
     TRENDS = "trends"
+    UPGRADE = "upgrade"
     MODES = "modes"
     BREAK_EVEN = "break-even"
     COLD_START = "cold-start"
@@ -45,6 +46,7 @@ class Page(StrEnum):
 TITLES: dict[Page, str] = {
     Page.OVERVIEW: "Overview",
     Page.TRENDS: "Trends",
+    Page.UPGRADE: "Upgrade",
     Page.MODES: "Modes",
     Page.BREAK_EVEN: "Break-even",
     Page.COLD_START: "Cold start",
@@ -59,6 +61,7 @@ GOALS = ("latency", "steps", "memory")
 
 _EVERYWHERE = frozenset(Page) - {Page.GUIDE}
 _TRENDS = frozenset({Page.TRENDS})
+_UPGRADE = frozenset({Page.UPGRADE})
 _CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.TRIAL})
 _FOCUS = frozenset({Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
 _TRIAL = frozenset({Page.TRIAL})
@@ -67,13 +70,16 @@ _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 
 SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "machine": (Text(), _EVERYWHERE),
-    "build": (Text(), _EVERYWHERE),
+    "build": (Text(), _EVERYWHERE - _UPGRADE),
+    "base": (Text(), _UPGRADE),
+    "head": (Text(), _UPGRADE),
     "suite": (Text(), _EVERYWHERE),
     "task": (Choices(tuple(Task)), _EVERYWHERE),
     "workload": (Texts(), _EVERYWHERE),
     "strategy": (Texts(), _CASES),
-    "focus": (Text(), _FOCUS),
-    "metric": (Choice(METRICS, "speedup"), _TRENDS),
+    "focus": (Text(), _FOCUS | _UPGRADE),
+    "focus_strategy": (Text(), _UPGRADE),
+    "metric": (Choice(METRICS, "speedup"), _TRENDS | _UPGRADE),
     "axis": (Choice(AXES, "time"), _TRENDS),
     "scale": (Choice(SCALES, "linear"), _TRENDS | {Page.BREAK_EVEN}),
     "since": (Day(), _TRENDS | {Page.TRIAL}),
@@ -97,18 +103,22 @@ GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 class Link:
     """One view of the dashboard. Every field but `page` and `data` is a selector of `SELECTORS`.
 
-    `steps` is steps per process, `restarts` restarts per day, `price` money per GPU-hour, `data` the data
-    version the link was made at.
+    `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps per
+    process, `restarts` restarts per day, `price` money per GPU-hour, `data` the data version the link was
+    made at.
     """
 
     page: Page = Page.OVERVIEW
     machine: str | None = None
     build: str | None = None
+    base: str | None = None
+    head: str | None = None
     suite: str | None = None
     task: tuple[str, ...] = ()
     workload: tuple[str, ...] = ()
     strategy: tuple[str, ...] = ()
     focus: str | None = None
+    focus_strategy: str | None = None
     metric: str = "speedup"
     axis: str = "time"
     scale: str = "linear"
@@ -246,7 +256,7 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
     parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
     if Page(link.page) in _CASES and link.strategy:
         parts.append(f"with {_listed(link.strategy)}")
-    for key, word in (("machine", "on"), ("build", "with build")):
+    for key, word in (("machine", "on"), ("build", "with build"), ("base", "from"), ("head", "to")):
         if value := getattr(link, key):
             parts.append(f"{word} {labels.get(key, {}).get(value, value)}")
     if link.suite:
@@ -261,6 +271,8 @@ def _subject(link: Link) -> str:
     if link.page is Page.TRENDS:
         over = "over time" if link.axis == "time" else "over torch versions"
         return f"{_METRIC_WORDS[link.metric]} {over}"
+    if link.page is Page.UPGRADE:
+        return f"Upgrade in {_METRIC_WORDS[link.metric].lower()}"
     if link.page is Page.MODES:
         return f"Modes {_GOAL_WORDS.get(link.goal, f'for {link.steps:,} steps')}"
     if link.page is Page.BREAK_EVEN:

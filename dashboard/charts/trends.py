@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -101,7 +101,7 @@ FIGURES: dict[str, Figure] = {
 }
 
 
-def frame(points: pd.DataFrame, metric: str, build_names: dict[str, str]) -> pd.DataFrame:
+def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> pd.DataFrame:
     """Points of one workload as chart rows: `at`, `build`, `strategy`, `value`, `low`, `high` and texts.
 
     `points` are rows of `db.metrics.trend.series_points`. Rows without the figure are left out; the page says
@@ -117,7 +117,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: dict[str, str]) -> pd.
     return pd.DataFrame(
         {
             "at": rows["last_started_at"].dt.tz_localize(None),
-            "build": rows["build_id"].map(build_names),
+            "build": rows["build_id"].map(dict(build_names)),
             "strategy": rows["strategy"],
             "value": value,
             "low": low,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import break_even as charts
-from dashboard.data import filters_of, read_cases
+from dashboard.data import Snapshot, filters_of, read_cases, remembered
 from dashboard.links import Link
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import break_even_plan, controls, elements
@@ -23,37 +23,75 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 _CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What the page is drawn from: the options of the workload in focus and its curves, if it has any."""
+
+    options: list[ModeOption]
+    curves: charts.Curves | None
+    finding: str
+    cases: pd.DataFrame
+    done_first: str
+    beside: list[str]
+    every_workload: pd.DataFrame
+
+
+@remembered
+def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], int]:
+    """The workloads to choose from, and how many cache states there are."""
+    cases = _cases(snapshot, link)
+    return sorted(set(cases["workload_label"])), cases["cache"].nunique()
+
+
+def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:
+    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+    return cases[cases["cache"].isin([*link.cache, CacheState.NONE.value])] if link.cache else cases
+
+
+@remembered
+def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
+    cases = _cases(snapshot, link)
+    mine = cases[cases["workload_label"] == focus]
+    options, left_out = mode_options(mine)
+    no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
+    stated = mine[mine["break_even"] == "steps"]
+    steps = dict(zip(stated["strategy"], stated["break_even_steps"].astype(int), strict=True))
+    drawable = len(options) > 1
+    return Seen(
+        options=options,
+        curves=charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
+        if drawable
+        else None,
+        finding=charts.finding(mine, focus),
+        cases=mine,
+        done_first=_done_first(options) if drawable else "",
+        beside=list(dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])),
+        every_workload=_every_workload(cases),
+    )
+
+
 def draw(view: View) -> Link:
-    cases = with_strategies(read_cases(view.snapshot, filters_of(view.link)), view.link.strategy)
-    if view.link.cache:
-        cases = cases[cases["cache"].isin([*view.link.cache, CacheState.NONE.value])]
-    workloads = sorted(set(cases["workload_label"]))
-    _filters(view, workloads, cases)
-    if cases.empty:
+    workloads, cache_states = _workloads(view.snapshot, view.link)
+    _filters(view, workloads, cache_states)
+    if not workloads:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
     focus = focused(view.link, workloads)
-    chosen = cases[cases["workload_label"] == focus]
-    options, left_out = mode_options(chosen)
-    break_even_plan.cards(view.link, options)
-    _curves(view, chosen, options, focus)
-    break_even_plan.table(view.link, chosen, options, focus)
-    no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
-    elements.listed(
-        "Beside the numbers",
-        list(dict.fromkeys([*_reasons(chosen), *no_line, *map(str, asides(chosen))])),
-        icon=":material/report:",
-    )
-    _every_workload(cases)
+    seen = _seen(view.snapshot, view.link, focus)
+    break_even_plan.cards(view.link, seen.options)
+    _curves(view.link, seen, focus)
+    break_even_plan.table(view.link, seen.cases, seen.options, focus)
+    elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
+    _all(seen.every_workload)
     return replace(view.link, focus=focus)
 
 
-def _filters(view: View, workloads: list[str], cases: pd.DataFrame) -> None:
+def _filters(view: View, workloads: list[str], cache_states: int) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads})
         strategies(view)
-        if cases["cache"].nunique() > 2 or view.link.cache:
+        if cache_states > 2 or view.link.cache:
             controls.pills("cache", "Cache state", _CACHES)
         controls.segments("scale", "Scale", _SCALE_WORDS)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -86,30 +124,22 @@ def _filters(view: View, workloads: list[str], cases: pd.DataFrame) -> None:
             )
 
 
-def _curves(view: View, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> None:
+def _curves(link: Link, seen: Seen, focus: str) -> None:
+    found = seen.curves
     with st.container(border=True):
         elements.finding(
-            charts.finding(cases, focus),
+            seen.finding,
             "Total time of a process, compile cost included. Where a line crosses eager, compiling has "
             "paid off. Band: 95 % interval. The broad shade follows the strategy that is done first.",
         )
-        if len(options) < 2:
+        if found is None:
             elements.nothing_to_show(
                 "No compiled case of this workload has both a speedup and a compile cost."
             )
             return
-        link, stated = view.link, cases[cases["break_even"] == "steps"]
-        found = charts.curves(
-            options,
-            dict(zip(stated["strategy"], stated["break_even_steps"].astype(int), strict=True)),
-            steps=link.steps,
-            restarts=0,
-            log=link.scale == "log",
-        )
+        shown = tuple(theme.ordered(option.strategy for option in seen.options))
         elements.chart(
-            charts.spec(
-                tuple(theme.ordered(o.strategy for o in options)), found.unit, link.scale, found.last_step
-            ),
+            charts.spec(shown, found.unit, link.scale, found.last_step),
             {
                 "main": found.lines,
                 "envelope": found.envelope,
@@ -119,19 +149,23 @@ def _curves(view: View, cases: pd.DataFrame, options: list[ModeOption], focus: s
             key="break-even-curves",
             alt=f"Total time against steps per process on {focus}, one line per strategy, crossings marked",
         )
-        _below(found, options, link.steps)
+        if found.beyond:
+            elements.note(
+                f"Crossing beyond the right edge: {', '.join(found.beyond)}. The log scale shows it."
+            )
+        if link.steps > found.last_step:
+            elements.note(
+                f"{link.steps:,} steps lie beyond the right edge; every crossing is passed by then."
+            )
+        elements.note(seen.done_first)
 
 
-def _below(found: charts.Curves, options: list[ModeOption], steps: int) -> None:
-    if found.beyond:
-        elements.note(f"Crossing beyond the right edge: {', '.join(found.beyond)}. The log scale shows it.")
-    if steps > found.last_step:
-        elements.note(f"{steps:,} steps lie beyond the right edge; every crossing shown is passed by then.")
+def _done_first(options: list[ModeOption]) -> str:
     parts = []
     for part in lower_envelope(options):
         until = "on" if part.last_steps is None else f"to {part.last_steps:,}"
         parts.append(f"{part.strategy} from {part.first_steps:,} {until}")
-    elements.note(f"Done first, by steps per process: {'; '.join(parts)}.")
+    return f"Done first, by steps per process: {'; '.join(parts)}."
 
 
 def _reasons(cases: pd.DataFrame) -> list[str]:
@@ -144,21 +178,27 @@ def _reasons(cases: pd.DataFrame) -> list[str]:
     ]
 
 
-def _every_workload(cases: pd.DataFrame) -> None:
-    compiled = cases[cases["strategy"] != "eager"]
-    if compiled["workload_label"].nunique() < 2:
+def _every_workload(cases: pd.DataFrame) -> pd.DataFrame:
+    """Break-even in words, a row per workload and a column per strategy; no rows for a single workload."""
+    rows: dict[str, dict[str, str]] = {}
+    for case in shaping.row_dicts(cases[cases["strategy"] != EAGER.name]):
+        words = break_even_plan.steps_words(case)
+        rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
+            words
+        )
+    return pd.DataFrame([rows[name] for name in sorted(rows)]) if len(rows) > 1 else pd.DataFrame()
+
+
+def _all(table: pd.DataFrame) -> None:
+    if table.empty:
         return
-    compiled = compiled.assign(
-        words=[break_even_plan.steps_words(case) for case in shaping.row_dicts(compiled)]
-    )
-    wide = compiled.pivot_table(index="workload_label", columns="strategy", values="words", aggfunc="first")
-    strategies = theme.ordered(wide.columns)
+    names = theme.ordered(name for name in table.columns if name != "workload")
     st.markdown("#### Break-even of every workload")
     elements.table(
-        wide[strategies].reset_index(),
+        table,
         {
-            "workload_label": st.column_config.TextColumn("Workload", pinned=True),
-            **{name: st.column_config.TextColumn(name, alignment="right") for name in strategies},
+            "workload": st.column_config.TextColumn("Workload", pinned=True),
+            **{name: st.column_config.TextColumn(name, alignment="right") for name in names},
         },
         key="break-even-all",
         alt="Break-even steps of every workload with every strategy",

@@ -2,158 +2,180 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 import streamlit as st
 
-from dashboard import shaping, theme
+from dashboard import shaping
 from dashboard.charts import cold_start as charts
-from dashboard.data import filters_of, read_cases, read_cold_start
+from dashboard.data import Snapshot, filters_of, read_cases, read_cold_start, remembered
 from dashboard.links import Link
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
 from db import units
 from db.records import CacheState
-from db.strategies import sort_key
+from db.strategies import EAGER, sort_key
 
 _CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
 
 
-def draw(view: View) -> Link:
-    filters = filters_of(view.link)
-    cases = with_strategies(read_cases(view.snapshot, filters), view.link.strategy)
-    workloads = sorted(set(cases["workload_label"]))
-    _filters(view, workloads, cases)
+@dataclass(frozen=True)
+class Seen:
+    """What the page is drawn from: bars and their ends, the cases' figures, and what has none."""
+
+    bars: pd.DataFrame
+    totals: pd.DataFrame
+    order: tuple[str, ...]
+    phases: tuple[str, ...]
+    figures: list[tuple[str, str, str]]
+    cases: pd.DataFrame
+    beside: list[str]
+
+
+@remembered
+def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], int]:
+    """The workloads to choose from, and how many cache states there are."""
+    cases = read_cases(snapshot, filters_of(link))
+    return sorted(set(cases["workload_label"])), cases["cache"].nunique()
+
+
+@remembered
+def _seen(snapshot: Snapshot, link: Link) -> Seen:
+    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+    if link.focus in set(cases["workload_label"]):
+        cases = cases[cases["workload_label"] == link.focus]
+    if link.cache:
+        cases = cases[cases["cache"].isin([*link.cache, CacheState.NONE.value])]
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    rows = with_strategies(charts.frame(read_cold_start(view.snapshot, filters), labels), view.link.strategy)
-    rows = _chosen(view, rows, workloads)
-    cases = cases[cases["workload_label"].isin(set(rows["workload"]))]
-    if rows.empty:
+    long = read_cold_start(snapshot, filters_of(link))
+    bars = charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
+    ordered = sorted(
+        shaping.row_dicts(bars), key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"])
+    )
+    present = set(bars["phase"])
+    return Seen(
+        bars=bars,
+        totals=charts.totals(bars),
+        order=tuple(dict.fromkeys(row["case"] for row in ordered)),
+        phases=tuple(name for name in dict.fromkeys(charts.PHASES.values()) if name in present),
+        figures=_figures(cases),
+        cases=_case_rows(cases),
+        beside=[str(aside) for aside in asides(cases)],
+    )
+
+
+def draw(view: View) -> Link:
+    workloads, cache_states = _workloads(view.snapshot, view.link)
+    _filters(view, workloads, cache_states)
+    if view.link.focus not in {None, *workloads}:
+        elements.note(f"{view.link.focus} has no case under these filters; showing all workloads.")
+    seen = _seen(view.snapshot, view.link)
+    if seen.bars.empty:
         elements.nothing_to_show(
             "No trial under these filters told its cold start.", next_step="Widen them in the sidebar."
         )
         return view.link
-    _cards(cases)
-    by_case = sorted(
-        shaping.row_dicts(rows), key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"])
-    )
-    order = tuple(dict.fromkeys(row["case"] for row in by_case))
-    phases = tuple(name for name in dict.fromkeys(charts.PHASES.values()) if name in set(rows["phase"]))
+    with st.grid(4, min_column_width=150):
+        for title, value, explained in seen.figures:
+            st.metric(title, value, border=True, height="stretch", help=explained)
     with st.container(border=True):
         elements.finding(
-            charts.finding(rows),
+            charts.finding(seen.bars),
             "Medians over trials, phase by phase, from spawning the process to its first result.",
         )
         elements.chart(
-            charts.spec(order, phases),
-            {"main": rows, "totals": charts.totals(rows)},
+            charts.spec(seen.order, seen.phases),
+            {"main": seen.bars, "totals": seen.totals},
             key="cold-start-bars",
             alt="Phases from process start to first result, one stacked bar per case",
         )
-    _table(cases)
-    elements.listed("Beside the numbers", [str(aside) for aside in asides(cases)], icon=":material/report:")
+    _table(seen.cases)
+    elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
     return view.link
 
 
-def _filters(view: View, workloads: list[str], cases: pd.DataFrame) -> None:
+def _filters(view: View, workloads: list[str], cache_states: int) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {"": "All workloads", **{name: name for name in workloads}})
         strategies(view)
-        if cases["cache"].nunique() > 2 or view.link.cache:
+        if cache_states > 2 or view.link.cache:
             controls.pills("cache", "Cache state", _CACHES)
 
 
-def _chosen(view: View, rows: pd.DataFrame, workloads: list[str]) -> pd.DataFrame:
-    link = view.link
-    if link.focus in workloads:
-        rows = rows[rows["workload"] == link.focus]
-    elif link.focus:
-        elements.note(f"{link.focus} has no case under these filters; showing all workloads.")
-    if link.cache:
-        rows = rows[rows["cache"].isin([*link.cache, CacheState.NONE.value])]
-    return rows
+def _figures(cases: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Title, text and explanation of the cards."""
+    compiled, eager = cases[cases["strategy"] != EAGER.name], cases[cases["strategy"] == EAGER.name]
+    return [
+        (
+            "First result, compiled",
+            units.duration(compiled["time_to_first_result_ns"].median()),
+            "Median over the compiled cases shown, from spawning the process to its first result.",
+        ),
+        (
+            "First result, eager",
+            units.duration(eager["time_to_first_result_ns"].median()),
+            "Median over the eager cases shown.",
+        ),
+        (
+            "Compile cost",
+            units.duration(compiled["compile_cost_ns"].median()),
+            "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
+        ),
+        (
+            "Graph breaks",
+            units.count(compiled["graph_breaks"].sum(min_count=1)),
+            "Sum over the compiled cases shown.",
+        ),
+    ]
 
 
-def _cards(cases: pd.DataFrame) -> None:
-    compiled = cases[cases["strategy"] != "eager"]
-    eager = cases[cases["strategy"] == "eager"]
-    with st.grid(4, min_column_width=150):
-        for title, value, say, help_ in (
-            (
-                "Time to first result, compiled",
-                compiled["time_to_first_result_ns"].median(),
-                units.duration,
-                "Median over the compiled cases shown, from spawning the process to its first result.",
-            ),
-            (
-                "The same, eager",
-                eager["time_to_first_result_ns"].median(),
-                units.duration,
-                "Median over the eager cases shown.",
-            ),
-            (
-                "Compile cost",
-                compiled["compile_cost_ns"].median(),
-                units.duration,
-                "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
-            ),
-            (
-                "Graph breaks",
-                compiled["graph_breaks"].sum(min_count=1),
-                units.count,
-                "Sum over the compiled cases shown.",
-            ),
-        ):
-            st.metric(title, say(value), border=True, height="stretch", help=help_)
-
-
-def _table(cases: pd.DataFrame) -> None:
-    rows = cases.sort_values(["workload_label", "strategy"], key=_order)
-    table = pd.DataFrame(
-        {
-            "workload": rows["workload_label"],
-            "strategy": rows["strategy"],
-            "cache": rows["cache"].replace({"none": units.MISSING}),
-            "first": [units.duration(value) for value in rows["time_to_first_result_ns"]],
-            "cost": [
-                units.MISSING if name == "eager" else units.duration(value)
-                for name, value in zip(rows["strategy"], rows["compile_cost_ns"], strict=True)
-            ],
-            "interval": [
-                units.MISSING if name == "eager" else units.interval(low, high, units.duration)
-                for name, low, high in zip(
-                    rows["strategy"], rows["compile_cost_low_ns"], rows["compile_cost_high_ns"], strict=True
-                )
-            ],
-            "graphs": rows["graphs"],
-            "breaks": rows["graph_breaks"],
-            "recompiles": rows["recompiles"],
-            "trials": rows["counted_trials"],
-        }
+def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
+    """A row per case, its times as texts. Eager compiles nothing and so has no compile cost."""
+    ordered = sorted(
+        shaping.row_dicts(cases), key=lambda row: (row["workload_label"], sort_key(row["strategy"]))
     )
-    right = st.column_config.TextColumn
+    rows = []
+    for case in ordered:
+        eager = case["strategy"] == EAGER.name
+        ends = (case["compile_cost_low_ns"], case["compile_cost_high_ns"])
+        rows.append(
+            {
+                "workload": case["workload_label"],
+                "strategy": case["strategy"],
+                "cache": units.MISSING if eager else case["cache"],
+                "first": units.duration(case["time_to_first_result_ns"]),
+                "cost": units.MISSING if eager else units.duration(case["compile_cost_ns"]),
+                "interval": units.MISSING if eager else units.interval(*ends, units.duration),
+                "graphs": units.count(case["graphs"]),
+                "breaks": units.count(case["graph_breaks"]),
+                "recompiles": units.count(case["recompiles"]),
+                "trials": units.count(case["counted_trials"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _table(table: pd.DataFrame) -> None:
+    titles = {
+        "first": "Time to first result",
+        "cost": "Compile cost",
+        "interval": "95 % interval",
+        "graphs": "Graphs",
+        "breaks": "Graph breaks",
+        "recompiles": "Recompiles",
+        "trials": "Trials (n)",
+    }
     elements.table(
         table,
         {
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
             "cache": "Cache state",
-            "first": right("Time to first result", alignment="right"),
-            "cost": right("Compile cost", alignment="right"),
-            "interval": right("95 % interval", alignment="right"),
-            "graphs": "Graphs",
-            "breaks": "Graph breaks",
-            "recompiles": "Recompiles",
-            "trials": "Trials (n)",
+            **{name: st.column_config.TextColumn(title, alignment="right") for name, title in titles.items()},
         },
         key="cold-start-table",
         alt="Time to first result, compile cost, graphs, graph breaks and recompiles of every case",
     )
-
-
-def _order(column: pd.Series) -> pd.Series:
-    if column.name != "strategy":
-        return column
-    places = {name: place for place, name in enumerate(theme.ordered(column))}
-    return column.map(places)

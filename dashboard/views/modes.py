@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 import streamlit as st
 
 from dashboard import theme
 from dashboard.charts import modes as charts
-from dashboard.data import filters_of, read_cases
+from dashboard.data import Snapshot, filters_of, read_cases, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import asides, not_applicable, with_strategies
 from dashboard.views import controls, elements
@@ -16,28 +18,60 @@ from db import units
 from db.metrics.case_modes import choose_modes
 
 _GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
+_BEST_COLUMNS = {
+    "latency": {"value": "Latency", "ratio": "Speedup over eager"},
+    "steps": {"total": "Total time", "eager": "Eager total", "saved": "Saved against eager"},
+    "memory": {"value": "Peak memory", "ratio": "Eager peak / this peak"},
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the page is drawn from."""
+
+    finding: str
+    cells: pd.DataFrame
+    without_meaning: dict[str, str]
+    best: pd.DataFrame
+    front: pd.DataFrame
+    beside: list[str]
+
+
+@remembered
+def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
+    """None where no case fits the filters."""
+    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+    if cases.empty:
+        return None
+    reasons = not_applicable(cases, set(link.strategy))
+    return Seen(
+        finding=_heat_map_finding(cases),
+        cells=charts.cells(cases, reasons, sorted(set(cases["workload_label"]))),
+        without_meaning=reasons,
+        best=_best_rows(cases, link.goal, link.steps),
+        front=charts.front(cases),
+        beside=[str(aside) for aside in asides(cases)],
+    )
 
 
 def draw(view: View) -> Link:
-    cases = with_strategies(read_cases(view.snapshot, filters_of(view.link)), view.link.strategy)
     strategies(view)
-    if cases.empty:
+    seen = _seen(view.snapshot, view.link)
+    if seen is None:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
-    _heat_map(view, cases)
-    _best(view, cases)
-    _pareto(cases)
-    elements.listed("Beside the numbers", [str(aside) for aside in asides(cases)], icon=":material/report:")
+    _heat_map(seen)
+    _best(view, seen.best)
+    _pareto(seen.front)
+    elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
     return view.link
 
 
-def _heat_map(view: View, cases: pd.DataFrame) -> None:
-    reasons = not_applicable(cases, set(view.link.strategy))
-    workloads = sorted(set(cases["workload_label"]))
-    cells = charts.cells(cases, reasons, workloads)
+def _heat_map(seen: Seen) -> None:
+    cells = seen.cells
     with st.container(border=True):
         elements.finding(
-            _heat_map_finding(cases),
+            seen.finding,
             "Speedup over eager: blue is faster, orange slower, grey has no number. Click a cell.",
         )
         if cells.empty:
@@ -45,15 +79,14 @@ def _heat_map(view: View, cases: pd.DataFrame) -> None:
                 "Only eager was measured here.", next_step="Measure a compiled strategy."
             )
             return
-        strategies = tuple(theme.ordered(cells["strategy"]))
         elements.chart(
-            charts.heat_map(tuple(workloads), strategies),
+            charts.heat_map(tuple(dict.fromkeys(cells["workload"])), tuple(theme.ordered(cells["strategy"]))),
             {"main": cells},
             key="modes-map",
             alt="Speedup over eager of every workload with every strategy, as numbers in cells",
             on_select=_open_trend,
         )
-        for strategy, reason in reasons.items():
+        for strategy, reason in seen.without_meaning.items():
             elements.note(f"n/a: {strategy} is not applicable on this device. {reason}.")
 
 
@@ -75,11 +108,12 @@ def _open_trend() -> None:
         controls.go(Page.TRENDS, focus=str(mark["workload"]), strategy=(str(mark["strategy"]),))
 
 
-def _best(view: View, cases: pd.DataFrame) -> None:
+def _best(view: View, table: pd.DataFrame) -> None:
+    goal = view.link.goal
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             controls.segments("goal", "Best strategy for", _GOALS)
-            if view.link.goal == "steps":
+            if goal == "steps":
                 with st.container(width=320):
                     controls.step_slider(
                         "steps",
@@ -89,74 +123,63 @@ def _best(view: View, cases: pd.DataFrame) -> None:
                         high=100_000_000,
                         help_="How often the compiled code runs in one process. Compile cost is paid once.",
                     )
-        table, columns = _best_table(view, cases)
         if table.empty:
             elements.nothing_to_show("No case has the figures that this choice needs.")
             return
         elements.table(
             table,
-            columns,
-            key="modes-best",
-            alt=f"Best strategy of every workload for {_GOALS[view.link.goal].lower()}",
-        )
-
-
-def _best_table(view: View, cases: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, object]]:
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    head: dict[str, object] = {"workload": text("Workload", pinned=True), "strategy": "Best strategy"}
-    if view.link.goal == "steps":
-        chosen = choose_modes(cases, steps=view.link.steps)
-        labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-        table = pd.DataFrame(
             {
-                "workload": chosen["workload_id"].map(labels),
-                "strategy": chosen["strategy"],
-                "total": [units.duration(value) for value in chosen["total_ns"]],
-                "eager": [units.duration(value) for value in chosen["eager_total_ns"]],
-                "saved": [units.duration(value) for value in chosen["saved_ns"]],
-                "options": chosen["options"],
-            }
+                "workload": st.column_config.TextColumn("Workload", pinned=True),
+                "strategy": "Best strategy",
+                **{
+                    name: st.column_config.TextColumn(title, alignment="right")
+                    for name, title in _BEST_COLUMNS[goal].items()
+                },
+                "options": st.column_config.NumberColumn("Strategies compared"),
+            },
+            key="modes-best",
+            alt=f"Best strategy of every workload for {_GOALS[goal].lower()}",
         )
-        right = {
-            name: text(title, alignment="right")
-            for name, title in {
-                "total": "Total time",
-                "eager": "Eager total",
-                "saved": "Saved against eager",
-            }.items()
-        }
-        return table, {**head, **right, "options": number("Strategies compared")}
-    column, title, say = {
-        "latency": ("latency_ns", "Latency", units.duration),
-        "memory": ("peak_bytes", "Peak memory", units.size),
-    }[view.link.goal]
-    usable = cases[cases[column].notna() & (cases["status"] != "failed")]
-    if usable.empty:
-        return pd.DataFrame(), {}
-    best = usable.loc[usable.groupby("workload_id", sort=False)[column].idxmin()].sort_values(
-        "workload_label"
+
+
+def _best_rows(cases: pd.DataFrame, goal: str, steps: int) -> pd.DataFrame:
+    if goal == "steps":
+        return _best_for_steps(cases, steps)
+    column, say, ratio = (
+        ("latency_ns", units.duration, "speedup")
+        if goal == "latency"
+        else ("peak_bytes", units.size, "memory_ratio")
     )
-    other = best["speedup"] if view.link.goal == "latency" else best["memory_ratio"]
-    table = pd.DataFrame(
+    usable = cases[cases[column].notna() & (cases["status"] != "failed")].sort_values(column)
+    best = usable.groupby("workload_id", sort=False).head(1).sort_values("workload_label")
+    counts = usable["workload_id"].value_counts()
+    return pd.DataFrame(
         {
             "workload": best["workload_label"],
             "strategy": best["strategy"],
             "value": [say(value) for value in best[column]],
-            "ratio": [units.ratio(value) for value in other],
-            "options": [int((usable["workload_id"] == key).sum()) for key in best["workload_id"]],
+            "ratio": [units.ratio(value) for value in best[ratio]],
+            "options": [int(counts[key]) for key in best["workload_id"]],
         }
     )
-    ratio = "Speedup over eager" if view.link.goal == "latency" else "Eager peak / this peak"
-    return table, {
-        **head,
-        "value": text(title, alignment="right"),
-        "ratio": text(ratio, alignment="right"),
-        "options": number("Strategies compared"),
-    }
 
 
-def _pareto(cases: pd.DataFrame) -> None:
-    rows = charts.front(cases)
+def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
+    chosen = choose_modes(cases, steps=steps)
+    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
+    return pd.DataFrame(
+        {
+            "workload": chosen["workload_id"].map(labels),
+            "strategy": chosen["strategy"],
+            "total": [units.duration(value) for value in chosen["total_ns"]],
+            "eager": [units.duration(value) for value in chosen["eager_total_ns"]],
+            "saved": [units.duration(value) for value in chosen["saved_ns"]],
+            "options": chosen["options"],
+        }
+    )
+
+
+def _pareto(rows: pd.DataFrame) -> None:
     if rows.empty:
         return
     best = rows[rows["best"]]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pandas as pd
 import streamlit as st
 
-from dashboard import headline, shaping, theme
+from dashboard import headline, theme
 from dashboard.charts import speedups
-from dashboard.data import filters_of, plain, read_cases, read_points
+from dashboard.data import Snapshot, filters_of, plain, read_cases, read_points, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import Aside, asides, build_changes, confounded, not_applicable
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, moment
+from dashboard.workload_rows import workload_rows
 from db import units
 
 # A smaller change is drawn in grey: it is less than what a verdict would ask for.
@@ -22,46 +24,64 @@ NOTABLE = 0.02
 
 @dataclass(frozen=True)
 class Seen:
-    """What the page is drawn from: cases of this build and of the one before, and the machine's every run."""
+    """What the page is drawn from: this build's cases set against the build before, as frames and texts."""
 
-    now: pd.DataFrame
-    before: pd.DataFrame
-    points: pd.DataFrame
     build_before: str | None
+    headlines: list[headline.Headline]
+    covered: headline.Coverage
+    found: list[Aside]
+    without_meaning: dict[str, str]
+    speedups: pd.DataFrame
+    workloads: pd.DataFrame
+    means: pd.DataFrame
+    last_started_at: datetime
+
+
+@remembered
+def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
+    """None where no case fits the filters."""
+    now = read_cases(snapshot, filters_of(link))
+    if now.empty:
+        return None
+    points = read_points(snapshot, filters_of(replace(link, build=None)))
+    older = headline.build_before(points, link.build) if link.build else None
+    before = read_cases(snapshot, filters_of(replace(link, build=older))) if older else now.iloc[:0]
+    return Seen(
+        build_before=older,
+        headlines=headline.headlines(now, before, points),
+        covered=headline.coverage(now, before),
+        found=asides(now),
+        without_meaning=not_applicable(now, set()),
+        speedups=speedups.frame(now),
+        workloads=workload_rows(now, points),
+        means=_means(headline.by_strategy(now)),
+        last_started_at=now["last_started_at"].max(),
+    )
 
 
 def draw(view: View) -> Link:
-    seen = _read(view)
-    if seen.now.empty:
+    seen = _seen(view.snapshot, view.link)
+    if seen is None:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
-    found = asides(seen.now)
-    covered = headline.coverage(seen.now, seen.before)
-    _cards(view, seen, found, covered)
-    _main_chart(seen.now)
-    _workloads(seen)
+    _cards(view, seen)
+    _main_chart(seen.speedups)
+    _workloads(seen.workloads)
     left, right = st.columns(2)
     with left:
         _build(view, seen)
     with right:
-        _beside(seen, found, covered)
-    _by_strategy(seen.now)
+        _beside(seen)
+    _by_strategy(seen.means)
     return view.link
 
 
-def _read(view: View) -> Seen:
-    now = read_cases(view.snapshot, filters_of(view.link))
-    points = read_points(view.snapshot, filters_of(replace(view.link, build=None)))
-    older = headline.build_before(points, view.link.build) if view.link.build else None
-    before = read_cases(view.snapshot, filters_of(replace(view.link, build=older))) if older else now.iloc[:0]
-    return Seen(now, before, points, older)
-
-
-def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverage) -> None:
-    builds = view.names["build"]
+def _cards(view: View, seen: Seen) -> None:
+    covered, last = seen.covered, seen.last_started_at
+    builds = view.choices.builds
     compared_to = _compared_to(view, seen)
     with st.grid(5, min_column_width=165):
-        for item in headline.headlines(seen.now, seen.before, seen.points):
+        for item in seen.headlines:
             change = item.change
             st.metric(
                 f"{item.task.value.capitalize()} speedup",
@@ -77,7 +97,6 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
                 ),
                 chart_data=list(item.history) if len(item.history) > 1 else None,
             )
-        last = seen.now["last_started_at"].max()
         st.metric(
             "Cases compared",
             f"{covered.compared} of {covered.wanted}",
@@ -88,7 +107,7 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
             delta_color="off",
             delta_arrow="off",
         )
-        failing = sum(1 for aside in found if "failed" in aside.reason)
+        failing = sum(1 for aside in seen.found if "failed" in aside.reason)
         st.metric(
             "Failing cases",
             units.count(failing),
@@ -99,7 +118,7 @@ def _cards(view: View, seen: Seen, found: list[Aside], covered: headline.Coverag
             delta_color="off",
             delta_arrow="off",
         )
-    machine, build = view.names["machine"][view.link.machine or ""], builds.get(view.link.build or "", "")
+    machine, build = view.choices.machines[view.link.machine or ""], builds.get(view.link.build or "", "")
     elements.note(
         f"Compared {covered.compared} of {covered.wanted} cases, last run {moment(last)} on {machine}, "
         f"{build}."
@@ -110,14 +129,14 @@ def _compared_to(view: View, seen: Seen) -> str | None:
     """The build before, by its torch alone where that tells it from this one."""
     if seen.build_before is None:
         return None
-    torch = dict(zip(view.facets.builds["build_id"], view.facets.builds["torch"], strict=True))
-    if torch[seen.build_before] != torch.get(view.link.build):
-        return f"vs torch {torch[seen.build_before]}"
-    return f"vs {view.names['build'][seen.build_before]}"
+    rows = view.choices.build_rows
+    torch = rows[seen.build_before]["torch"]
+    if torch != rows[view.link.build or ""]["torch"]:
+        return f"vs torch {torch}"
+    return f"vs {view.choices.builds[seen.build_before]}"
 
 
-def _main_chart(cases: pd.DataFrame) -> None:
-    rows = speedups.frame(cases)
+def _main_chart(rows: pd.DataFrame) -> None:
     with st.container(border=True):
         elements.finding(
             speedups.finding(rows),
@@ -135,14 +154,7 @@ def _main_chart(cases: pd.DataFrame) -> None:
         )
 
 
-def _workloads(seen: Seen) -> None:
-    """A row per workload: eager, the fastest strategy, its history."""
-    rows = []
-    for label, group in seen.now.groupby("workload_label", sort=True):
-        compiled = group[(group["strategy"] != "eager") & group["speedup"].notna()]
-        best = compiled.sort_values("speedup").iloc[-1] if len(compiled) else None
-        rows.append({"workload": label, "task": group["task"].iloc[0], **_best_columns(seen, group, best)})
-    table = pd.DataFrame(rows)
+def _workloads(table: pd.DataFrame) -> None:
     st.session_state["overview-rows"] = list(table["workload"])
     st.markdown("#### Every workload")
     right = st.column_config.TextColumn
@@ -167,39 +179,6 @@ def _workloads(seen: Seen) -> None:
     elements.note("Choose a row for its trend.")
 
 
-def _best_columns(seen: Seen, group: pd.DataFrame, best: pd.Series | None) -> dict[str, object]:
-    failed = int((group["failed_trials"] > 0).sum())
-    state = "ok" if not failed else f"{failed} failing"
-    eager = group.loc[group["strategy"] == "eager", "latency_ns"].median()
-    if best is None:
-        return {
-            "state": state if failed else "eager only",
-            "strategy": units.MISSING,
-            "speedup": units.MISSING,
-            "interval": units.MISSING,
-            "history": [],
-            "eager": units.duration(eager),
-            "latency": units.MISSING,
-            "break_even": units.MISSING,
-        }
-    mine = seen.points[
-        (seen.points["workload_id"] == best["workload_id"])
-        & (seen.points["strategy_id"] == best["strategy_id"])
-    ]
-    return {
-        "state": state,
-        "strategy": best["strategy"],
-        "speedup": units.ratio(best["speedup"]),
-        "interval": units.interval(best["speedup_low"], best["speedup_high"], units.ratio),
-        "history": [float(value) for value in mine["speedup"].dropna().tail(60)],
-        "eager": units.duration(best["control_latency_ns"] if pd.isna(eager) else eager),
-        "latency": units.duration(best["latency_ns"]),
-        "break_even": units.steps(
-            int(best["break_even_steps"]) if best["break_even"] == "steps" else str(best["break_even"])
-        ),
-    }
-
-
 def _open_trend() -> None:
     row = elements.picked_row("overview-table")
     names = st.session_state.get("overview-rows", [])
@@ -213,13 +192,13 @@ def _build(view: View, seen: Seen) -> None:
         st.markdown("#### Newest build")
         if seen.build_before is None or not view.link.build:
             elements.note(
-                f"{view.names['build'].get(view.link.build or '', '')}: the first build that these cases "
+                f"{view.choices.builds.get(view.link.build or '', '')}: the first build that these cases "
                 "were measured with on this machine."
             )
             return
-        builds = {row["build_id"]: row for row in shaping.row_dicts(view.facets.builds)}
+        builds = view.choices.build_rows
         changes = build_changes(builds[seen.build_before], builds[view.link.build])
-        elements.note(f"Against {view.names['build'][seen.build_before]}:")
+        elements.note(f"Against {view.choices.builds[seen.build_before]}:")
         if not changes:
             elements.note("Only settings, packages or sources differ.")
         else:
@@ -245,12 +224,11 @@ def _build(view: View, seen: Seen) -> None:
             )
 
 
-def _beside(seen: Seen, found: list[Aside], covered: headline.Coverage) -> None:
+def _beside(seen: Seen) -> None:
     """Everything that has no number, with its reason."""
-    lines = [str(aside) for aside in found] + list(covered.missing)
+    lines = [str(aside) for aside in seen.found] + list(seen.covered.missing)
     lines += [
-        f"{name} is not applicable on this device: {reason}"
-        for name, reason in not_applicable(seen.now, set()).items()
+        f"{name} is not applicable on this device: {reason}" for name, reason in seen.without_meaning.items()
     ]
     if lines:
         elements.listed("Beside the numbers", lines, icon=":material/report:")
@@ -260,25 +238,27 @@ def _beside(seen: Seen, found: list[Aside], covered: headline.Coverage) -> None:
         elements.note("Every case was measured, nothing failed, nothing is missing.")
 
 
-def _by_strategy(cases: pd.DataFrame) -> None:
-    means = headline.by_strategy(cases)
+def _means(means: pd.DataFrame) -> pd.DataFrame:
+    """The geometric means as texts."""
     if means.empty:
+        return means
+    texts = {
+        name: [
+            f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
+            for mean, n in zip(means[name], means[f"{name}_cases"], strict=True)
+        ]
+        for name in ("matched", "naive")
+    }
+    return means.assign(**texts, left_out=means["left_out"].replace({"": "nobody"}))
+
+
+def _by_strategy(table: pd.DataFrame) -> None:
+    if table.empty:
         return
     st.markdown("#### Geometric mean speedup by strategy")
     elements.note(
         "Matched: only workloads that passed with every strategy of the task. Own set: each strategy over "
         "whatever it passed, which rises when slow cases fail."
-    )
-    table = means.assign(
-        matched=[
-            f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
-            for mean, n in zip(means["matched"], means["matched_cases"], strict=True)
-        ],
-        naive=[
-            f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
-            for mean, n in zip(means["naive"], means["naive_cases"], strict=True)
-        ],
-        left_out=means["left_out"].replace({"": "nobody"}),
     )
     right = st.column_config.TextColumn
     elements.table(

@@ -10,12 +10,13 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import links, theme
-from dashboard.data import Facets, Snapshot, filters_of, newest_build, plain
+from dashboard import links
+from dashboard.choices import Choices
+from dashboard.data import Snapshot, filters_of, newest_build, plain
 from dashboard.links import TITLES, Link, Page
-from dashboard.shaping import build_names
 from dashboard.views import controls
 from db import units
+from db.errors import CompilewatchError
 from db.records import Task
 from db.strategies import EAGER
 
@@ -49,12 +50,11 @@ class View:
     link: Link
     newest_build: str | None
     snapshot: Snapshot
-    facets: Facets
-    names: Mapping[str, Mapping[str, str]]
+    choices: Choices
 
     @property
     def empty(self) -> bool:
-        return self.facets.machines.empty
+        return self.choices.newest_machine is None
 
 
 def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
@@ -68,19 +68,16 @@ def filters(view: View) -> None:
     """The global filters of the sidebar."""
     if view.empty or view.link.page is Page.GUIDE:
         return
-    facets, names = view.facets, view.names
-    machines = names["machine"]
-    newest_machine = machines[newest_machine_of(facets)]
-    builds = [str(key) for key in reversed(list(facets.builds["build_id"]))]
-    newest = names["build"].get(view.newest_build or "", "none")
-    no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest}"
-    controls.one_of("machine", "Machine", {"": f"Newest: {newest_machine}", **machines})
-    controls.one_of("build", "Build", {"": no_build, **{key: names["build"][key] for key in builds}})
-    suites = [str(suite) for suite in facets.suites["suite"]]
-    controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in suites}})
+    choices = view.choices
+    newest_machine = choices.machines.get(choices.newest_machine or "", "none")
+    newest_build = choices.builds.get(view.newest_build or "", "none")
+    no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
+    newest_first = {key: choices.builds[key] for key in reversed(list(choices.builds))}
+    controls.one_of("machine", "Machine", {"": f"Newest: {newest_machine}", **choices.machines})
+    controls.one_of("build", "Build", {"": no_build, **newest_first})
+    controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
     controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
-    workloads = sorted(set(facets.workloads["workload"]))
-    controls.several("workload", "Workloads", workloads, everything="All workloads")
+    controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
 
 
 def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
@@ -106,6 +103,11 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
     return place
 
 
+def trouble(error: CompilewatchError) -> None:
+    """A page that cannot be drawn for a reason that somebody can act on: the sentence and the next step."""
+    st.error(f"{plain(error.message)} {plain(error.next_step)}".strip(), icon=":material/database_off:")
+
+
 def share(view: View) -> None:
     """The permalink of what the page shows, drawn once the page has settled what that is."""
     with st.popover("Copy link", icon=":material/link:", key="copy-link"):
@@ -115,7 +117,7 @@ def share(view: View) -> None:
             language=None,
             wrap_lines=True,
         )
-        st.caption(plain(links.sentence(view.link, view.names)))
+        st.caption(plain(links.sentence(view.link, view.choices.names)))
 
 
 def origin(page: Page) -> str:
@@ -126,9 +128,9 @@ def origin(page: Page) -> str:
 
 
 def _freshness(view: View) -> str:
-    if view.empty:
+    last = view.choices.newest_result_at
+    if last is None:
         return ""
-    last = view.facets.machines["last_seen_at"].max()
     return f"Newest result {moment(last)} · data version {view.snapshot.version} · times are UTC."
 
 
@@ -139,16 +141,9 @@ def moment(when: pd.Timestamp | datetime) -> str:
     return f"{when:%H:%M} UTC {day}" if day else units.moment(when)
 
 
-def names_of(facets: Facets) -> dict[str, dict[str, str]]:
-    machines = {
-        str(row.machine_id): f"{row.machine} ({row.device_name})" for row in facets.machines.itertuples()
-    }
-    return {"machine": machines, "build": build_names(facets.builds)}
-
-
 def strategies(view: View) -> None:
     """The page's filter of strategies. Eager is always there, except where trials are listed one by one."""
-    names = theme.ordered(view.facets.strategies["strategy"])
+    names = list(view.choices.strategies)
     if view.link.page is not Page.TRIAL:
         names = [name for name in names if name != EAGER.name]
     if len(names) > 1:
@@ -164,37 +159,12 @@ def focused(link: Link, workloads: list[str]) -> str:
     return workloads[0]
 
 
-def newest_machine_of(facets: Facets) -> str:
-    """The machine that was measured last."""
-    return str(facets.machines.sort_values("last_seen_at")["machine_id"].iloc[-1])
-
-
-def resolve(link: Link, snapshot: Snapshot, facets: Facets) -> Link:
-    """`link` with the machine, and where a page shows one build that build, which are meant by default."""
-    if facets.machines.empty or link.page is Page.GUIDE:
-        return link
-    link = replace(link, machine=link.machine or newest_machine_of(facets))
-    if link.build is None and link.page not in ALL_BUILDS:
-        link = replace(link, build=newest_build(snapshot, filters_of(link)))
-    return link
-
-
-def look(link: Link, snapshot: Snapshot, facets: Facets) -> View:
-    """The view that `link` asks for."""
-    resolved = resolve(link, snapshot, facets)
-    newest = None
-    if resolved.machine and link.page not in ALL_BUILDS:
-        newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))
-    return View(link, resolved, newest, snapshot, facets, names_of(facets))
-
-
-def known(facets: Facets) -> dict[str, list[str]]:
-    """The values of each selector that the database has."""
-    return {
-        "machine": [str(key) for key in facets.machines["machine_id"]],
-        "build": [str(key) for key in facets.builds["build_id"]],
-        "suite": [str(name) for name in facets.suites["suite"].dropna()],
-        "workload": sorted(set(facets.workloads["workload"])),
-        "strategy": sorted(set(facets.strategies["strategy"])),
-        "run": [str(key) for key in facets.runs["run_id"]],
-    }
+def look(link: Link, snapshot: Snapshot, choices: Choices) -> View:
+    """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
+    if choices.newest_machine is None or link.page is Page.GUIDE:
+        return View(link, link, None, snapshot, choices)
+    resolved = replace(link, machine=link.machine or choices.newest_machine)
+    if link.page in ALL_BUILDS:
+        return View(link, resolved, None, snapshot, choices)
+    newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))
+    return View(link, replace(resolved, build=link.build or newest), newest, snapshot, choices)

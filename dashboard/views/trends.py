@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import theme
 from dashboard.charts import trends as charts
-from dashboard.data import filters_of, read_points
+from dashboard.data import Snapshot, filters_of, read_choices, read_points, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
@@ -24,20 +24,54 @@ _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What the page is drawn from: the chart's rows of the workload in focus, and a row per case."""
+
+    workloads: list[str]
+    focus: str
+    chart: pd.DataFrame
+    events: pd.DataFrame
+    cases: pd.DataFrame
+    without_number: list[str]
+
+
+@remembered
+def _workloads(snapshot: Snapshot, link: Link) -> list[str]:
+    return sorted(set(read_points(snapshot, filters_of(link))["workload_label"]))
+
+
+@remembered
+def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
+    points = with_strategies(read_points(snapshot, filters_of(link)), link.strategy)
+    mine = points[points["workload_label"] == focus]
+    drawn = mine
+    if link.axis == "torch":
+        by_build = with_strategies(read_points(snapshot, filters_of(link), "build"), link.strategy)
+        drawn = by_build[by_build["workload_label"] == focus]
+    newest = points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
+    return Seen(
+        workloads=sorted(set(points["workload_label"])),
+        focus=focus,
+        chart=charts.frame(drawn, link.metric, read_choices(snapshot).builds).sort_values("at"),
+        events=charts.events(mine),
+        cases=_case_rows(points, charts.FIGURES[link.metric]),
+        without_number=[str(aside) for aside in asides(newest)],
+    )
+
+
 def draw(view: View) -> Link:
-    points = with_strategies(read_points(view.snapshot, filters_of(view.link)), view.link.strategy)
-    workloads = sorted(set(points["workload_label"])) if len(points) else []
+    workloads = _workloads(view.snapshot, view.link)
     _filters(view, workloads)
-    if points.empty:
+    if not workloads:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
     focus = focused(view.link, workloads)
-    _main_chart(view, points[points["workload_label"] == focus], focus)
-    _every_case(view, points)
+    seen = _seen(view.snapshot, view.link, focus)
+    _main_chart(view, seen)
+    _every_case(view, seen.cases)
     elements.listed(
-        "Cases without a number in their newest run",
-        [str(aside) for aside in asides(_newest(points))],
-        icon=":material/report:",
+        "Cases without a number in their newest run", seen.without_number, icon=":material/report:"
     )
     return replace(view.link, focus=focus)
 
@@ -51,34 +85,29 @@ def _filters(view: View, workloads: list[str]) -> None:
         with st.container(width=300):
             controls.one_of("focus", "Workload in the chart", {name: name for name in workloads})
         with st.container(width=170):
-            first = view.facets.runs["started_at"].min()
             today = datetime.now(UTC).date()
-            oldest = first.date() if pd.notna(first) else today
+            oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today
             controls.day("since", "Since (UTC)", first=oldest, last=today)
         with st.container(width=170):
             controls.day("until", "Until (UTC)", first=oldest, last=today)
         strategies(view)
 
 
-def _main_chart(view: View, points: pd.DataFrame, focus: str) -> None:
-    link = view.link
-    rows = points
-    if link.axis == "torch":
-        by_build = with_strategies(read_points(view.snapshot, filters_of(link), "build"), link.strategy)
-        rows = by_build[by_build["workload_label"] == focus]
-    frame = charts.frame(rows, link.metric, dict(view.names["build"]))
+def _main_chart(view: View, seen: Seen) -> None:
+    link, frame, focus = view.link, seen.chart, seen.focus
     with st.container(border=True):
-        elements.finding(charts.finding(frame.sort_values("at"), link.metric, focus), _reading(link.axis))
+        elements.finding(charts.finding(frame, link.metric, focus), _reading(link.axis))
         if frame.empty:
             elements.nothing_to_show(
                 f"{_METRIC_WORDS[link.metric]} of {focus} was not measured under these filters."
             )
             return
-        builds = [name for name in view.names["build"].values() if name in set(frame["build"])]
-        strategies = tuple(theme.ordered(frame["strategy"]))
+        shown = set(frame["build"])
+        builds = tuple(name for name in view.choices.builds.values() if name in shown)
+        strategies_shown = tuple(theme.ordered(frame["strategy"]))
         elements.chart(
-            charts.spec(link.metric, link.axis, link.scale, strategies, tuple(builds)),
-            {"main": frame, "events": charts.events(points)},
+            charts.spec(link.metric, link.axis, link.scale, strategies_shown, builds),
+            {"main": frame, "events": seen.events},
             key="trend",
             alt=f"{_METRIC_WORDS[link.metric]} of {focus}, {_AXIS_WORDS[link.axis].lower()}, by strategy",
             on_select=_open_trials,
@@ -99,22 +128,21 @@ def _open_trials() -> None:
         controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)
 
 
-def _newest(points: pd.DataFrame) -> pd.DataFrame:
-    return points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
-
-
-def _every_case(view: View, points: pd.DataFrame) -> None:
-    """All cases of the view as rows: newest value, change, history."""
-    figure = charts.FIGURES[view.link.metric]
+def _case_rows(points: pd.DataFrame, figure: charts.Figure) -> pd.DataFrame:
     rows = [
         _case_row(str(workload), str(strategy), group, figure)
         for (workload, strategy), group in points.groupby(["workload_label", "strategy"])
         if strategy != EAGER.name or figure.eager_too
     ]
-    if not rows:
-        return
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
-    table = pd.DataFrame(rows)
+    return pd.DataFrame(rows)
+
+
+def _every_case(view: View, table: pd.DataFrame) -> None:
+    """All cases of the view as rows: newest value, change, history."""
+    if table.empty:
+        return
+    figure = charts.FIGURES[view.link.metric]
     st.session_state["trend-rows"] = list(table["workload"])
     st.markdown(f"#### {figure.word} of every case")
     elements.table(

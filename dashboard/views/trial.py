@@ -7,7 +7,15 @@ import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import samples as charts
-from dashboard.data import filters_of, plain, read_trial, read_trials
+from dashboard.data import (
+    Snapshot,
+    filters_of,
+    plain,
+    read_choices,
+    read_trial,
+    read_trials,
+    remembered,
+)
 from dashboard.links import Link
 from dashboard.views import controls, elements, trial_facts
 from dashboard.views.shell import View, strategies
@@ -39,41 +47,23 @@ def _list(view: View) -> None:
         controls.pills("source", "Source", {str(kind): kind.value for kind in SourceKind})
         strategies(view)
         with st.container(width=320):
-            runs = {str(row.run_id): _run_words(row) for row in view.facets.runs.head(200).itertuples()}
+            runs = dict(view.choices.runs)
             if view.link.run:
                 runs.setdefault(view.link.run, view.link.run)
             controls.one_of("run", "Run", {"": "All runs", **runs})
-    frame = read_trials(view.snapshot, filters_of(view.link))
-    if frame.empty:
+    table, total = _rows(view.snapshot, filters_of(view.link))
+    if table.empty:
         elements.nothing_to_show(
             "No trial fits these filters.", next_step="Widen them here or in the sidebar."
         )
         return
-    newest = frame.tail(MOST_ROWS).iloc[::-1]
-    st.session_state["trial-rows"] = list(newest["trial_id"])
+    st.session_state["trial-rows"] = list(table["trial"])
     elements.note(
-        f"{units.count(len(frame))} trials, newest first. Choose a row to see everything of it."
-        + (f" The newest {MOST_ROWS} are listed." if len(frame) > MOST_ROWS else "")
+        f"{units.count(total)} trials, newest first. Choose a row to see everything of it."
+        + (f" The newest {MOST_ROWS} are listed." if total > MOST_ROWS else "")
     )
     elements.table(
-        pd.DataFrame(
-            {
-                "workload": newest["workload_label"],
-                "strategy": newest["strategy"],
-                "status": newest["status"],
-                "why": newest["failure_kind"].str.replace("_", " "),
-                "latency": [units.duration(value) for value in newest["latency_ns"]],
-                "speedup": [
-                    units.ratio(value)
-                    for value in newest["control_latency_ns"].astype("Float64") / newest["latency_ns"]
-                ],
-                "first": [units.duration(value) for value in newest["time_to_first_result_ns"]],
-                "peak": [units.size(value) for value in newest["peak_bytes"]],
-                "build": newest["build_id"].map(view.names["build"]),
-                "started": newest["started_at"],
-                "trial": newest["trial_id"],
-            }
-        ),
+        table,
         {
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
@@ -100,9 +90,28 @@ def _list(view: View) -> None:
     )
 
 
-def _run_words(row: object) -> str:
-    suite = row.suite if isinstance(row.suite, str) else "no suite"  # type: ignore[attr-defined]
-    return f"{units.moment(row.started_at)} · {suite}"  # type: ignore[attr-defined]
+@remembered
+def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
+    """The newest trials as texts, and how many there are in all."""
+    frame = read_trials(snapshot, filters)
+    newest = frame.tail(MOST_ROWS).iloc[::-1]
+    speedup = newest["control_latency_ns"].astype("Float64") / newest["latency_ns"]
+    table = pd.DataFrame(
+        {
+            "workload": newest["workload_label"],
+            "strategy": newest["strategy"],
+            "status": newest["status"],
+            "why": newest["failure_kind"].str.replace("_", " "),
+            "latency": [units.duration(value) for value in newest["latency_ns"]],
+            "speedup": [units.ratio(value) for value in speedup],
+            "first": [units.duration(value) for value in newest["time_to_first_result_ns"]],
+            "peak": [units.size(value) for value in newest["peak_bytes"]],
+            "build": newest["build_id"].map(dict(read_choices(snapshot).builds)),
+            "started": newest["started_at"],
+            "trial": newest["trial_id"],
+        }
+    )
+    return table, len(frame)
 
 
 def _choose() -> None:

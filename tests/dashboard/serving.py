@@ -32,6 +32,7 @@ class Served:
     """A running dashboard on 127.0.0.1."""
 
     port: int
+    pid: int
 
     @property
     def origin(self) -> str:
@@ -72,7 +73,7 @@ def served(database_url: str, log: Path) -> Iterator[Served]:
         )
     try:
         _wait_until_up(port, process, log)
-        yield Served(port)
+        yield Served(port, process.pid)
     finally:
         process.send_signal(signal.SIGINT)
         try:
@@ -88,7 +89,7 @@ def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> No
         if process.poll() is not None:
             raise AssertionError(f"the dashboard ended with {process.returncode}: {log.read_text()[-2000:]}")
         try:
-            if Served(port).get("/_stcore/health").status == 200:
+            if Served(port, process.pid).get("/_stcore/health").status == 200:
                 return
         except OSError:
             time.sleep(0.2)

@@ -16,9 +16,18 @@ from tests.e2e.browser import new_page, open_at, settle
 pytestmark = pytest.mark.browser
 
 
-def _main(page: Page) -> str:
-    """The text of the page below its header: what two readers of one link must both see."""
-    return re.sub(r"\s+", " ", page.get_by_test_id("stMain").inner_text())
+POINTS = 'path[aria-roledescription="point"]'
+
+
+def _seen(page: Page) -> dict[str, list[str]]:
+    """What two readers of one link must both see: texts, chosen filters, and every point of the chart."""
+    main = page.get_by_test_id("stMain")
+    expect(main.locator(POINTS).first).to_be_visible()
+    return {
+        "texts": main.get_by_test_id("stMarkdownContainer").all_inner_texts(),
+        "chosen": main.locator('[aria-checked="true"], [aria-pressed="true"]').all_inner_texts(),
+        "points": [str(point.get_attribute("aria-label")) for point in main.locator(POINTS).all()],
+    }
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -56,8 +65,8 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
         page.get_by_role("button", name="Copy to clipboard").click()
         assert page.evaluate("() => navigator.clipboard.readText()") == link
         page.keyboard.press("Escape")
-        settle(page, "Trends")
-        seen = _main(page)
+        expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
+        seen = _seen(page)
         assert trouble.found == []
 
     query = parse_qs(urlsplit(link).query)
@@ -70,7 +79,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     with new_page(browser, dashboard_server.origin) as (page, trouble):
         open_at(page, link, "Trends")
         expect(page.get_by_text("Latency of every case")).to_be_visible()
-        assert _main(page) == seen
+        assert _seen(page) == seen
         assert trouble.found == []
 
 
@@ -107,7 +116,7 @@ def test_global_filters_follow_from_page_to_page(browser: Browser, dashboard_ser
 def test_a_click_on_a_point_opens_the_trials_behind_it(browser: Browser, dashboard_server: Served) -> None:
     with new_page(browser, dashboard_server.origin) as (page, trouble):
         open_at(page, f"{dashboard_server.origin}/trends?focus=bert-base", "Trends")
-        page.locator('path[aria-roledescription="point"][aria-label*="Strategy: default"]').last.click()
+        page.locator(f'{POINTS}[aria-label*="Strategy: default"]').last.click()
         settle(page, "Trial")
         expect(page).to_have_url(re.compile(r"trial\?.*run="))
         expect(page.get_by_text("3 trials, newest first")).to_be_visible()

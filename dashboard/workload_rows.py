@@ -1,0 +1,51 @@
+"""A row per workload: eager, its best compiled strategy, and that one's history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from dashboard.shaping import row_dicts
+from db import units
+from db.strategies import EAGER
+
+HISTORY = 60
+
+
+def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """One row per workload of `cases`, as texts; `points` are the runs from which the history comes."""
+    usable = points[points["speedup"].notna()]
+    history = {
+        keys: group.tail(HISTORY).astype(float).tolist()
+        for keys, group in usable.groupby(["workload_id", "strategy_id"])["speedup"]
+    }
+    by_workload: dict[str, list[dict[str, Any]]] = {}
+    for case in row_dicts(cases):
+        by_workload.setdefault(case["workload_label"], []).append(case)
+    return pd.DataFrame([_row(label, by_workload[label], history) for label in sorted(by_workload)])
+
+
+def _row(
+    label: str, cases: list[dict[str, Any]], history: dict[tuple[Any, ...], list[float]]
+) -> dict[str, Any]:
+    failing = sum(1 for case in cases if case["failed_trials"] > 0)
+    eager_ns = next((case["latency_ns"] for case in cases if case["strategy"] == EAGER.name), None)
+    compiled = [case for case in cases if case["strategy"] != EAGER.name and not pd.isna(case["speedup"])]
+    row: dict[str, Any] = {"workload": label, "task": cases[0]["task"], "eager": units.duration(eager_ns)}
+    if not compiled:
+        missing = ("strategy", "speedup", "interval", "latency", "break_even")
+        state = f"{failing} failing" if failing else "eager only"
+        return row | {"state": state, "history": []} | dict.fromkeys(missing, units.MISSING)
+    best = max(compiled, key=lambda case: float(case["speedup"]))
+    steps = int(best["break_even_steps"]) if best["break_even"] == "steps" else str(best["break_even"])
+    return row | {
+        "state": f"{failing} failing" if failing else "ok",
+        "strategy": best["strategy"],
+        "speedup": units.ratio(best["speedup"]),
+        "interval": units.interval(best["speedup_low"], best["speedup_high"], units.ratio),
+        "history": history.get((best["workload_id"], best["strategy_id"]), []),
+        "eager": units.duration(best["control_latency_ns"] if pd.isna(eager_ns) else eager_ns),
+        "latency": units.duration(best["latency_ns"]),
+        "break_even": units.steps(steps) if isinstance(steps, int) else steps,
+    }
