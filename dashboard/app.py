@@ -31,7 +31,7 @@ VIEWS: dict[Page, Callable[[shell.View], Link]] = {
 def main() -> None:
     st.set_page_config(page_title="compilewatch", page_icon=str(HERE / "favicon.svg"), layout="wide")
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
-    pages = {page: _streamlit_page(page) for page in Page}
+    pages = {page: _streamlit_page(page) for page in VIEWS}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
     try:
         _draw(page, pages)
