@@ -20,14 +20,14 @@ from anyio import to_thread
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dashboard import data, links, theme
-from dashboard.api.routes import api
+from dashboard.api import routes as api
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.index_page import index_pages
-from db.errors import CompilewatchError, DatabaseError
+from db.errors import CompilewatchError
 from db.session import open_database
 
 HERE = Path(__file__).parent
@@ -85,8 +85,7 @@ def build_app(address: str | None = None) -> st.App:
     return st.App(
         HERE / "app.py",
         routes=[
-            Route("/healthz", _health),
-            api(),
+            *api.routes(),
             Route("/favicon.png", _favicon),
             *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),
             Route("/{name:page}", _unknown_page),
@@ -123,22 +122,12 @@ def options(host: str, port: int) -> dict[str, Any]:
 
 
 def _report_script_error(error: Exception) -> bool:
-    if isinstance(error, CompilewatchError):
-        st.error(data.plain(str(error)), icon=":material/error:")
-        return True
     _LOG.error("a page failed", exc_info=error)
     st.error(
         "This page failed. The reason is in the log of the server; please report it.",
         icon=":material/error:",
     )
     return True
-
-
-def _health(_: Request) -> Response:
-    try:
-        return JSONResponse({"status": "ok", "data_version": data.read_version()})
-    except DatabaseError as error:
-        return JSONResponse({"status": "unavailable", "message": error.message}, status_code=503)
 
 
 def _html(text: str) -> Callable[[Request], Response]:

@@ -115,10 +115,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "/compare",
-        "The verdict between two builds: the document of `compilewatch compare --json`",
+        "The verdict between two builds: `compilewatch compare --json` without its targets",
         (
-            Parameter("base", Text(), _SIDE, required=True),
-            Parameter("head", Text(), _SIDE, required=True),
+            Parameter("base", Text(), _SIDE, required=True, example="previous"),
+            Parameter("head", Text(), _SIDE, required=True, example="latest"),
             WORKLOAD,
             STRATEGY,
             Parameter("machine", Text(), "A machine's id; default: the one with most matched cases."),

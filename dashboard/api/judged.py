@@ -8,6 +8,7 @@ from typing import Any
 
 from dashboard.api.parameters import filters_of
 from dashboard.api.representation import Answer
+from dashboard.policy import policy_in_force
 from db.errors import ConfigError, NotFoundError
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.cases import summarize_cases
@@ -15,7 +16,6 @@ from db.queries.sides import resolve_side
 from db.queries.trials import latest_trials_frame, trials_frame
 from db.session import Database
 from db.units import NEVER
-from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, Row
 from db.verdicts.upgrade import compare_builds
 
@@ -48,7 +48,7 @@ def comparison_of(database: Database, values: Values) -> Comparison:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
     found = trials_frame(database, filters_of({**values, "machine": ()}))
-    return compare_builds(found, base, head, Policy(), history=found, machine_id=values["machine"])
+    return compare_builds(found, base, head, policy_in_force(), history=found, machine_id=values["machine"])
 
 
 def compare(database: Database, values: Values) -> Answer:

@@ -78,6 +78,8 @@ def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
         "description": parameter.description,
         "schema": parameter.schema,
     }
+    if parameter.example is not None:
+        described["example"] = parameter.example
     return described | ({"style": "form", "explode": True} if parameter.several else {})
 
 

@@ -141,6 +141,7 @@ class Parameter:
     several: bool = False
     required: bool = False
     default: Any = None
+    example: str | None = None
 
     @property
     def schema(self) -> JsonSchema:

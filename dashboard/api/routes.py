@@ -1,9 +1,10 @@
-"""The API as one ASGI application to mount: reading requests, entity tags, and saying no in one shape."""
+"""The routes beside the pages: reading requests, entity tags, and saying no in one shape."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -11,12 +12,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from dashboard import data
 from dashboard.api import openapi
+from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.errors import defect, told_by_starlette, told_by_us
+from dashboard.api.monitoring import health, metrics
 from dashboard.api.parameters import read_all
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.representation import (
@@ -32,21 +35,31 @@ from dashboard.api.representation import (
 from db.errors import CompilewatchError
 
 Handler = Callable[[Request], Response]
+_HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
+    CompilewatchError: told_by_us,
+    HTTPException: told_by_starlette,
+    Exception: defect,
+}
 
 
-def api() -> Mount:
-    """Everything under `/api/v1`. Each call has a rate limit of its own."""
+def routes() -> list[BaseRoute]:
+    """What the dashboard's server answers beside its pages. Each call has rate limits of its own."""
+    limited = Starlette(
+        routes=[Route("/{workload:path}/{strategy}.svg", badge)],
+        middleware=[Middleware(RateLimit)],
+        exception_handlers=_HANDLERS,
+    )
+    return [Route("/healthz", health), Route("/metrics", metrics), Mount("/badge", limited), _api()]
+
+
+def _api() -> Mount:
     app = Starlette(
         routes=[
             Route("/openapi.json", _openapi),
             *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
         ],
         middleware=[Middleware(RateLimit)],
-        exception_handlers={
-            CompilewatchError: told_by_us,
-            HTTPException: told_by_starlette,
-            Exception: defect,
-        },
+        exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = False
     return Mount(PREFIX, app)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from runner.cli.options import ConfigOption, DatabaseOption, settings_of
+from runner.config import Settings
 
 
 def dashboard(
@@ -27,6 +28,13 @@ def dashboard(
         command.append("--allow-public")
     sys.stdout.flush()
     # The URL may hold a password, so it goes through the environment, not the process list.
-    os.execve(  # noqa: S606
-        sys.executable, command, {**os.environ, "COMPILEWATCH_DATABASE_URL": settings.database_url}
-    )
+    os.execve(sys.executable, command, dashboard_environment(settings))  # noqa: S606
+
+
+def dashboard_environment(settings: Settings) -> dict[str, str]:
+    """What a process of the dashboard's package is told of the configuration."""
+    return {
+        **os.environ,
+        "COMPILEWATCH_DATABASE_URL": settings.database_url,
+        "COMPILEWATCH_POLICY": settings.policy.model_dump_json(),
+    }

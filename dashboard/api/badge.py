@@ -1,0 +1,108 @@
+"""`/badge/WORKLOAD/STRATEGY.svg`: the newest speedup or break-even of a case as an image for a README."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import pandas as pd
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dashboard import data, theme
+from dashboard.api.parameters import Parameter, Text, Word, read_all
+from dashboard.api.representation import entity_tag, tagged, unchanged
+from db import units
+from db.metrics.cases import summarize_cases
+from db.queries.filters import Filters
+from db.queries.trials import latest_trials_frame
+from db.session import Database
+
+NO_DATA = "no data"
+SPEEDUP, BREAK_EVEN = "speedup", "break_even"
+_PARAMETERS = (
+    Parameter("metric", Word((SPEEDUP, BREAK_EVEN)), "speedup or break_even.", default=SPEEDUP),
+    Parameter("machine", Text(), "A machine's id; default: the one measured last."),
+)
+_LONGEST_LABEL = 60
+# Verdana at 11 px, the widest face that such images are drawn in; `textLength` makes any other one fit.
+_PX_PER_CHARACTER = 7
+_PADDING_PX = 12
+_LABEL_COLOUR = "#3A4654"
+_UNKNOWN_COLOUR = "#66707D"
+_WORSE_COLOUR = "#B94F00"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a badge says on its right, and the background that says how good that is."""
+
+    text: str
+    colour: str
+
+
+def badge(request: Request) -> Response:
+    """Never an error for a case that is not there: its image says `no data`."""
+    values = read_all(
+        _PARAMETERS, {name: request.query_params.getlist(name) for name in request.query_params}
+    )
+    tag = entity_tag(data.read_version(), request.url.path, request.url.query)
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=tagged(tag))
+    workload, strategy = request.path_params["workload"], request.path_params["strategy"]
+    said = _said(data.reader(), workload, strategy, values["machine"], values["metric"])
+    label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
+    return Response(draw(label, said), media_type="image/svg+xml", headers=tagged(tag))
+
+
+def _said(database: Database, workload: str, strategy: str, machine: str | None, metric: str) -> Said:
+    if "\x00" in workload + strategy:  # PostgreSQL stores no such name, and refuses to look for one
+        return Said(NO_DATA, _UNKNOWN_COLOUR)
+    filters = Filters(workloads=(workload,), machines=(machine,) if machine else ())
+    cases = summarize_cases(latest_trials_frame(database, filters))
+    mine = cases[cases["strategy"] == strategy]
+    if mine.empty:
+        return Said(NO_DATA, _UNKNOWN_COLOUR)
+    newest = mine.sort_values("last_started_at").iloc[-1]
+    if newest["status"] == "failed":
+        return Said("failed", _WORSE_COLOUR)
+    return _speedup(newest) if metric == SPEEDUP else _break_even(newest)
+
+
+def _speedup(case: pd.Series) -> Said:
+    if pd.isna(case["speedup"]):
+        return Said(NO_DATA, _UNKNOWN_COLOUR)
+    return Said(units.ratio(case["speedup"]), _WORSE_COLOUR if case["speedup"] < 1 else theme.BLUE)
+
+
+def _break_even(case: pd.Series) -> Said:
+    if case["break_even"] == units.NEVER:
+        return Said(units.NEVER, _WORSE_COLOUR)
+    if pd.isna(case["break_even_steps"]):
+        return Said(NO_DATA, _UNKNOWN_COLOUR)
+    return Said(units.steps(int(case["break_even_steps"])), theme.BLUE)
+
+
+def draw(label: str, said: Said) -> str:
+    """The SVG. `label` may hold anything; what XML cannot hold is left out."""
+    shown = "".join(char if char.isprintable() else " " for char in label)
+    shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
+    left, right = (_width(text) for text in (shown, said.text))
+    title = html.escape(f"{shown}: {said.text}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{title}"><title>{title}</title>'
+        f'<clipPath id="r"><rect width="{left + right}" height="20" rx="3"/></clipPath>'
+        f'<g clip-path="url(#r)"><rect width="{left}" height="20" fill="{_LABEL_COLOUR}"/>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{said.colour}"/></g>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f"{_text(shown, left / 2, left)}{_text(said.text, left + right / 2, right)}</g></svg>"
+    )
+
+
+def _width(text: str) -> int:
+    return len(text) * _PX_PER_CHARACTER + _PADDING_PX
+
+
+def _text(text: str, middle: float, width: int) -> str:
+    return f'<text x="{middle:g}" y="14" textLength="{width - _PADDING_PX}">{html.escape(text)}</text>'

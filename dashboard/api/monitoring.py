@@ -1,0 +1,85 @@
+"""`/healthz` and `/metrics`: whether the database can be read, and how old the newest results are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from dashboard import data
+from dashboard.api.representation import rows_of
+from db import __version__
+from db.errors import DatabaseError
+from db.queries import facets
+from db.session import Database
+
+_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def health(_: Request) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    try:
+        return JSONResponse({"status": "ok", "data_version": data.read_version()}, headers=headers)
+    except DatabaseError as error:
+        body = {"status": "unavailable", "message": error.message}
+        return JSONResponse(body, status_code=503, headers=headers)
+
+
+def metrics(_: Request) -> Response:
+    """Always 200: that the database cannot be read is a value, not a failure to tell it."""
+    try:
+        lines = list(_told(data.reader(), datetime.now(UTC)))
+    except DatabaseError:
+        lines = list(_database(reachable=False))
+    return PlainTextResponse(
+        "\n".join(lines) + "\n", media_type=_EXPOSITION, headers={"Cache-Control": "no-store"}
+    )
+
+
+def _told(database: Database, now: datetime) -> Iterator[str]:
+    machines = facets.machines(database)
+    yield from _database(reachable=True)
+    yield from _metric("compilewatch_data_version", "Grows with every write.", [({}, data.read_version())])
+    failed = int(machines["failed_trials"].sum())
+    yield from _metric(
+        "compilewatch_trials",
+        "Stored trials by status.",
+        [
+            ({"status": "ok"}, int(machines["trials"].sum()) - failed),
+            ({"status": "failed"}, failed),
+        ],
+    )
+    yield from _metric(
+        "compilewatch_last_result_age_seconds",
+        "Since the newest trial of a machine began.",
+        [
+            (
+                {"machine_id": row["machine_id"], "machine": row["machine"]},
+                (now - datetime.fromisoformat(row["last_seen_at"])).total_seconds(),
+            )
+            for row in rows_of(machines)
+            if row["last_seen_at"] is not None
+        ],
+    )
+
+
+def _database(*, reachable: bool) -> Iterator[str]:
+    yield from _metric("compilewatch_info", "This release.", [({"version": __version__}, 1)])
+    yield from _metric(
+        "compilewatch_database_reachable", "1 while the database can be read.", [({}, int(reachable))]
+    )
+
+
+def _metric(name: str, explained: str, samples: list[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+    """One gauge in Prometheus's text format 0.0.4."""
+    yield f"# HELP {name} {explained}"
+    yield f"# TYPE {name} gauge"
+    for labels, value in samples:
+        pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
