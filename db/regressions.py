@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import AwareDatetime
+from pydantic import Field
 
+from db.fields import Name, Text, UtcDatetime
 from db.identities import identity
 from db.verdicts.policy import Policy
 from db.verdicts.results import BuildSide, Comparison, Result, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, CauseClass, Verdict
+from db.verdicts.whole import counts_as_regression
 
 BY_THE_JUDGE = "compilewatch"
 """The author of triage events that no person made."""
@@ -40,11 +44,13 @@ class NotificationState(StrEnum):
 
 
 class TriageEvent(Result):
+    """What somebody said of a regression. `url` becomes a link, so it can only lead to the web."""
+
     state: TriageState
-    author: str
-    at: AwareDatetime
-    note: str | None = None
-    url: str | None = None
+    author: Name
+    at: UtcDatetime
+    note: Text | None = None
+    url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s\x00-\x1f]+$")] | None = None
 
 
 class Regression(Result):
@@ -66,7 +72,7 @@ class Regression(Result):
     row: Row
     revision: int
     revises: str | None
-    recorded_at: AwareDatetime
+    recorded_at: UtcDatetime
 
     @property
     def subject(self) -> tuple[str, str, str]:
@@ -105,7 +111,7 @@ def freeze(
     comparison: Comparison,
     row: Row,
     series_id: str,
-    recorded_at: AwareDatetime,
+    recorded_at: datetime,
     *,
     revised: Regression | None = None,
 ) -> Regression:
@@ -139,11 +145,12 @@ def freeze(
 def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> FollowUp | None:
     """What the verdict `row` means, given the newest recorded one about the same case and sides.
 
+    What the machine explains, or an eager that got faster, is no regression of the build and is not recorded.
     A verdict is revised only by another that is decided, or by one that cannot tell although it rests on more
     trials: a quick second look never takes back what a thorough one found. It is confirmed by head trials of
     other runs than those it was found in.
     """
-    regressed = row.verdict is Verdict.REGRESSED
+    regressed = counts_as_regression(row)
     if standing is None:
         return FollowUp.RECORD if regressed else None
     if standing.row.verdict is not Verdict.REGRESSED:
@@ -161,7 +168,7 @@ def second_look(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
 
     What the fresh trials do not show is not reproduced, and its cause is noise.
     """
-    if row.verdict is Verdict.REGRESSED:
+    if counts_as_regression(row):
         return FollowUp.CONFIRM, row
     judged = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
     if not judged or min(row.trials) < policy.minimum_trials:

@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from db import __version__
-from runner.cli import break_even, browse, builds, compare, database, gate, interchange, reproduce, run, serve
+from runner.cli import (
+    break_even,
+    browse,
+    builds,
+    compare,
+    database,
+    gate,
+    interchange,
+    reproduce,
+    run,
+    serve,
+    triage,
+)
 
 app = typer.Typer(
     name="compilewatch",
@@ -42,6 +54,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("break-even")(break_even.break_even_command)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("triage")(triage.triage)
 app.command("import")(interchange.import_)
 app.command("export")(interchange.export)
 app.command("schema")(interchange.schema)

@@ -15,10 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from db.queries import facets
+from db.queries.regressions import regressions_frame
 from db.queries.trials import trial_record
 from db.records import Trial
 from db.session import Database
-from db.units import MISSING, count, duration, moment, size
+from db.units import MISSING, count, duration, moment, percent, size
 from runner.cli.catalog import CATALOG
 from runner.cli.documents import frame_rows, print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -32,12 +33,14 @@ class Subject(StrEnum):
     RUNS = "runs"
     BUILDS = "builds"
     MACHINES = "machines"
+    REGRESSIONS = "regressions"
 
 
 _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
     Subject.RUNS: facets.runs,
     Subject.BUILDS: facets.builds,
     Subject.MACHINES: facets.machines,
+    Subject.REGRESSIONS: regressions_frame,
 }
 
 
@@ -63,7 +66,20 @@ _SHOWN = {
         "trials",
         "last_seen_at",
     ),
+    Subject.REGRESSIONS: (
+        "regression_id",
+        "recorded_at",
+        "workload",
+        "strategy",
+        "metric",
+        "change",
+        "base",
+        "head",
+        "state",
+        "author",
+    ),
 }
+_WHERE_FROM = {Subject.REGRESSIONS: "`compilewatch gate` records them."}
 
 
 def list_(
@@ -72,7 +88,7 @@ def list_(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """What can be measured (workloads, strategies, suites), or what is stored.
+    """What can be measured (workloads, strategies, suites), or what is stored; regressions that stand.
 
     Example: compilewatch list runs
     """
@@ -86,7 +102,8 @@ def list_(
         print_document({"schema": "compilewatch.list/1", "subject": subject.value, "rows": rows})
         return 0
     if not rows:
-        typer.echo(f"No {subject.value} yet. Measure with `compilewatch run`.")
+        where_from = _WHERE_FROM.get(subject, "Measure with `compilewatch run`.")
+        typer.echo(f"No {subject.value} yet. {where_from}")
         return 0
     console().print(_table(rows, _SHOWN.get(subject)))
     return 0
@@ -179,4 +196,6 @@ def _text(column: str, value: Any) -> str:
         return MISSING
     if column.endswith("_at"):
         return moment(datetime.fromisoformat(value))
+    if column == "change":
+        return percent(value, signed=True)
     return str(value)

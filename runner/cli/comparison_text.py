@@ -9,8 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from db.units import MISSING, count, duration, percent, plural, ratio, size, steps
+from db.verdicts.policy import Policy, policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
+from db.verdicts.targets import TargetCheck
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+from runner.cli.target_text import target_lines
 
 _FORMATS: dict[Metric, Callable[..., str]] = {
     Metric.LATENCY: duration,
@@ -76,13 +79,11 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def markdown(comparison: Comparison) -> str:
-    """For a pull request: sentences, a table of what changed, the rest folded."""
-    lines = [
-        f"### compilewatch: {comparison.base.name} → {comparison.head.name}: {comparison.verdict.value}",
-        "",
-    ]
-    lines += [f"- {_escaped(line)}" for line in summary_lines(comparison)]
+def markdown(comparison: Comparison, targets: Sequence[TargetCheck] = ()) -> str:
+    """For a pull request: sentences, a table of what changed, the rest folded, the policy in force."""
+    sides = f"{_escaped(comparison.base.name)} → {_escaped(comparison.head.name)}"
+    lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
+    lines += [f"- {_escaped(line)}" for line in (*summary_lines(comparison), *target_lines(targets))]
     changed = [
         row for row in _sorted(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
     ]
@@ -98,6 +99,7 @@ def markdown(comparison: Comparison) -> str:
             "",
             "</details>",
         ]
+    lines += ["", *_markdown_policy(comparison.policy)]
     return "\n".join(lines) + "\n"
 
 
@@ -146,8 +148,13 @@ def _markdown_table(rows: Sequence[Row]) -> list[str]:
     return [head, rule, *(f"| {' | '.join(_escaped(cell) for cell in _cells(row))} |" for row in rows)]
 
 
+def _markdown_policy(policy: Policy) -> list[str]:
+    entries = [f"- {_escaped(entry.name)}: {_escaped(entry.value)}" for entry in policy_entries(policy)]
+    return ["<details><summary>Policy in force</summary>", "", *entries, "", "</details>"]
+
+
 def _escaped(text: str) -> str:
     """`text` as it stands, whatever Markdown would make of it."""
-    for sign in "\\`*_[]<>|#":
+    for sign in "\\`*_~[]<>|#":
         text = text.replace(sign, f"\\{sign}")
-    return text.replace("\n", " ")
+    return " ".join(text.splitlines())

@@ -29,6 +29,11 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
+MachineOption = Annotated[
+    str | None,
+    typer.Option("--machine", metavar="ID", help="The machine; default: the one with most matched cases."),
+]
 WorkloadsOption = Annotated[
     list[str] | None,
     typer.Option("--workload", "-w", metavar="W", help="A workload by name, or module:function. Repeatable."),

@@ -14,14 +14,18 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 
+from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import plural
+from db.verdicts.targets import check_targets
+from db.verdicts.vocabulary import Verdict
 from runner.builds import builds_named
 from runner.cli.documents import print_document, run_document
 from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.judging import Judged, say_logged
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -33,14 +37,16 @@ from runner.cli.options import (
 )
 from runner.cli.progress import Case, run_progress
 from runner.cli.result_table import console, reasons, result_table
-from runner.cli.run_verdicts import Verdicts, verdicts_of_newest_run
+from runner.cli.run_verdicts import judge_newest_run, worst_verdicts
 from runner.cli.stopping import stop_signal
+from runner.cli.target_text import target_lines
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
 from runner.execution import Outcome, execute
 from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, plan_run
+from runner.regression_log import log_run
 from runner.selection import select
 from runner.spool import Spool
 
@@ -77,7 +83,8 @@ def run(
 ) -> int:
     """Measure now, store every trial and print the results. Example: compilewatch run --suite smoke
 
-    Exits 1 when a trial failed, 2 when nothing could be measured, 130 when interrupted.
+    Exits 1 when a trial failed or a case regressed since the run before, 2 when nothing could be measured,
+    130 when interrupted.
     """
     settings = settings_of(config, db)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
@@ -104,9 +111,9 @@ def run(
         with stop_signal() as stop:
             outcome = _execute(plan, database, settings, stop)
         frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
-        verdicts = _verdicts(plan, frame, database)
-    _print(plan, frame, verdicts, json_)
-    return _exit_code(outcome)
+        judged = _judge(plan, frame, database, settings)
+    _print(plan, frame, judged, settings, json_)
+    return _exit_code(outcome, judged)
 
 
 def _execute(plan: Plan, database: Database, settings: Settings, stop: Event) -> Outcome:
@@ -128,26 +135,33 @@ def _past_durations(database: Database, cases: Sequence[Case]) -> Mapping[Case, 
     return {case: statistics.median(values) for case, values in taken.items()}
 
 
-def _verdicts(plan: Plan, frame: DataFrame, database: Database) -> Verdicts:
-    """Against the run before. Several builds in one run are for `compilewatch compare`."""
+def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> Judged | None:
+    """Against the run before, remembered. Several builds in one run are for `compilewatch compare`."""
     if len(plan.runs) > 1 or frame.empty:
-        return {}
-    return verdicts_of_newest_run(database, tuple(frame["workload"].unique()))
+        return None
+    judged = judge_newest_run(database, tuple(frame["workload"].unique()), settings)
+    if judged is not None:
+        say_logged(log_run(database, judged.comparison, judged.trials, settings))
+    return judged
 
 
-def _print(plan: Plan, frame: DataFrame, verdicts: Verdicts, json_: bool) -> None:
-    cases = summarize_cases(frame)
-    if json_:
+def _print(plan: Plan, frame: DataFrame, judged: Judged | None, settings: Settings, as_json: bool) -> None:
+    cases = summarize_cases(without_canaries(frame))
+    verdicts = worst_verdicts(judged.comparison) if judged else {}
+    targets = check_targets(frame, settings.targets)
+    if as_json:
         machine, builds = _identities(frame)
         run_ids = [planned.run_id for planned in plan.runs]
-        print_document(
-            run_document(run_ids, machine, builds, cases, plan.not_applicable, _failures(frame), verdicts)
+        document = run_document(
+            run_ids, machine, builds, cases, plan.not_applicable, _failures(frame), verdicts
         )
+        checks = [check.model_dump(mode="json") for check in targets]
+        print_document({**document, "targets": checks, "policy": settings.policy.to_json()})
         return
     out = console()
     rows = cases.to_dict("records")
     out.print(result_table(rows, plan.not_applicable, verdicts, several_builds=len(plan.runs) > 1))
-    for line in reasons(plan.not_applicable):
+    for line in (*reasons(plan.not_applicable), *target_lines(targets)):
         out.print(line, markup=False, highlight=False)
     for (_, workload, strategy), failure in _failures(frame).items():
         out.print(
@@ -202,7 +216,7 @@ def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> Non
     print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
 
 
-def _exit_code(outcome: Outcome) -> int:
+def _exit_code(outcome: Outcome, judged: Judged | None) -> int:
     if outcome.waiting:
         print(
             f"compilewatch: {plural(outcome.waiting, 'trial')} on disk, waiting for the database.\n"
@@ -211,4 +225,5 @@ def _exit_code(outcome: Outcome) -> int:
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
-    return 1 if outcome.failed else 0
+    regressed = judged is not None and judged.comparison.verdict is Verdict.REGRESSED
+    return 1 if outcome.failed or regressed else 0

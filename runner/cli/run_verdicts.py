@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from db.queries.filters import Filters
-from db.queries.trials import trials_frame
 from db.session import Database
+from db.verdicts.results import Comparison
 from db.verdicts.sides import VerdictError
-from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Verdict
-from runner.cli.compare import newest_runs
+from runner.cli.judging import Judged, judge, newest_runs
+from runner.config import Settings
 
 Verdicts = dict[tuple[str, str], str]
 _WORST_FIRST = (
@@ -21,19 +21,22 @@ _WORST_FIRST = (
 )
 
 
-def verdicts_of_newest_run(database: Database, workloads: tuple[str, ...]) -> Verdicts:
-    """By workload and strategy name: the worst verdict over all metrics against the run before of its suite.
+def judge_newest_run(database: Database, workloads: tuple[str, ...], settings: Settings) -> Judged | None:
+    """The newest run against the one before of its suite, over the cases of `workloads`.
 
-    Empty where there is no such run or the two have nothing in common.
+    None where there is no such run or the two have nothing in common.
     """
     newest, before = newest_runs(database)
     if before is None:
-        return {}
-    history = trials_frame(database, Filters(workloads=workloads))
+        return None
     try:
-        comparison = compare_builds(history, before, newest, history=history)
+        return judge(database, before, newest, settings, filters=Filters(workloads=workloads))
     except VerdictError:
-        return {}
+        return None
+
+
+def worst_verdicts(comparison: Comparison) -> Verdicts:
+    """By workload and strategy name: the worst verdict over all metrics."""
     found: Verdicts = {}
     for verdict in reversed(_WORST_FIRST):
         found |= {

@@ -1,0 +1,134 @@
+"""`compilewatch gate`: the newest run, judged for CI, and what is remembered of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from db.errors import DatabaseError, NotFoundError
+from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.sides import resolve_side
+from db.regressions import ACCEPTED, row_subject, side_keys
+from db.session import Database
+from db.verdicts.results import Comparison, Row
+from db.verdicts.whole import counts_as_regression, overall_verdict
+from runner.cli.comparison_text import regression_line, summary_lines
+from runner.cli.judging import Judged, exit_code, judge, newest_runs, print_judged, say_logged, say_undecided
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    MachineOption,
+    MarkdownOption,
+    database_of,
+    settings_of,
+)
+from runner.cli.target_text import target_lines
+from runner.config import Settings
+from runner.regression_log import log_run
+
+States = dict[tuple[str, str, str], RegressionState]
+
+
+def gate(
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="RUN", help="Judge against this run.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="BUILD", help="Judge against this build.")
+    ] = None,
+    machine: MachineOption = None,
+    json_: JsonOption = False,
+    markdown_: MarkdownOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Judge the newest run, for CI: one line per regression.
+
+    Example: compilewatch gate --against torch=2.12.1
+
+    Without an option the run before it is the base. Regressions are recorded once, confirmed by the next run
+    that shows them again, and then told on the configured channels. Exits 1 on a regression that nobody
+    triaged as expected or false alarm, and on a missed target; 2 when nothing could be told.
+    """
+    settings = settings_of(config, db)
+    with database_of(settings, migrate=False) as database:
+        newest, before = newest_runs(database)
+        named = since or against
+        base = resolve_side(named, database) if named else before
+        if base is None:
+            raise NotFoundError(
+                "There is no run before the newest one.", "Run the suite again, or name --against."
+            )
+        judged = judge(database, base, newest, settings, machine=machine)
+        _record(database, judged, settings)
+        states = _states(database, judged.comparison)
+    counted = [row for row in judged.comparison.rows if counts_as_regression(row)]
+    if json_ or markdown_:
+        known = [states[row_subject(row)] for row in counted if row_subject(row) in states]
+        documents = [_state_document(found) for found in known]
+        print_judged(judged, as_json=json_, as_markdown=markdown_, more={"regressions": documents})
+    else:
+        _print(judged, counted, states)
+    return _exit_code(judged, states)
+
+
+def _record(database: Database, judged: Judged, settings: Settings) -> None:
+    try:
+        say_logged(log_run(database, judged.comparison, judged.trials, settings))
+    except DatabaseError as error:
+        # A gate with a reading account still judges.
+        print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)
+
+
+def _states(database: Database, comparison: Comparison) -> States:
+    """What is recorded about the cases of this comparison, by case and metric."""
+    keys = side_keys(comparison)
+    return {
+        found.regression.subject: found
+        for found in standing_regressions(database, machine_id=comparison.machine_id)
+        if (found.regression.base_key, found.regression.head_key) == keys
+    }
+
+
+def _is_accepted(row: Row, states: States) -> bool:
+    found = states.get(row_subject(row))
+    return found is not None and found.state in ACCEPTED
+
+
+def _print(judged: Judged, counted: list[Row], states: States) -> None:
+    for row in counted:
+        found = states.get(row_subject(row))
+        recorded = f" [{found.regression.regression_id}, {found.state.value}]" if found else ""
+        accepted = _is_accepted(row, states)
+        prefix = "Accepted: " if accepted else ""
+        print(f"{prefix}{regression_line(row)}{recorded}", file=sys.stderr if accepted else sys.stdout)
+    for line in target_lines(judged.missed_targets):
+        print(line)
+    unchecked = [check for check in judged.targets if check.met is None]
+    for line in (*target_lines(unchecked), *summary_lines(judged.comparison)):
+        print(line, file=sys.stderr)
+
+
+def _state_document(found: RegressionState) -> dict[str, Any]:
+    regression = found.regression
+    return {
+        "regression_id": regression.regression_id,
+        "workload": regression.row.workload,
+        "strategy": regression.row.strategy,
+        "metric": regression.row.metric.value,
+        "state": found.state.value,
+        "recorded_at": regression.recorded_at,
+    }
+
+
+def _exit_code(judged: Judged, states: States) -> int:
+    """A regression that somebody accepted counts no more; a missed target counts like a regression."""
+    if judged.missed_targets:
+        return 1
+    rows = [row for row in judged.comparison.rows if not _is_accepted(row, states)]
+    verdict = overall_verdict(rows, judged.comparison.policy)
+    say_undecided(verdict, judged.comparison)
+    return exit_code(verdict)

@@ -1,0 +1,153 @@
+"""What `compare`, `gate` and `run` share: which trials meet which, judged by the configured policy."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import pandas as pd
+import typer
+from pandas import DataFrame
+
+from db.errors import NotFoundError
+from db.queries import facets
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.session import Database
+from db.units import count
+from db.verdicts.policy import Policy
+from db.verdicts.results import Comparison
+from db.verdicts.sides import Selection
+from db.verdicts.targets import TargetCheck, check_targets
+from db.verdicts.upgrade import compare_builds
+from db.verdicts.vocabulary import Verdict
+from runner.cli.comparison_text import comparison_table, markdown, summary_lines
+from runner.cli.documents import print_document
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.result_table import console
+from runner.cli.target_text import target_lines
+from runner.config import Settings
+from runner.regression_log import Logged
+
+SCHEMA = "compilewatch.compare/1"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A comparison, the trials it was made from (both sides and their history), and the head's targets."""
+
+    comparison: Comparison
+    trials: DataFrame
+    targets: tuple[TargetCheck, ...]
+
+    @property
+    def missed_targets(self) -> tuple[TargetCheck, ...]:
+        return tuple(check for check in self.targets if check.met is False)
+
+
+def judge(
+    database: Database,
+    base: Selection,
+    head: Selection,
+    settings: Settings,
+    *,
+    policy: Policy | None = None,
+    filters: Filters | None = None,
+    machine: str | None = None,
+) -> Judged:
+    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
+
+    Raises VerdictError where a side has no trial or a trial is on both sides.
+    """
+    trials = trials_frame(database, filters or Filters())
+    comparison = compare_builds(
+        trials, base, head, policy or settings.policy, history=trials, machine_id=machine
+    )
+    measured = head.mask(trials) & (trials["machine_id"] == comparison.machine_id)
+    return Judged(comparison, trials, check_targets(trials[measured], settings.targets))
+
+
+def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
+    """The newest run with trials, and the one before it of the same suite."""
+    runs = facets.runs(database)
+    runs = runs[runs["trials"] > 0].sort_values("first_seen_at")
+    if runs.empty:
+        raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
+    newest = runs.iloc[-1]
+    suite = "" if pd.isna(newest["suite"]) else newest["suite"]
+    same_suite = runs["suite"].fillna("") == suite
+    earlier = runs[same_suite & (runs["run_id"] != newest["run_id"])]
+    before = None if earlier.empty else run_side(str(earlier["run_id"].iloc[-1]))
+    return run_side(str(newest["run_id"])), before
+
+
+def run_side(run_id: str) -> Selection:
+    return Selection(name=run_id, run_ids=(run_id,))
+
+
+def exit_code(verdict: Verdict) -> int:
+    """Of a comparison as a whole: 1 regressed, 2 where it cannot tell or nothing can be compared, else 0."""
+    if verdict is Verdict.REGRESSED:
+        return 1
+    return 0 if verdict in (Verdict.IMPROVED, Verdict.UNCHANGED) else EXIT_CANNOT
+
+
+def say_undecided(verdict: Verdict, comparison: Comparison) -> None:
+    """On standard error why a comparison cannot tell, and what would help; nothing where it can."""
+    if exit_code(verdict) != EXIT_CANNOT:
+        return
+    undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
+    if not comparison.rows:
+        sentence = f"Nothing can be compared: {comparison.left_out[0].reason}" if comparison.left_out else ""
+        print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
+        print("  Measure the same cases on both sides with `compilewatch run`.", file=sys.stderr)
+        return
+    print(
+        f"compilewatch: Cannot tell: {count(len(undecided))} of {count(len(comparison.rows))} rows are open.",
+        file=sys.stderr,
+    )
+    wanted = max((row.more_trials or 0 for row in undecided), default=0)
+    more = f"{count(wanted)} more trials a side" if wanted else "more trials of both sides"
+    print(f"  Measure {more}, interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
+
+
+def print_judged(
+    judged: Judged, *, as_json: bool, as_markdown: bool, more: dict[str, object] | None = None
+) -> None:
+    """The comparison as a document, as Markdown or as a table; `more` are further keys of the document."""
+    comparison = judged.comparison
+    if as_json:
+        targets = [check.model_dump(mode="json") for check in judged.targets]
+        print_document({"schema": SCHEMA, **comparison.to_json(), "targets": targets, **(more or {})})
+    elif as_markdown:
+        sys.stdout.write(markdown(comparison, judged.targets))
+    else:
+        out = console()
+        for line in (*summary_lines(comparison), *target_lines(judged.targets)):
+            out.print(line, markup=False, highlight=False)
+        told = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
+        if told:
+            out.print(comparison_table(told))
+        typer.echo(f"{count(len(comparison.rows) - len(told))} rows unchanged; --json has them all.")
+
+
+def say_logged(logged: Logged) -> None:
+    """On standard error what was remembered of a run, and what to do next."""
+    recorded, told = logged.recorded, logged.told
+    waiting = [each for each in recorded.new if each not in recorded.confirmed]
+    for each in recorded.revised:
+        print(f"Revised: {each.row.workload} / {each.row.strategy}: {each.row.reason}", file=sys.stderr)
+    if recorded.confirmed:
+        print(f"Confirmed: {count(len(recorded.confirmed))}.", file=sys.stderr)
+    if waiting:
+        cases = sorted({each.row.workload for each in waiting})
+        options = " ".join(f"-w {name}" for name in cases[:5])
+        print(
+            f"Recorded, waiting for a second look: {count(len(waiting))}. "
+            f"Measure again to confirm: compilewatch run {options}",
+            file=sys.stderr,
+        )
+    if told.sent:
+        print(f"Messages sent: {count(told.sent)}.", file=sys.stderr)
+    for problem in told.problems:
+        print(f"compilewatch: a message was not sent: {problem}", file=sys.stderr)

@@ -1,0 +1,97 @@
+"""`compilewatch triage`: say what a regression is, for everybody who meets it later."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from db.errors import ConfigError
+from db.queries.regressions import RegressionState, regression_state
+from db.regressions import TriageEvent, TriageState
+from db.store_regressions import triage as store_triage
+from db.units import moment
+from db.verdicts.vocabulary import METRIC_NAMES
+from runner.cli.documents import print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+
+SCHEMA = "compilewatch.regression/1"
+
+
+class Said(StrEnum):
+    """What a person may say; `new` and `confirmed` are the judge's."""
+
+    ACKNOWLEDGED = "acknowledged"
+    EXPECTED = "expected"
+    FIXED = "fixed"
+    FALSE_ALARM = "false-alarm"
+
+
+def triage(
+    regression: Annotated[
+        str, typer.Argument(metavar="REGRESSION", help="Its id, or the first characters of it.")
+    ],
+    state: Annotated[Said, typer.Option(help="expected and false-alarm no longer fail `compilewatch gate`.")],
+    note: Annotated[str | None, typer.Option(help="Why, in a sentence.")] = None,
+    url: Annotated[str | None, typer.Option(help="Where it is discussed or fixed.")] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who says it; default: the user logged in.")
+    ] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Say what a regression is. See `compilewatch list regressions`.
+
+    Example: compilewatch triage 3f9c21aa --state expected --note "Traded for memory."
+    """
+    event = _event(state, note, url, by)
+    with database_of(settings_of(config, db), migrate=False) as database:
+        found = regression_state(database, regression)
+        is_new = store_triage(database, found.regression.regression_id, event)
+        found = regression_state(database, found.regression.regression_id)
+    if json_:
+        print_document(_document(found))
+        return 0
+    row, last = found.regression.row, found.triage[-1]
+    subject = f"{row.workload} / {row.strategy}, {METRIC_NAMES[row.metric].lower()}"
+    already = "" if is_new else " already"
+    typer.echo(f"{subject}: {found.state.value}{already}, said {last.author} on {moment(last.at)}.")
+    return 0
+
+
+def _event(state: Said, note: str | None, url: str | None, by: str | None) -> TriageEvent:
+    said = TriageState.FALSE_ALARM if state is Said.FALSE_ALARM else TriageState(state.value)
+    try:
+        return TriageEvent(
+            state=said, author=_author() if by is None else by, at=datetime.now(UTC), note=note, url=url
+        )
+    except ValidationError as error:
+        wanted = {
+            "author": "--by must be a name of at most 200 characters",
+            "note": "--note must be a text of at most 10,000 characters",
+            "url": "--url must start with http:// or https:// and hold no blanks",
+        }
+        name = str(error.errors()[0]["loc"][0])
+        raise ConfigError(f"{wanted[name]}.", "Correct it; nothing was changed.") from error
+
+
+def _author() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError) as error:
+        raise ConfigError("This user has no name on this machine.", "Say who you are with --by.") from error
+
+
+def _document(found: RegressionState) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "state": found.state.value,
+        "revised_by": found.revised_by,
+        "triage": [event.model_dump(mode="json") for event in found.triage],
+        **found.regression.model_dump(mode="json"),
+    }
