@@ -27,7 +27,9 @@ from db.records import (
     Task,
 )
 from db.regressions import NotificationState, TriageState
+from db.requests import RequestKind, RequestState
 from db.runs import RunStatus
+from db.schedules import FiringOutcome
 from db.verdicts.vocabulary import Metric, Verdict
 
 METADATA = MetaData(
@@ -317,6 +319,52 @@ class NotificationRow(_Row, table=True):
     problem: str | None
 
 
+class ScheduleRow(_Row, table=True):
+    __tablename__: ClassVar[str] = "schedule"
+
+    name: str = Field(primary_key=True)
+    spec: dict[str, Any] = Field(sa_type=JSON)
+    from_config: bool
+    paused: bool
+    active_since: datetime
+    next_run_at: datetime | None
+
+
+class RunRequestRow(_Row, table=True):
+    """The queue of what to measure, and its past; `spec` and `history` are those of `db.requests`."""
+
+    __tablename__: ClassVar[str] = "run_request"
+    __table_args__ = (Index(None, "state", "priority", "asked_at"),)
+
+    request_id: str = Field(primary_key=True)
+    kind: RequestKind = Field(sa_type=_by_value(RequestKind))
+    priority: int = Field(sa_type=BigInteger)
+    spec: dict[str, Any] = Field(sa_type=JSON)
+    asked_by: str
+    asked_at: datetime
+    state: RequestState = Field(sa_type=_by_value(RequestState))
+    cancel_asked: bool
+    owner: str | None
+    attempts: int = Field(sa_type=BigInteger)
+    beat: int = Field(sa_type=BigInteger)
+    run_ids: list[str] = Field(sa_type=JSON)
+    history: list[dict[str, Any]] = Field(sa_type=JSON)
+
+
+class FiringRow(_Row, table=True):
+    """The key is the claim: of any number of services only one can insert a firing."""
+
+    __tablename__: ClassVar[str] = "firing"
+
+    schedule: str = Field(primary_key=True, foreign_key="schedule.name")
+    fire_at: datetime = Field(primary_key=True)
+    owner: str
+    claimed_at: datetime
+    outcome: FiringOutcome = Field(sa_type=_by_value(FiringOutcome))
+    firings: int = Field(sa_type=BigInteger)
+    request_id: str | None = Field(foreign_key="run_request.request_id")
+
+
 class DataVersionRow(_Row, table=True):
     """One row that counts the writes; whoever caches a read keeps it until this changes."""
 
@@ -339,4 +387,7 @@ LATEST: Table = METADATA.tables["latest"]
 REGRESSION: Table = METADATA.tables["regression"]
 TRIAGE_EVENT: Table = METADATA.tables["triage_event"]
 NOTIFICATION: Table = METADATA.tables["notification"]
+SCHEDULE: Table = METADATA.tables["schedule"]
+RUN_REQUEST: Table = METADATA.tables["run_request"]
+FIRING: Table = METADATA.tables["firing"]
 DATA_VERSION: Table = METADATA.tables["data_version"]

@@ -58,6 +58,8 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
             key["name"] for table in METADATA.tables for key in inspect(connection).get_foreign_keys(table)
         ]
     assert sorted(map(str, keys)) == [
+        "fk_firing_request_id_run_request",
+        "fk_firing_schedule_schedule",
         "fk_latest_run_id_run",
         "fk_latest_series_id_series",
         "fk_notification_regression_id_regression",
@@ -66,12 +68,12 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
         "fk_series_machine_id_machine",
         "fk_series_strategy_id_strategy",
         "fk_series_workload_id_workload",
+        "fk_triage_event_regression_id_regression",
         "fk_trial_build_id_build",
         "fk_trial_detail_trial_id_trial",
         "fk_trial_run_id_run",
         "fk_trial_samples_trial_id_trial",
         "fk_trial_series_id_series",
-        "fk_triage_event_regression_id_regression",
     ]
 
 

@@ -1,0 +1,118 @@
+"""Reads of schedules, their firings and the queue of run requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from db.errors import NotFoundError
+from db.requests import UNFINISHED, RequestState, RunRequest
+from db.schedules import Firing, Schedule
+from db.session import Database
+from db.tables import BUILD, FIRING, MACHINE, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
+
+
+def schedules(db: Database) -> list[Schedule]:
+    """All schedules, by name."""
+    with db.read() as connection:
+        rows = connection.execute(select(SCHEDULE).order_by(SCHEDULE.c.name)).mappings()
+        return [Schedule.model_validate(dict(row)) for row in rows]
+
+
+def last_firings(db: Database) -> dict[str, Firing]:
+    """The newest firing of every schedule that ever fired, by the schedule's name."""
+    newest = select(FIRING.c.schedule, func.max(FIRING.c.fire_at).label("fire_at"))
+    last = newest.group_by(FIRING.c.schedule).subquery()
+    statement = select(FIRING).join(
+        last, (FIRING.c.schedule == last.c.schedule) & (FIRING.c.fire_at == last.c.fire_at)
+    )
+    with db.read() as connection:
+        rows = connection.execute(statement).mappings()
+        return {row["schedule"]: Firing.model_validate(dict(row)) for row in rows}
+
+
+def firings(db: Database, schedule: str, limit: int = 100) -> list[Firing]:
+    """The newest firings of one schedule, newest first."""
+    statement = (
+        select(FIRING).where(FIRING.c.schedule == schedule).order_by(FIRING.c.fire_at.desc()).limit(limit)
+    )
+    with db.read() as connection:
+        return [Firing.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def requests(
+    db: Database, *, states: tuple[RequestState, ...] = tuple(RequestState), limit: int | None = None
+) -> list[RunRequest]:
+    """Run requests, newest first."""
+    newest_first = (RUN_REQUEST.c.asked_at.desc(), RUN_REQUEST.c.request_id.desc())
+    return _requests(db, select(RUN_REQUEST).order_by(*newest_first).limit(limit), states)
+
+
+def queue(db: Database) -> list[RunRequest]:
+    """Queued requests in the order in which they are taken: by priority, then by when they were asked."""
+    order = (RUN_REQUEST.c.priority.desc(), RUN_REQUEST.c.asked_at, RUN_REQUEST.c.request_id)
+    return _requests(db, select(RUN_REQUEST).order_by(*order), (RequestState.QUEUED,))
+
+
+def running_requests(db: Database) -> list[RunRequest]:
+    """Requests that some service is measuring, or was when it died."""
+    return _requests(db, select(RUN_REQUEST), (RequestState.RUNNING,))
+
+
+def run_request(db: Database, request_id: str) -> RunRequest:
+    """One request. Raises NotFoundError where there is none with this id."""
+    with db.read() as connection:
+        statement = select(RUN_REQUEST).where(RUN_REQUEST.c.request_id == request_id)
+        row = connection.execute(statement).mappings().one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no run request {request_id}.", "See `compilewatch request list`.")
+    return as_request(row)
+
+
+def unfinished_request_of(connection: Connection, schedule: str) -> str | None:
+    """The id of a request that a firing of `schedule` queued and that is not done, if there is one."""
+    found: str | None = connection.scalar(
+        select(RUN_REQUEST.c.request_id)
+        .join(FIRING, FIRING.c.request_id == RUN_REQUEST.c.request_id)
+        .where(FIRING.c.schedule == schedule, RUN_REQUEST.c.state.in_(UNFINISHED))
+        .limit(1)
+    )
+    return found
+
+
+def measured_stacks(db: Database, machine: str) -> set[tuple[str, str | None]]:
+    """The torch versions and drivers that the host called `machine` has trials of."""
+    statement = (
+        select(BUILD.c.torch, BUILD.c.driver)
+        .join(TRIAL, TRIAL.c.build_id == BUILD.c.build_id)
+        .where(TRIAL.c.machine_name == machine)
+        .distinct()
+    )
+    with db.read() as connection:
+        return {(row.torch, row.driver) for row in connection.execute(statement)}
+
+
+def names_of_machine(db: Database, host: str) -> set[str]:
+    """Everything the host called `host` is known as: its name, and the ids and devices of its machines."""
+    statement = (
+        select(MACHINE.c.machine_id, MACHINE.c.device_name)
+        .join(SERIES, SERIES.c.machine_id == MACHINE.c.machine_id)
+        .where(MACHINE.c.name == host)
+        .distinct()
+    )
+    with db.read() as connection:
+        found = connection.execute(statement).all()
+    return {host}.union(*((row.machine_id, row.device_name) for row in found))
+
+
+def _requests(db: Database, statement: Select[Any], states: tuple[RequestState, ...]) -> list[RunRequest]:
+    with db.read() as connection:
+        rows = connection.execute(statement.where(RUN_REQUEST.c.state.in_(states))).mappings()
+        return [as_request(row) for row in rows]
+
+
+def as_request(row: Mapping[Any, Any]) -> RunRequest:
+    """A row of the queue as a record."""
+    return RunRequest.model_validate(dict(row))

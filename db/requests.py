@@ -1,0 +1,85 @@
+"""Run requests: what somebody wants measured, and what became of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field
+
+from db.fields import Count, Name
+from db.records import Record
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class RequestKind(StrEnum):
+    """Why something is to be measured, the most urgent first."""
+
+    CONFIRMATION = "confirmation"
+    MANUAL = "manual"
+    UPGRADE = "upgrade"
+    SCHEDULE = "schedule"
+
+
+PRIORITY = {kind: 10 * urgency for urgency, kind in enumerate(reversed(RequestKind))}
+"""Higher goes first; equal ones go in the order in which they were asked."""
+
+
+class RequestState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+UNFINISHED = (RequestState.QUEUED, RequestState.RUNNING)
+ATTEMPTS = 3
+"""How often a request is begun at most, by services that stopped or died before it was done."""
+
+
+class RequestSpec(Record):
+    """What to measure, all by name as the configuration of the measuring host knows it.
+
+    `cases` (workload, strategy) stand for themselves, else `workloads` and `strategies` select as in
+    `compilewatch run`. `machine` is a pattern of host name, machine id or device name, None any. Rounds
+    beyond `budget_trials` are left out.
+    """
+
+    suite: Name | None = None
+    workloads: tuple[Name, ...] = ()
+    strategies: tuple[Name, ...] = ()
+    cases: tuple[tuple[Name, Name], ...] = ()
+    builds: tuple[Name, ...] = ()
+    machine: Name | None = None
+    trials: Positive | None = None
+    budget_trials: Positive | None = None
+    label: Name | None = None
+
+
+class RequestEvent(Record):
+    """One change of a request: who did it and why."""
+
+    at: AwareDatetime
+    state: RequestState
+    by: str
+    note: str | None = None
+
+
+class RunRequest(Record):
+    """A request as it stands. `attempts` counts how often a service began it, `beat` that its owner lives."""
+
+    request_id: str
+    kind: RequestKind
+    priority: int
+    spec: RequestSpec
+    asked_by: str
+    asked_at: AwareDatetime
+    state: RequestState
+    cancel_asked: bool = False
+    owner: str | None = None
+    attempts: Count = 0
+    beat: Count = 0
+    run_ids: tuple[str, ...] = ()
+    history: tuple[RequestEvent, ...] = ()

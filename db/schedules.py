@@ -1,0 +1,53 @@
+"""Schedules and their firings: when a suite is to be measured, and when it was."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime
+
+from db.records import Record
+
+
+class ScheduleSpec(Record):
+    """What a schedule says. `cron` has five fields; `machine` is a pattern of host names, None any."""
+
+    cron: str
+    timezone: str = "UTC"
+    suite: str | None = None
+    trials: int | None = None
+    machine: str | None = None
+
+
+class Schedule(Record):
+    """A schedule as it stands. `from_config` ones fire only where the configuration still has them.
+
+    Firings before `active_since` are not made up for: it was new, changed or paused then.
+    """
+
+    name: str
+    spec: ScheduleSpec
+    from_config: bool
+    paused: bool
+    active_since: AwareDatetime
+    next_run_at: AwareDatetime | None = None
+
+
+class FiringOutcome(StrEnum):
+    """`missed`: noticed too late to be worth it. `overrun`: the one before was not done yet."""
+
+    QUEUED = "queued"
+    MISSED = "missed"
+    OVERRUN = "overrun"
+
+
+class Firing(Record):
+    """One firing, claimed by exactly one service. `firings` counts those it stands for, itself included."""
+
+    schedule: str
+    fire_at: AwareDatetime
+    owner: str
+    claimed_at: AwareDatetime
+    outcome: FiringOutcome
+    firings: int
+    request_id: str | None = None

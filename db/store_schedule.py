@@ -1,0 +1,84 @@
+"""Writes about schedules: what they say, whether they are paused, and who claimed a firing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select, update
+
+from db.errors import NotFoundError
+from db.queries.schedule import unfinished_request_of
+from db.requests import RunRequest
+from db.schedules import Firing, FiringOutcome, ScheduleSpec
+from db.session import Database
+from db.store_batch import upsert
+from db.store_request import insert_request
+from db.tables import FIRING, SCHEDULE
+
+
+def save_schedule(
+    db: Database, name: str, spec: ScheduleSpec, *, at: datetime, from_config: bool = False
+) -> None:
+    """Create a schedule or change what it says; saying the same again changes nothing.
+
+    Whether it is paused stays. Firings from before the change are not made up for.
+    """
+    content = {"spec": spec.model_dump(mode="json"), "from_config": from_config}
+    with db.write() as connection:
+        fresh = upsert(connection, SCHEDULE).on_conflict_do_nothing(index_elements=["name"])
+        connection.execute(fresh.values(name=name, paused=False, active_since=at, **content))
+        stored = connection.execute(
+            select(SCHEDULE.c.spec, SCHEDULE.c.from_config).where(SCHEDULE.c.name == name).with_for_update()
+        ).one()
+        if (stored.spec, stored.from_config) != (content["spec"], from_config):
+            changed = update(SCHEDULE).where(SCHEDULE.c.name == name)
+            connection.execute(changed.values(active_since=at, next_run_at=None, **content))
+
+
+def pause_schedule(db: Database, name: str) -> bool:
+    """Let a schedule fire no more: False where it is paused already. Raises NotFoundError."""
+    return _set_paused(db, name, {"paused": True, "next_run_at": None})
+
+
+def resume_schedule(db: Database, name: str, *, at: datetime) -> bool:
+    """Let a paused schedule fire again, from `at` on: False where it is not paused. Raises NotFoundError."""
+    return _set_paused(db, name, {"paused": False, "active_since": at})
+
+
+def _set_paused(db: Database, name: str, values: dict[str, object]) -> bool:
+    with db.write() as connection:
+        paused = connection.scalar(select(SCHEDULE.c.paused).where(SCHEDULE.c.name == name).with_for_update())
+        if paused is None:
+            raise NotFoundError(f"There is no schedule {name!r}.", "See `compilewatch schedule list`.")
+        if paused == values["paused"]:
+            return False
+        connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(**values))
+    return True
+
+
+def note_next_run(db: Database, name: str, next_run_at: datetime | None) -> None:
+    """Say when a schedule fires next, for those who only look."""
+    with db.write() as connection:
+        connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(next_run_at=next_run_at))
+
+
+def claim_firing(db: Database, firing: Firing, request: RunRequest | None) -> FiringOutcome | None:
+    """Claim a firing and queue `request` with it: how it came out, None where another service has it.
+
+    Where the request of an earlier firing is not done yet, nothing is queued and the outcome is `overrun`.
+    """
+    with db.write() as connection:
+        row = firing.model_dump() | {"request_id": None}
+        claim = upsert(connection, FIRING).on_conflict_do_nothing(index_elements=["schedule", "fire_at"])
+        if connection.scalar(claim.values(**row).returning(FIRING.c.schedule)) is None:
+            return None
+        outcome = firing.outcome
+        if request is not None and unfinished_request_of(connection, firing.schedule) is not None:
+            outcome, request = FiringOutcome.OVERRUN, None
+        values: dict[str, object] = {"outcome": outcome}
+        if request is not None:
+            insert_request(connection, request)
+            values["request_id"] = request.request_id
+        this = (FIRING.c.schedule == firing.schedule, FIRING.c.fire_at == firing.fire_at)
+        connection.execute(update(FIRING).where(*this).values(**values))
+    return outcome
