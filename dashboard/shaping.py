@@ -119,16 +119,22 @@ def _telling_values(builds: pd.DataFrame) -> Iterator[dict[str, str]]:
             prefix = "" if part == "torch_variant" else f"{part.replace('_', ' ')} "
             yield {key: f"{prefix}{value or 'none'}" for key, value in values.items()}
     for part in ("settings", "packages"):
-        stored = {row["build_id"]: row[part] or {} for row in row_dicts(builds)}
+        stored = {row["build_id"]: _flat(row[part] or {}) for row in row_dicts(builds)}
         for name in sorted({name for mapping in stored.values() for name in mapping}):
             values = {key: _short(mapping.get(name)) for key, mapping in stored.items()}
             if len(set(values.values())) > 1:
                 yield {key: f"{name} {value}" for key, value in values.items()}
 
 
+def _flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """`mapping` with the entries of mappings inside it in their place."""
+    flat: dict[str, Any] = {}
+    for name, value in mapping.items():
+        flat |= _flat(value) if isinstance(value, dict) else {name: value}
+    return flat
+
+
 def _short(value: object) -> str:
-    if isinstance(value, dict):
-        value = " ".join(f"{name}={item}" for name, item in sorted(value.items()))
     text = "default" if value in (None, "") else str(value)
     return text if len(text) <= 24 else f"{text[:23]}…"
 

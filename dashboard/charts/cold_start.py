@@ -14,6 +14,8 @@ from db import units
 
 _BAR = 13
 _ROW = 38
+# What the legend (six lines on a phone) and the axis take of the height.
+_AROUND = 150
 
 # Phases of `db.records.ColdStart`, in the order in which a process goes through them, as they are said.
 PHASES = {
@@ -134,8 +136,8 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
             fill=style.ink_fill(),
         )
     )
-    height = _ROW * len(cases) + 30
-    return style.spec_of(alt.layer(bars, names, ends).properties(height=max(110, height)))
+    height = _ROW * len(cases) + _AROUND
+    return style.spec_of(alt.layer(bars, names, ends).properties(height=height))
 
 
 def finding(rows: pd.DataFrame) -> str:

@@ -145,7 +145,7 @@ def heat_map(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.S
         color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
         tooltip=tooltip,
     )
-    chart = alt.layer(squares, numbers).properties(height=max(120, 44 * len(workloads) + 34))
+    chart = alt.layer(squares, numbers).properties(height=44 * len(workloads) + 60)
     spec = style.spec_of(chart)
     spec["config"] = {"scale": {"bandPaddingInner": 0.06}, "axis": {"grid": False}}
     return spec

@@ -10,7 +10,9 @@ import pandas as pd
 from dashboard.charts import style
 from db import units
 
-ROW_HEIGHT = 24
+ROW_HEIGHT = 34
+# What the legend and the axis take of the height.
+AROUND = 110
 
 
 def frame(cases: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +82,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         ),
     )
     lanes = max(1, len(strategies))
-    height = max(120, len(workloads) * max(ROW_HEIGHT, 14 * lanes) + 30)
+    height = len(workloads) * max(ROW_HEIGHT, 14 * lanes) + AROUND
     return style.spec_of(alt.layer(eager, interval, points).properties(height=height))
 
 

@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import theme
-from dashboard.charts import trends as charts
+from dashboard.charts import trend_rows, trends
+from dashboard.charts.figures import FIGURES, Figure
 from dashboard.data import Snapshot, filters_of, read_choices, read_points, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import asides, with_strategies
@@ -19,7 +20,7 @@ from dashboard.views.shell import View, focused, strategies
 from db import units
 from db.strategies import EAGER, sort_key
 
-_METRIC_WORDS = {metric: figure.word for metric, figure in charts.FIGURES.items()}
+_METRIC_WORDS = {metric: figure.word for metric, figure in FIGURES.items()}
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
@@ -53,9 +54,9 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     return Seen(
         workloads=sorted(set(points["workload_label"])),
         focus=focus,
-        chart=charts.frame(drawn, link.metric, read_choices(snapshot).builds).sort_values("at"),
-        events=charts.events(mine),
-        cases=_case_rows(points, charts.FIGURES[link.metric]),
+        chart=trend_rows.frame(drawn, link.metric, read_choices(snapshot).builds).sort_values("at"),
+        events=trend_rows.events(mine),
+        cases=_case_rows(points, FIGURES[link.metric]),
         without_number=[str(aside) for aside in asides(newest)],
     )
 
@@ -96,7 +97,7 @@ def _filters(view: View, workloads: list[str]) -> None:
 def _main_chart(view: View, seen: Seen) -> None:
     link, frame, focus = view.link, seen.chart, seen.focus
     with st.container(border=True):
-        elements.finding(charts.finding(frame, link.metric, focus), _reading(link.axis))
+        elements.finding(trend_rows.finding(frame, link.metric, focus), _reading(link.axis))
         if frame.empty:
             elements.nothing_to_show(
                 f"{_METRIC_WORDS[link.metric]} of {focus} was not measured under these filters."
@@ -104,9 +105,15 @@ def _main_chart(view: View, seen: Seen) -> None:
             return
         shown = set(frame["build"])
         builds = tuple(name for name in view.choices.builds.values() if name in shown)
-        strategies_shown = tuple(theme.ordered(frame["strategy"]))
         elements.chart(
-            charts.spec(link.metric, link.axis, link.scale, strategies_shown, builds),
+            trends.spec(
+                link.metric,
+                axis=link.axis,
+                scale=link.scale,
+                strategies=tuple(theme.ordered(frame["strategy"])),
+                builds=builds,
+                shown=trend_rows.window(frame),
+            ),
             {"main": frame, "events": seen.events},
             key="trend",
             alt=f"{_METRIC_WORDS[link.metric]} of {focus}, {_AXIS_WORDS[link.axis].lower()}, by strategy",
@@ -128,7 +135,7 @@ def _open_trials() -> None:
         controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)
 
 
-def _case_rows(points: pd.DataFrame, figure: charts.Figure) -> pd.DataFrame:
+def _case_rows(points: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     rows = [
         _case_row(str(workload), str(strategy), group, figure)
         for (workload, strategy), group in points.groupby(["workload_label", "strategy"])
@@ -142,7 +149,7 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
     """All cases of the view as rows: newest value, change, history."""
     if table.empty:
         return
-    figure = charts.FIGURES[view.link.metric]
+    figure = FIGURES[view.link.metric]
     st.session_state["trend-rows"] = list(table["workload"])
     st.markdown(f"#### {figure.word} of every case")
     elements.table(
@@ -164,7 +171,7 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
     )
 
 
-def _case_row(workload: str, strategy: str, points: pd.DataFrame, figure: charts.Figure) -> dict[str, Any]:
+def _case_row(workload: str, strategy: str, points: pd.DataFrame, figure: Figure) -> dict[str, Any]:
     values = [float(value) for value in (points[figure.column] / figure.divisor).dropna()]
     return {
         "workload": workload,

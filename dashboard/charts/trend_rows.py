@@ -1,0 +1,146 @@
+"""History points as rows of the trend chart, what its axes show, and where the build changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dashboard import shaping
+from dashboard.charts.figures import FIGURES, Figure
+from db import units
+
+MOST_POINTS = 1500
+# What the label of a build change takes of the width of the time axis.
+_LABEL_SHARE = 0.13
+# The time axis covers at least this much, the value axis at least this share of its value.
+_SHORTEST = timedelta(days=1)
+_FLATTEST = 0.1
+
+
+class Window(NamedTuple):
+    """The ends of the time axis and of the value axis."""
+
+    first: datetime
+    last: datetime
+    low: float
+    high: float
+
+
+def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> pd.DataFrame:
+    """Points of one workload as chart rows: `at`, `build`, `strategy`, `value`, `low`, `high` and texts.
+
+    `points` are rows of `db.metrics.trend.series_points`. Rows without the figure are left out; the page says
+    which they are.
+    """
+    figure = FIGURES[metric]
+    rows = points[points[figure.column].notna()]
+    if not figure.eager_too:
+        rows = rows[rows["strategy"] != "eager"]
+    rows = rows.tail(MOST_POINTS)
+    value = rows[figure.column].astype(float) / figure.divisor
+    low, high = (_end(rows[column], figure.divisor, value) for column in figure.band)
+    return pd.DataFrame(
+        {
+            "at": rows["last_started_at"].dt.tz_localize(None),
+            "build": rows["build_id"].map(dict(build_names)),
+            "strategy": rows["strategy"],
+            "value": value,
+            "low": low,
+            "high": high,
+            "suspect": rows["point_suspect"].map({True: "suspect", False: "trusted"}),
+            "value_text": [figure.say(item) for item in rows[figure.column]],
+            "interval_text": _interval_texts(rows, figure),
+            "when_text": [units.moment(moment) for moment in rows["last_started_at"]],
+            "trials_text": [units.count(item) for item in rows["counted_trials"]],
+            "run_id": rows["run_id"],
+            "workload": rows["workload"],
+        }
+    )
+
+
+def _end(column: pd.Series, divisor: float, otherwise: pd.Series) -> pd.Series:
+    return (column.astype("Float64") / divisor).fillna(otherwise).astype(float)
+
+
+def _interval_texts(rows: pd.DataFrame, figure: Figure) -> list[str]:
+    if figure.interval is None:
+        return [units.MISSING] * len(rows)
+    pairs = zip(*(rows[column] for column in figure.interval), strict=True)
+    return [units.interval(low, high, figure.say) for low, high in pairs]
+
+
+def window(rows: pd.DataFrame) -> Window:
+    """What the axes show: all points with some air, and never so little that noise fills the chart."""
+    first, last = rows["at"].min(), rows["at"].max()
+    air = max((last - first) * 0.04, (_SHORTEST - (last - first)) / 2)
+    low, high = float(rows["low"].min()), float(rows["high"].max())
+    middle = (low + high) / 2
+    half = max((high - low) * 0.58, abs(middle) * _FLATTEST / 2)
+    bottom = max(middle - half, 0.0) if low >= 0 else middle - half
+    return Window(
+        (first - air).floor("h").to_pydatetime(),
+        (last + air).ceil("h").to_pydatetime(),
+        float(f"{bottom:.3g}"),
+        float(f"{middle + half:.3g}"),
+    )
+
+
+def events(points: pd.DataFrame) -> pd.DataFrame:
+    """Where the build changed from one run to the next: `at`, `label`, `detail`, `cause`.
+
+    `cause` is `confounded` where several components changed at once that could each be the reason.
+    """
+    runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]).sort_values("last_started_at"))
+    found: list[dict[str, Any]] = []
+    for before, after in pairwise(runs):
+        if before["build_id"] == after["build_id"]:
+            continue
+        changes = shaping.build_changes(before, after)
+        several = shaping.confounded(changes)
+        label = f"{changes[0].component} {changes[0].after}" if changes else "settings"
+        found.append(
+            {
+                "at": after["last_started_at"].tz_localize(None),
+                "label": f"{label} + {len(changes) - 1} more" if several else label,
+                "detail": "; ".join(str(change) for change in changes) or "settings or packages",
+                "cause": "confounded" if several else "one cause",
+            }
+        )
+    return _spaced(pd.DataFrame(found, columns=["at", "label", "detail", "cause"]), points)
+
+
+def _spaced(changes: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """`changes` without the labels that would be written over each other; their rules and tooltips stay."""
+    if changes.empty:
+        return changes
+    needed = (points["last_started_at"].max() - points["last_started_at"].min()) * _LABEL_SHARE
+    shown: list[str] = []
+    free_from = changes["at"].min()
+    for change in shaping.row_dicts(changes):
+        fits = change["at"] >= free_from
+        shown.append(change["label"] if fits else "")
+        if fits:
+            free_from = change["at"] + needed
+    return changes.assign(label=shown)
+
+
+def finding(rows: pd.DataFrame, metric: str, workload: str) -> str:
+    """The newest value of the leading strategy and how it moved since the point before."""
+    figure = FIGURES[metric]
+    if rows.empty:
+        return f"No {figure.word.lower()} of {workload} is known"
+    compiled = rows[rows["strategy"] != "eager"]
+    rows = compiled if not compiled.empty else rows
+    last = rows.groupby("strategy").tail(1)
+    leading = last.sort_values("value", ascending=not figure.higher_is_better).iloc[0]
+    text = f"{leading['strategy']} on {workload}: {figure.word.lower()} {leading['value_text']}"
+    earlier = rows[(rows["strategy"] == leading["strategy"]) & (rows["at"] < leading["at"])]
+    if earlier.empty:
+        return text
+    before = earlier.iloc[-1]
+    change = leading["value"] / before["value"] - 1 if before["value"] else 0.0
+    return f"{text}, {units.percent(change, signed=True)} since the run before"
