@@ -11,7 +11,18 @@ import streamlit as st
 from dashboard import links
 from dashboard.data import Snapshot, read_choices
 from dashboard.links import TITLES, Link, Page
-from dashboard.views import break_even, cold_start, controls, guide, modes, overview, shell, trends, trial
+from dashboard.views import (
+    break_even,
+    cold_start,
+    controls,
+    guide,
+    modes,
+    overview,
+    shell,
+    trends,
+    trial,
+    upgrade,
+)
 from dashboard.views.elements import nothing_measured
 from db.errors import CompilewatchError
 
@@ -20,6 +31,7 @@ HERE = Path(__file__).parent
 VIEWS: dict[Page, Callable[[shell.View], Link]] = {
     Page.OVERVIEW: overview.draw,
     Page.TRENDS: trends.draw,
+    Page.UPGRADE: upgrade.draw,
     Page.MODES: modes.draw,
     Page.BREAK_EVEN: break_even.draw,
     Page.COLD_START: cold_start.draw,

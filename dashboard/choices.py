@@ -34,14 +34,15 @@ class Choices:
     @property
     def names(self) -> dict[str, Mapping[str, str]]:
         """The names that a sentence about a link needs."""
-        return {"machine": self.machines, "build": self.builds}
+        builds = dict.fromkeys(("build", "base", "head"), self.builds)
+        return {"machine": self.machines, **builds}
 
     @property
     def known(self) -> dict[str, Sequence[str]]:
         """The values of each selector that the database has."""
         return {
             "machine": list(self.machines),
-            "build": list(self.builds),
+            **{key: list(self.builds) for key in ("build", "base", "head")},
             "suite": self.suites,
             "workload": self.workloads,
             "strategy": self.strategies,

@@ -18,6 +18,7 @@ import streamlit as st
 from dashboard import shaping
 from dashboard.choices import Choices, choices
 from dashboard.links import Link, Page
+from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries import facets, records, trials
@@ -25,6 +26,9 @@ from db.queries.filters import Filters
 from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
 from db.session import Database, open_database
+from db.verdicts.results import Comparison
+from db.verdicts.sides import Selection
+from db.verdicts.upgrade import compare_builds
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
@@ -100,7 +104,7 @@ def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
 @remembered
 def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
-    return shaping.with_labels(summarize_cases(read_trials(snapshot, filters)))
+    return shaping.with_labels(summarize_cases(without_canaries(read_trials(snapshot, filters))))
 
 
 @remembered
@@ -108,6 +112,30 @@ def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
     latest = trials.latest_trials_frame(_database(snapshot.url), filters)
     return None if latest.empty else str(latest.sort_values("started_at")["build_id"].iloc[-1])
+
+
+@remembered
+def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
+    """The builds of the trials that `filters` let through, the one measured last first."""
+    found = read_trials(snapshot, filters).groupby("build_id")["started_at"].max()
+    return [str(build) for build in found.sort_values(ascending=False, kind="stable").index]
+
+
+@remembered
+def read_comparison(
+    snapshot: Snapshot, filters: Filters, base: str, head: str, by: Literal["build", "run"] = "build"
+) -> Comparison:
+    """The verdict on build or run `head` against `base`, on the machine that `filters` name.
+
+    Raises VerdictError where the two cannot be set against each other.
+    """
+    found = read_trials(snapshot, filters)
+    names = read_choices(snapshot).builds if by == "build" else {}
+    first, second = (
+        Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
+    )
+    machine = filters.machines[0] if filters.machines else None
+    return compare_builds(found, first, second, history=found, machine_id=machine)
 
 
 @remembered

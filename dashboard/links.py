@@ -103,9 +103,9 @@ GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 class Link:
     """One view of the dashboard. Every field but `page` and `data` is a selector of `SELECTORS`.
 
-    `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps per
-    process, `restarts` restarts per day, `price` money per GPU-hour, `data` the data version the link was
-    made at.
+    `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps
+    per process, `restarts` restarts per day, `price` money per GPU-hour, `data` the data version the link
+    was made at.
     """
 
     page: Page = Page.OVERVIEW

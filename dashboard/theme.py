@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.strategies import sort_key
+from db.verdicts.vocabulary import Verdict
 
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
@@ -119,6 +120,16 @@ DIVERGING = [
     "#0072B2",
     "#004B78",
 ]
+
+# What a cell that holds a verdict is filled with, and the ink that is readable on it.
+VERDICT_COLOURS: dict[str, tuple[str, str]] = {
+    Verdict.REGRESSED.value: ("#B94F00", "#FFFFFF"),
+    Verdict.IMPROVED.value: ("#0072B2", "#FFFFFF"),
+    Verdict.UNCHANGED.value: ("#DCE3EA", "#17202B"),
+    Verdict.INCONCLUSIVE.value: ("#F0DFA0", "#17202B"),
+    Verdict.NOT_COMPARABLE.value: ("#66707D", "#FFFFFF"),
+    Verdict.MISSING.value: ("#66707D", "#FFFFFF"),
+}
 
 _SHARED: dict[str, Any] = {
     "theme.baseRadius": "8px",

@@ -23,6 +23,7 @@ from db.strategies import EAGER
 ICONS: dict[Page, str] = {
     Page.OVERVIEW: ":material/dashboard:",
     Page.TRENDS: ":material/show_chart:",
+    Page.UPGRADE: ":material/compare_arrows:",
     Page.MODES: ":material/grid_on:",
     Page.BREAK_EVEN: ":material/balance:",
     Page.COLD_START: ":material/ac_unit:",
@@ -32,6 +33,7 @@ ICONS: dict[Page, str] = {
 QUESTIONS: dict[Page, str] = {
     Page.OVERVIEW: "Is all well?",
     Page.TRENDS: "What changed, and with which build?",
+    Page.UPGRADE: "What does another build change, and is it real?",
     Page.MODES: "Which strategy for which workload?",
     Page.BREAK_EVEN: "After how many steps does compiling pay off?",
     Page.COLD_START: "Where does the first call spend its time?",
@@ -39,7 +41,7 @@ QUESTIONS: dict[Page, str] = {
     Page.GUIDE: "What do the words and numbers mean?",
 }
 # Pages whose default is every build rather than the newest one.
-ALL_BUILDS = frozenset({Page.TRENDS, Page.TRIAL})
+ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def filters(view: View) -> None:
     no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
     newest_first = {key: choices.builds[key] for key in reversed(list(choices.builds))}
     controls.one_of("machine", "Machine", {"": f"Newest: {newest_machine}", **choices.machines})
-    controls.one_of("build", "Build", {"": no_build, **newest_first})
+    if "build" in links.keys_of(view.link.page):
+        controls.one_of("build", "Build", {"": no_build, **newest_first})
     controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
     controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
     controls.several("workload", "Workloads", choices.workloads, everything="All workloads")

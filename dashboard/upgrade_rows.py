@@ -1,0 +1,105 @@
+"""The tables of a comparison: every figure of one case, compile cost and break-even, what passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from dashboard import verdict_words
+from dashboard.charts.upgrade import label
+from db.strategies import sort_key
+from db.verdicts.results import Comparison, Row
+from db.verdicts.vocabulary import COUNTED_METRICS, METRIC_NAMES, Metric, Verdict
+
+CASE_COLUMNS = (
+    "metric",
+    "base",
+    "head",
+    "change",
+    "interval",
+    "q",
+    "verdict",
+    "moved",
+    "trials",
+    "reason",
+)
+_SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
+
+
+def row_cells(row: Row) -> dict[str, str]:
+    """One verdict as texts."""
+    return {
+        "metric": METRIC_NAMES[row.metric],
+        "base": verdict_words.figure(row.metric, row.base),
+        "head": verdict_words.figure(row.metric, row.head),
+        "change": verdict_words.change(row),
+        "interval": verdict_words.interval(row),
+        "q": verdict_words.q_value(row),
+        "verdict": verdict_words.verdict(row),
+        "moved": verdict_words.moved(row),
+        "trials": verdict_words.side_sizes(row),
+        "reason": row.reason,
+    }
+
+
+def case_table(rows: Sequence[Row]) -> pd.DataFrame:
+    """One row per metric of one case."""
+    return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
+
+
+def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
+    """One row per compiled case: compile cost and break-even before and after, the worst shift first."""
+    by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
+    for row in comparison.rows:
+        if row.metric in _SHIFT:
+            by_case.setdefault((label(row.case, labels), row.strategy), {})[row.metric] = row
+    ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
+    return pd.DataFrame(
+        [
+            {"workload": workload, "strategy": strategy, **_shift_cells(found)}
+            for (workload, strategy), found in ordered
+        ]
+    )
+
+
+def _worst(found: Mapping[Metric, Row]) -> int:
+    return min(verdict_words.WORST_FIRST.index(row.verdict) for row in found.values())
+
+
+def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
+    cells: dict[str, str | None] = {}
+    for metric in _SHIFT:
+        row = found.get(metric)
+        cells |= {
+            f"{metric.value}_from_to": None
+            if row is None
+            else " → ".join(verdict_words.figure(metric, value) for value in (row.base, row.head)),
+            f"{metric.value}_change": None if row is None else verdict_words.change(row),
+            f"{metric.value}_verdict": None if row is None else verdict_words.verdict(row),
+        }
+    return cells
+
+
+def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Cases that pass no more or again, or whose graph breaks or recompiles changed, the worst first."""
+    moved = [
+        row
+        for row in comparison.rows
+        if row.metric in COUNTED_METRICS and row.verdict is not Verdict.UNCHANGED
+    ]
+    return pd.DataFrame(
+        [
+            {"workload": label(row.case, labels), "strategy": row.strategy, **row_cells(row)}
+            for row in verdict_words.worst_first(moved)
+        ]
+    )
+
+
+def failing_on_both(comparison: Comparison, labels: Mapping[str, str]) -> list[str]:
+    """Cases that fail on either side alike: no change, and yet no pass."""
+    return [
+        f"{label(row.case, labels)} with {row.strategy}: {verdict_words.figure(row.metric, row.head)}"
+        for row in comparison.rows
+        if row.metric is Metric.NUMERICS and row.verdict is Verdict.UNCHANGED and row.head != "pass"
+    ]

@@ -1,0 +1,149 @@
+"""Verdicts as texts: values in their unit, signed changes with intervals, and a mark beside every colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from db import units
+from db.verdicts.results import LeftOut, Row
+from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
+
+_FORMATS: dict[Metric, Callable[..., str]] = {
+    Metric.LATENCY: units.duration,
+    Metric.SPEEDUP: units.ratio,
+    Metric.COMPILE_COST: units.duration,
+    Metric.PEAK_MEMORY: units.size,
+    Metric.BREAK_EVEN: units.steps,
+    Metric.GRAPH_BREAKS: units.count,
+    Metric.RECOMPILES: units.count,
+    Metric.NUMERICS: str,
+}
+MARKS: dict[Verdict, str] = {
+    Verdict.REGRESSED: "✗",
+    Verdict.IMPROVED: "✓",
+    Verdict.UNCHANGED: "=",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NOT_COMPARABLE: units.MISSING,
+    Verdict.MISSING: units.MISSING,
+}
+WORST_FIRST = (
+    Verdict.REGRESSED,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVED,
+    Verdict.UNCHANGED,
+    Verdict.NOT_COMPARABLE,
+    Verdict.MISSING,
+)
+NAMED_CASES = 5
+
+
+def figure(metric: Metric, value: float | str | None) -> str:
+    return units.MISSING if value is None else _FORMATS[metric](value).replace("_", " ")
+
+
+def change(row: Row) -> str:
+    """How the value moved: a signed share, or the words where one side has no number."""
+    if row.change is not None:
+        return units.percent(round(row.change, 4), signed=True)
+    if row.metric in COUNTED_METRICS and row.base == row.head:
+        return units.MISSING
+    base, head = figure(row.metric, row.base), figure(row.metric, row.head)
+    return head if base == head else f"{base} → {head}"
+
+
+def interval(row: Row) -> str:
+    if row.interval is None:
+        return units.MISSING
+    low, high = (units.percent(bound, signed=True) for bound in row.interval)
+    return f"{low} to {high}"
+
+
+def verdict(row: Row) -> str:
+    """Mark and word; a suspicion is said, for it asks for a second look."""
+    return f"{MARKS[row.verdict]} {verdict_word(row)}"
+
+
+def verdict_word(row: Row) -> str:
+    suspected = row.suspected and row.verdict is Verdict.INCONCLUSIVE
+    return "suspected" if suspected else row.verdict.value
+
+
+def moved(row: Row) -> str:
+    return row.who_moved.value if row.who_moved else units.MISSING
+
+
+def q_value(row: Row) -> str:
+    return units.MISSING if row.q_value is None else f"{row.q_value:.2g}"
+
+
+def side_sizes(row: Row) -> str:
+    """Trials of the base and of the head side."""
+    return " + ".join(units.count(trials) for trials in row.trials)
+
+
+def worst_first(rows: Iterable[Row]) -> list[Row]:
+    """By verdict, then by the size of the change."""
+    return sorted(
+        rows,
+        key=lambda row: (
+            WORST_FIRST.index(row.verdict),
+            -abs(row.change or 0.0),
+            row.workload,
+            row.strategy,
+        ),
+    )
+
+
+def tally(rows: Sequence[Row]) -> str:
+    """ "2 regressed, 1 improved, 6 unchanged": only what there is."""
+    counts = {word: sum(row.verdict is word for row in rows) for word in WORST_FIRST}
+    return ", ".join(f"{count} {word.value}" for word, count in counts.items() if count)
+
+
+def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
+    """One line per reason, the most common first, with the first cases by name."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for case in left_out:
+        by_reason.setdefault((case.verdict.value, case.reason), []).append(
+            f"{case.workload} with {case.strategy}"
+        )
+    return [
+        f"{units.plural(len(cases), 'case')} {verdict}: {reason.rstrip('.')}: {_named(cases)}"
+        for (verdict, reason), cases in sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def _named(cases: Sequence[str]) -> str:
+    named = ", ".join(cases[:NAMED_CASES])
+    more = len(cases) - NAMED_CASES
+    return f"{named} and {units.count(more)} more" if more > 0 else named
+
+
+def environment_diff(
+    base: Mapping[str, object], head: Mapping[str, object], changed: Iterable[str]
+) -> list[dict[str, str]]:
+    """One row per part that differs between two builds: `part`, `base`, `head`.
+
+    `changed` names components; packages and settings, which are mappings, are set against each other by name.
+    """
+    rows = [_part(name.replace("_", " "), base.get(name), head.get(name)) for name in changed]
+    for kind in ("packages", "settings"):
+        before, after = (_mapping(side.get(kind)) for side in (base, head))
+        rows += [
+            _part(name, before.get(name), after.get(name))
+            for name in sorted({*before, *after})
+            if before.get(name) != after.get(name)
+        ]
+    return rows
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _part(name: str, base: object, head: object) -> dict[str, str]:
+    return {"part": name, "base": _cell(base), "head": _cell(head)}
+
+
+def _cell(value: object) -> str:
+    return units.MISSING if value is None or value == "" or value != value else str(value)  # noqa: PLR0124
