@@ -16,7 +16,9 @@ from runner.cli import (
     gate,
     interchange,
     reproduce,
+    request,
     run,
+    schedule,
     serve,
     triage,
 )
@@ -59,4 +61,6 @@ app.command("import")(interchange.import_)
 app.command("export")(interchange.export)
 app.command("schema")(interchange.schema)
 app.add_typer(builds.app, name="builds")
+app.add_typer(schedule.app, name="schedule")
+app.add_typer(request.app, name="request")
 app.add_typer(database.app, name="db")

@@ -1,0 +1,139 @@
+"""`compilewatch request`: ask the services to measure something."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+from ulid import ULID
+
+from db.queries.schedule import requests
+from db.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
+from db.store_request import cancel_request, new_request, save_request
+from db.units import MISSING, moment
+from runner.builds import builds_named
+from runner.cli.documents import print_document
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    StrategiesOption,
+    WorkloadsOption,
+    database_of,
+    settings_of,
+)
+from runner.cli.result_table import console
+from runner.cli.schedule import who_asks
+from runner.selection import select
+
+app = typer.Typer(help="Ask the services to measure something.", no_args_is_help=True, rich_markup_mode=None)
+
+_LISTED = 50
+
+
+@app.command("create")
+def create(
+    suite: Annotated[str | None, typer.Option(help="A suite by name; unset: that of [run].")] = None,
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    build: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A build by name. Repeatable; unset: all.")
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option(help="Host name, machine id or device name, or a pattern; unset: any.")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Fresh processes per case.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Trials at most, over all cases.")] = None,
+    label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Queue a run for a service to measure. Example: compilewatch request create --suite smoke"""
+    settings = settings_of(config, db)
+    if machine is None:
+        # A machine that is named may have another configuration; for any machine, ours must know the names.
+        select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
+        builds_named(build or (), settings)
+    spec = RequestSpec(
+        suite=suite,
+        workloads=tuple(workload or ()),
+        strategies=tuple(strategy or ()),
+        builds=tuple(build or ()),
+        machine=machine,
+        trials=trials,
+        budget_trials=budget,
+        label=label,
+    )
+    asked = new_request(str(ULID()), RequestKind.MANUAL, spec, by=who_asks(), at=datetime.now(UTC))
+    with database_of(settings) as database:
+        save_request(database, asked)
+    if json_:
+        print_document(_document([asked]))
+    else:
+        typer.echo(f"Queued as {asked.request_id}.")
+    return 0
+
+
+@app.command("list")
+def list_(
+    all_: Annotated[bool, typer.Option("--all", help="Those that are done, too.")] = False,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """What is queued or running, newest first. Example: compilewatch request list --all"""
+    states = tuple(RequestState) if all_ else UNFINISHED
+    with database_of(settings_of(config, db), migrate=False) as database:
+        found = requests(database, states=states, limit=None if json_ else _LISTED)
+    if json_:
+        print_document(_document(found))
+    elif found:
+        console().print(_table(found))
+    else:
+        typer.echo("No requests." if all_ else "Nothing is queued or running.")
+    return 0
+
+
+@app.command("cancel")
+def cancel(
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="A request's id.")],
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Cancel a request, queued or running. Example: compilewatch request cancel 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
+    with database_of(settings_of(config, db), migrate=False) as database:
+        state = cancel_request(database, request_id, by=who_asks(), at=datetime.now(UTC))
+    said = "is cancelled" if state is RequestState.CANCELLED else "ends within seconds"
+    typer.echo(f"Request {request_id} {said}.")
+    return 0
+
+
+def _document(found: list[RunRequest]) -> dict[str, Any]:
+    return {
+        "schema": "compilewatch.requests/1",
+        "rows": [request.model_dump(mode="json") for request in found],
+    }
+
+
+def _table(found: list[RunRequest]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("request", "kind", "what", "asked", "by", "state", "note"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "request")
+    for request in found:
+        note = request.history[-1].note if request.history else None
+        cells = (
+            *(request.request_id, request.kind.value, _what(request.spec), moment(request.asked_at)),
+            *(request.asked_by, request.state.value, note or MISSING),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _what(spec: RequestSpec) -> str:
+    cases = ", ".join(f"{workload} / {strategy}" for workload, strategy in spec.cases)
+    return spec.suite or cases or ", ".join(spec.workloads) or "the suite of [run]"

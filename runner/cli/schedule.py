@@ -1,0 +1,201 @@
+"""`compilewatch schedule`: the service, and the schedules it keeps."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.queries.schedule import last_firings, schedules
+from db.records import Status, Trial
+from db.schedules import Firing, Schedule
+from db.session import Database
+from db.store_schedule import pause_schedule, resume_schedule, save_schedule
+from db.units import MISSING, moment, plural
+from runner.cli.documents import print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.result_table import console
+from runner.cli.stopping import stop_signal
+from runner.config import Settings
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A schedule by name.")]
+_SHOWN_FIRINGS = 5
+_LOG = logging.getLogger("compilewatch.schedule")
+
+
+@app.callback(invoke_without_command=True)
+def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Run the service: measures by schedule, on request and after upgrades, until it is told to stop.
+
+    SIGTERM and Ctrl-C end it within 10 s; what was measured is stored. Example: compilewatch schedule
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    _log_to_standard_error()
+    settings = settings_of(config, db)
+    # The scheduler takes a while to import, and the other commands do without it.
+    from runner.execution import execute
+    from runner.schedule.service import Service
+    from runner.spool import Spool
+
+    with database_of(settings) as database, stop_signal() as stop:
+        spool = Spool(settings.data_dir / "spool")
+        service = Service(
+            settings,
+            database,
+            lambda plan, is_cancelled: execute(
+                plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled
+            ),
+        )
+        _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
+        service.run(stop)
+    _LOG.info("Stopped.")
+    return 0
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOption = None
+) -> int:
+    """The schedules, their next five firings and what became of the last one.
+
+    Example: compilewatch schedule list
+    """
+    settings = _settings(context, db, config)
+    with database_of(settings) as database:
+        _store_configured(database, settings)
+        last = last_firings(database)
+        rows = [_row(each, last.get(each.name), settings) for each in schedules(database)]
+    if json_:
+        print_document({"schema": "compilewatch.schedules/1", "rows": rows})
+    elif rows:
+        console().print(_table(rows))
+    else:
+        typer.echo("No schedules yet. Write a [[schedule]] into the configuration.")
+    return 0
+
+
+@app.command("pause")
+def pause(
+    context: typer.Context, name: NameArgument, db: DatabaseOption = None, config: ConfigOption = None
+) -> int:
+    """Let a schedule fire no more until it is resumed. Example: compilewatch schedule pause nightly"""
+    return _change(_settings(context, db, config), name, pause_schedule, "paused")
+
+
+@app.command("resume")
+def resume(
+    context: typer.Context, name: NameArgument, db: DatabaseOption = None, config: ConfigOption = None
+) -> int:
+    """Let a paused schedule fire again; what it missed is not made up for.
+
+    Example: compilewatch schedule resume nightly
+    """
+    return _change(
+        _settings(context, db, config),
+        name,
+        lambda database, which: resume_schedule(database, which, at=datetime.now(UTC)),
+        "active",
+    )
+
+
+class LogProgress:
+    """What the service says of a running plan: one line per trial in its log."""
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:
+        _LOG.debug("Trial %d: %s / %s.", number, workload, strategy)
+
+    def phase(self, name: str) -> None:
+        _LOG.debug("Phase %s.", name)
+
+    def trial_finished(self, trial: Trial) -> None:
+        case = f"{trial.workload.name} / {trial.strategy.name}"
+        if trial.status is Status.FAILED and trial.failure is not None:
+            reason = trial.failure.message.partition("\n")[0]
+            _LOG.warning("%s failed (%s): %s", case, trial.failure.kind.value, reason)
+        else:
+            _LOG.info("%s measured, trial %s.", case, trial.trial_id)
+
+
+def who_asks() -> str:
+    """The person at this terminal, for the history of a request."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"
+
+
+def _log_to_standard_error() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    for library in ("apscheduler", "alembic"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+
+
+def _settings(context: typer.Context, db: str | None, config: Path | None) -> Settings:
+    """Options count wherever they stand: before the subcommand or after it."""
+    given = context.parent.params if context.parent else {}
+    return settings_of(config or given.get("config"), db or given.get("db"))
+
+
+def _store_configured(database: Database, settings: Settings) -> None:
+    from runner.schedule.service import configured_schedules
+
+    for name, spec in configured_schedules(settings).items():
+        save_schedule(database, name, spec, at=datetime.now(UTC), from_config=True)
+
+
+def _change(settings: Settings, name: str, change: Callable[[Database, str], bool], state: str) -> int:
+    with database_of(settings) as database:
+        _store_configured(database, settings)
+        changed = change(database, name)
+    typer.echo(f"Schedule {name} is {state}." if changed else f"Schedule {name} was {state} already.")
+    return 0
+
+
+def _row(schedule: Schedule, last: Firing | None, settings: Settings) -> dict[str, Any]:
+    in_config = any(entry.name == schedule.name for entry in settings.schedule)
+    fires = not schedule.paused and (in_config or not schedule.from_config)
+    return {
+        "name": schedule.name,
+        **schedule.spec.model_dump(),
+        "suite": schedule.spec.suite or settings.run.suite,
+        "state": "paused" if schedule.paused else "active" if fires else "not in this configuration",
+        "next_firings_at": _next(schedule) if fires else [],
+        "last_fire_at": last.fire_at.isoformat() if last else None,
+        "last_outcome": last.outcome.value if last else None,
+        "last_firings": last.firings if last else None,
+        "last_request_id": last.request_id if last else None,
+    }
+
+
+def _next(schedule: Schedule) -> list[str]:
+    from runner.schedule.cron import next_firings, parse_cron
+
+    trigger = parse_cron(schedule.spec.cron, schedule.spec.timezone)
+    return [at.isoformat() for at in next_firings(trigger, datetime.now(UTC), _SHOWN_FIRINGS)]
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("name", "cron", "suite", "state", "next firings", "last firing"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        following = "\n".join(moment(datetime.fromisoformat(at)) for at in row["next_firings_at"])
+        at = row["last_fire_at"]
+        last = f"{moment(datetime.fromisoformat(at))} {row['last_outcome']}" if at else MISSING
+        cells = (row["name"], f"{row['cron']} {row['timezone']}", row["suite"], row["state"], following, last)
+        table.add_row(*map(Text, cells))
+    return table

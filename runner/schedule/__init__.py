@@ -1,0 +1,1 @@
+"""The service: measures by schedule, on request, and when a build changed."""

@@ -1,0 +1,88 @@
+"""The thread beside the measuring: keeps the timetable, beats for the request, hears cancellations."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+from threading import Event, Lock, Thread
+
+from db.errors import DatabaseError
+from db.session import Database
+from db.store_request import beat_request
+from runner.schedule.abandoned import Abandoned
+from runner.schedule.outage import Outage
+from runner.schedule.timetable import Timetable
+
+_LOG = logging.getLogger("compilewatch.schedule")
+
+BEAT_S = 5.0
+RECONCILE_S = 10.0
+
+
+class Keeper:
+    """Runs until `stop`. `hold` and `drop` say which request is being measured."""
+
+    def __init__(
+        self,
+        database: Database,
+        timetable: Timetable,
+        *,
+        owner: str,
+        clock: Callable[[], datetime],
+        stop: Event,
+    ) -> None:
+        self._database = database
+        self._timetable = timetable
+        self._owner = owner
+        self._clock = clock
+        self._stop = stop
+        self._abandoned = Abandoned(database, owner=owner, monotonic=time.monotonic)
+        self._lock = Lock()
+        self._held: tuple[str, Event] | None = None
+        self._thread = Thread(target=self._run, name="keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+
+    def hold(self, request_id: str) -> Event:
+        """Beat for the request: the event is set once its measuring should end."""
+        should_end = Event()
+        with self._lock:
+            self._held = (request_id, should_end)
+        return should_end
+
+    def drop(self) -> None:
+        with self._lock:
+            self._held = None
+
+    def _run(self) -> None:
+        outage = Outage()
+        reconciled = float("-inf")
+        while not self._stop.is_set():
+            try:
+                self._beat()
+                if time.monotonic() - reconciled >= RECONCILE_S:
+                    reconciled = time.monotonic()
+                    self._timetable.reconcile()
+                    self._abandoned.look(self._clock())
+                outage.over()
+            except DatabaseError as error:
+                self._abandoned.forget()
+                outage.failed(error, self._stop)
+            else:
+                self._stop.wait(BEAT_S)
+
+    def _beat(self) -> None:
+        with self._lock:
+            held = self._held
+        if held is None or held[1].is_set():
+            return
+        request_id, should_end = held
+        if not beat_request(self._database, request_id, owner=self._owner):
+            _LOG.info("Request %s was cancelled or is with another service; its measuring ends.", request_id)
+            should_end.set()
