@@ -91,6 +91,9 @@ class RunSettings(Section):
     device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
     matmul_precision: Literal["highest", "high", "medium"] = "high"
     seed: int = Field(default=0, description="of weights, inputs and the order of trials")
+    canaries: bool = Field(
+        default=True, description="measure the machine itself, before and after: its control series"
+    )
 
 
 class WorkloadSettings(Section):

@@ -15,10 +15,11 @@ from db.records import Status, Trial
 from db.runs import RunStatus
 from db.session import Database
 from db.store import end_run, save_trial, start_run
+from runner.canaries import TRIALS_PER_RUN, canary_specs
 from runner.device_lock import DeviceBusyError
 from runner.plan import Plan
 from runner.spool import Spool
-from runner.supervise import run_trial
+from runner.supervise import run_canaries, run_trial
 from runner.trial_spec import TrialSpec
 
 _LOG = logging.getLogger("compilewatch.runner")
@@ -68,8 +69,9 @@ def execute(
             suite=run.suite,
             label=run.label,
             started_at=clock(),
-            planned_trials=run.planned_trials,
+            planned_trials=run.planned_trials + (TRIALS_PER_RUN if plan.canaries else 0),
         )
+    _measure_canaries(plan, database, spool, lock_dir, is_cancelled)
     measured = failed = 0
     for number, spec in enumerate(plan.trials, start=1):
         if is_cancelled():
@@ -85,6 +87,7 @@ def execute(
         measured += 1
         failed += trial.status is Status.FAILED
         progress.trial_finished(trial)
+    _measure_canaries(plan, database, spool, lock_dir, is_cancelled)
     interrupted = is_cancelled()
     _announce_end(plan, database, RunStatus.CANCELLED if interrupted else RunStatus.FINISHED, clock())
     return Outcome(measured, failed, len(spool.waiting()), interrupted)
@@ -100,6 +103,31 @@ def _measure(
         on_phase=progress.phase,
         is_cancelled=is_cancelled,
     )
+
+
+def _measure_canaries(
+    plan: Plan, database: Database, spool: Spool, lock_dir: Path | None, is_cancelled: Callable[[], bool]
+) -> None:
+    """The machine's control series for each run. One that fails is stored and leaves the run as it is."""
+    for run in plan.runs if plan.canaries else ():
+        first = next(spec for spec in plan.trials if spec.run_id == run.run_id)
+        if is_cancelled():
+            return
+        try:
+            trials = run_canaries(
+                canary_specs(first),
+                interpreter=str(run.interpreter or sys.executable),
+                lock_dir=lock_dir,
+                is_cancelled=is_cancelled,
+            )
+        except DeviceBusyError:
+            if not is_cancelled():
+                raise
+            return
+        for trial in trials:
+            _keep(trial, database, spool)
+            if trial.failure is not None:
+                _LOG.warning("%s failed: %s", trial.workload.name, trial.failure.message.partition("\n")[0])
 
 
 def _keep(trial: Trial, database: Database, spool: Spool) -> None:

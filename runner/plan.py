@@ -54,6 +54,8 @@ class Plan(Part):
     runs: tuple[PlannedRun, ...]
     trials: tuple[TrialSpec, ...]
     not_applicable: tuple[NotApplicable, ...]
+    canaries: bool = False
+    """Whether the machine's control series is measured before and after."""
 
 
 def plan_run(
@@ -96,7 +98,7 @@ def plan_run(
         for build in builds or (None,)
     )
     specs = _specs(settings, selection, device, runs, _ordered(cases, len(runs), rounds, settings.run.seed))
-    return Plan(runs=runs, trials=tuple(specs), not_applicable=not_applicable)
+    return Plan(runs=runs, trials=tuple(specs), not_applicable=not_applicable, canaries=settings.run.canaries)
 
 
 def _specs(

@@ -7,8 +7,8 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,83 @@ def _run(attempt: _Attempt, lock: int) -> Trial:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def run_canaries(
+    specs: Sequence[TrialSpec],
+    *,
+    interpreter: str | Path = sys.executable,
+    lock_dir: Path | None = None,
+    is_cancelled: Callable[[], bool] = _never,
+) -> list[Trial]:
+    """Measure the canaries of one run, `specs`, in one fresh process; one record each, none when cancelled.
+
+    Raises as `run_trial` does.
+    """
+    contents = [spec.model_dump(mode="json", by_alias=True) for spec in specs]
+    told = contents[0] | {"canaries": [content["workload"] for content in contents]}
+    device = device_facts(told["device"])
+    attempt = _Attempt(told, str(interpreter), lambda _phase: None, is_cancelled, device)
+    scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
+    try:
+        with device_lock(
+            device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
+        ) as lock:
+            attempt.started_at = datetime.now(UTC)
+            finished = _listen(attempt, scratch, scratch / "measure", lock, prime=False)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if finished.interrupted or finished.outcome.stopped == "cancelled":
+        return []
+    return [
+        finished.trial(attempt, content, _canary_records(finished.listening, content)) for content in contents
+    ]
+
+
+def _canary_records(listening: Listening, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The process's record with one canary's samples in it; a failure is the failure of each."""
+    name = content["workload"]["name"]
+    return [record | record.get("canaries", {}).get(name, {}) for record in listening.records]
+
+
+@dataclass
+class _Finished:
+    """A measured process after its end, with all that was heard of it."""
+
+    outcome: Outcome
+    listening: Listening
+    oom_killed: bool
+    compiler: str | None
+    interrupted: bool
+    ended_at: datetime
+
+    def trial(
+        self, attempt: _Attempt, spec: Mapping[str, Any], records: list[dict[str, Any]] | None = None
+    ) -> Trial:
+        """The record of `spec` from what was heard, or from `records` in place of the ones heard."""
+        return assemble(
+            spec,
+            self.outcome,
+            self.listening if records is None else replace(self.listening, records=records),
+            started_at=attempt.started_at,
+            ended_at=self.ended_at,
+            oom_killed=self.oom_killed,
+            device=attempt.device,
+            compiler=self.compiler,
+        )
+
+
 def _run_process(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
     """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
+    finished = _listen(attempt, scratch, caches, lock, prime=prime)
+    if prime and not finished.interrupted and finished.listening.succeeded():
+        return None
+    trial = finished.trial(attempt, attempt.spec)
+    if finished.interrupted:
+        raise TrialInterrupted(trial)
+    return trial
+
+
+def _listen(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> _Finished:
+    """Start one worker and listen until it is gone."""
     spec = attempt.spec
     watch = DeviceWatch(spec["device"])
     environment = worker_environment(caches, threads=spec["threads"], extra=spec.get("worker_env", {}))
@@ -123,21 +198,14 @@ def _run_process(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, p
         outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
     except KeyboardInterrupt:
         interrupted, outcome = True, Outcome(stopped="cancelled")
-    if prime and not interrupted and listening.succeeded():
-        return None
-    trial = assemble(
-        spec,
+    return _Finished(
         outcome,
         listening,
-        started_at=attempt.started_at,
-        ended_at=datetime.now(UTC),
         oom_killed=oom_kills() > kills,
-        device=attempt.device,
         compiler=compiler_version(environment),
+        interrupted=interrupted,
+        ended_at=datetime.now(UTC),
     )
-    if interrupted:
-        raise TrialInterrupted(trial)
-    return trial
 
 
 def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dict[str, Any]:

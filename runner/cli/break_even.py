@@ -12,6 +12,7 @@ from rich.text import Text
 
 from db.errors import NotFoundError
 from db.metrics.break_even_rows import break_even_rows
+from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
 from db.queries.trials import latest_trials_frame
@@ -48,7 +49,8 @@ def break_even_command(
     Example: compilewatch break-even --steps 100000
     """
     with database_of(settings_of(config, db), migrate=False) as database:
-        cases = summarize_cases(latest_trials_frame(database, Filters(workloads=tuple(workload or ()))))
+        latest = latest_trials_frame(database, Filters(workloads=tuple(workload or ())))
+    cases = summarize_cases(without_canaries(latest))
     hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
     rows = break_even_rows(cases, steps_, restarts_per_day, hourly)
     if not rows:

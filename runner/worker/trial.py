@@ -37,17 +37,22 @@ def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) ->
     cold: dict[str, Any] = content["cold_start"]
     channel.enter("import_torch")
     started = time.monotonic_ns()
-    import torch  # noqa: F401
+    import torch
 
     cold["import_torch_ns"] = time.monotonic_ns() - started
     affinity.release_children()
-    from runner.worker import host, session
+    from runner.worker import canary, host, session
 
     session.configure(spec)
     channel.facts(
         host.machine_facts(spec["device"], spec["threads"]),
         host.build_facts(spec["device"], spec.get("settings", {})),
     )
+    if spec.get("canaries"):
+        channel.enter("sampling")
+        pause = channel.pause if spec.get("device_state") else lambda: None
+        content["canaries"] = canary.measure(torch.device(spec["device"]), spec["canaries"], pause)
+        return
     trial = session.Session(spec, channel, content)
     trial.start_cold()
     if spec.get("prime"):

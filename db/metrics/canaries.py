@@ -1,0 +1,18 @@
+"""The canary is no case: its workloads measure the machine and are left out where cases are listed."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+
+from pandas import DataFrame
+
+CANARY_WORKLOADS = "canary*"
+
+
+def without_canaries(trials: DataFrame, pattern: str = CANARY_WORKLOADS) -> DataFrame:
+    """The rows of a frame with column `workload` whose workload does not fit the shell-style `pattern`."""
+    if trials.empty:
+        return trials
+    fits = re.compile(translate(pattern))
+    return trials[~trials["workload"].map(lambda name: fits.match(str(name)) is not None)]
