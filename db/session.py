@@ -16,7 +16,7 @@ from db.engines.sqlite import create_file, remove_file, require_usable_file, sql
 from db.engines.trouble import explained
 from db.errors import DatabaseError
 from db.migrations.upgrade import SchemaState, require_current, schema_state, upgrade
-from db.tables import JsonText
+from db.table_parts import JsonText
 
 DEFAULT_URL = "sqlite:///compilewatch.db"
 _DRIVERS = {

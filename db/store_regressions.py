@@ -26,7 +26,8 @@ from db.regressions import (
 )
 from db.session import Database
 from db.store_batch import bump_data_version, lock_data_version, upsert
-from db.tables import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT, JsonText
+from db.table_parts import JsonText
+from db.tables import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import Verdict
 

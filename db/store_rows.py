@@ -12,7 +12,7 @@ from db.fields import INT64_MAX
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
 from db.records import CompilerEvent, Trial
 from db.samples import CODEC, encode_samples, percentile_ns
-from db.tables import JsonText
+from db.table_parts import JsonText
 
 SAMPLE_KINDS = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
 DETAIL_PARTS = (

@@ -10,12 +10,10 @@ come back exactly as it was.
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Enum, Index, MetaData, Table
-from sqlalchemy.orm import registry
-from sqlmodel import Field, SQLModel
+from sqlalchemy import JSON, BigInteger, Index, MetaData, Table
+from sqlmodel import Field
 
 from db.records import (
     CacheState,
@@ -30,51 +28,14 @@ from db.regressions import NotificationState, TriageState
 from db.requests import RequestKind, RequestState
 from db.runs import RunStatus
 from db.schedules import FiringOutcome
+from db.table_parts import Row, Tallied, by_value
 from db.verdicts.vocabulary import Metric, Verdict
 
-METADATA = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+# Complete for whoever takes it from here: every table below is registered with it.
+METADATA: MetaData = Row.metadata
 
 
-class JsonText(str):
-    """JSON that is written already; a JSON column takes it as it is."""
-
-    __slots__ = ()
-
-
-def _by_value(enum: type[StrEnum]) -> Enum:
-    """Text column holding the enum's values; a value that a later release adds needs no migration."""
-    return Enum(
-        enum,
-        native_enum=False,
-        length=32,
-        create_constraint=False,
-        validate_strings=True,
-        values_callable=lambda members: [member.value for member in members],
-    )
-
-
-class _Row(SQLModel, registry=registry(metadata=METADATA)):
-    """Base of all tables, on a registry of their own: a reloaded module builds them anew."""
-
-
-class _Tallied(SQLModel):
-    """What the facets show of every dimension, kept at write time."""
-
-    trials: int = Field(default=0, sa_type=BigInteger)
-    failed_trials: int = Field(default=0, sa_type=BigInteger)
-    first_seen_at: datetime | None = None
-    last_seen_at: datetime | None = None
-
-
-class MachineRow(_Row, _Tallied, table=True):
+class MachineRow(Row, Tallied, table=True):
     """Hardware by identity. `name` is what it was last called; each trial keeps the name it was given."""
 
     __tablename__: ClassVar[str] = "machine"
@@ -92,7 +53,7 @@ class MachineRow(_Row, _Tallied, table=True):
     threads: int | None = Field(sa_type=BigInteger)
 
 
-class BuildRow(_Row, _Tallied, table=True):
+class BuildRow(Row, Tallied, table=True):
     """Software stack by identity. `label` is what it was last called; each trial keeps its own."""
 
     __tablename__: ClassVar[str] = "build"
@@ -113,13 +74,13 @@ class BuildRow(_Row, _Tallied, table=True):
     settings: dict[str, Any] = Field(sa_type=JSON)
 
 
-class WorkloadRow(_Row, _Tallied, table=True):
+class WorkloadRow(Row, Tallied, table=True):
     __tablename__: ClassVar[str] = "workload"
 
     workload_id: str = Field(primary_key=True)
     name: str = Field(index=True)
     version: str
-    task: Task = Field(sa_type=_by_value(Task))
+    task: Task = Field(sa_type=by_value(Task))
     batch_size: int | None = Field(sa_type=BigInteger)
     shape: dict[str, int] = Field(sa_type=JSON)
     dtype: str
@@ -127,22 +88,22 @@ class WorkloadRow(_Row, _Tallied, table=True):
     item: str | None
 
 
-class StrategyRow(_Row, _Tallied, table=True):
+class StrategyRow(Row, Tallied, table=True):
     __tablename__: ClassVar[str] = "strategy"
 
     strategy_id: str = Field(primary_key=True)
     name: str = Field(index=True)
-    kind: StrategyKind = Field(sa_type=_by_value(StrategyKind))
+    kind: StrategyKind = Field(sa_type=by_value(StrategyKind))
     backend: str | None
     mode: str | None
     dynamic: bool | None
     fullgraph: bool
     scope: str
-    cache: CacheState = Field(sa_type=_by_value(CacheState))
+    cache: CacheState = Field(sa_type=by_value(CacheState))
     options: dict[str, Any] = Field(sa_type=JSON)
 
 
-class SeriesRow(_Row, _Tallied, table=True):
+class SeriesRow(Row, Tallied, table=True):
     """The history of one case on one machine."""
 
     __tablename__: ClassVar[str] = "series"
@@ -158,7 +119,7 @@ class SeriesRow(_Row, _Tallied, table=True):
     strategy_id: str = Field(foreign_key="strategy.strategy_id")
 
 
-class RunRow(_Row, _Tallied, table=True):
+class RunRow(Row, Tallied, table=True):
     """A run that was announced has `started_at` and `status`; one known only from its trials has neither."""
 
     __tablename__: ClassVar[str] = "run"
@@ -169,10 +130,10 @@ class RunRow(_Row, _Tallied, table=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     planned_trials: int | None = Field(default=None, sa_type=BigInteger)
-    status: RunStatus | None = Field(default=None, sa_type=_by_value(RunStatus))
+    status: RunStatus | None = Field(default=None, sa_type=by_value(RunStatus))
 
 
-class TrialRow(_Row, table=True):
+class TrialRow(Row, table=True):
     """One trial, narrow: identity, outcome and the figures that follow from it by plain arithmetic."""
 
     __tablename__: ClassVar[str] = "trial"
@@ -192,13 +153,13 @@ class TrialRow(_Row, table=True):
     ended_at: datetime | None
     suite: str | None
     label: str | None
-    source_kind: SourceKind = Field(sa_type=_by_value(SourceKind))
+    source_kind: SourceKind = Field(sa_type=by_value(SourceKind))
     source_name: str
     machine_name: str
     device_uuid: str | None
     build_label: str | None
-    status: Status = Field(sa_type=_by_value(Status))
-    failure_kind: FailureKind | None = Field(sa_type=_by_value(FailureKind))
+    status: Status = Field(sa_type=by_value(Status))
+    failure_kind: FailureKind | None = Field(sa_type=by_value(FailureKind))
     failure_message: str | None
     latency_ns: float | None
     latency_p05_ns: float | None
@@ -220,12 +181,12 @@ class TrialRow(_Row, table=True):
     graphs: int | None = Field(sa_type=BigInteger)
     graph_breaks: int | None = Field(sa_type=BigInteger)
     recompiles: int | None = Field(sa_type=BigInteger)
-    numerics_status: NumericsStatus | None = Field(sa_type=_by_value(NumericsStatus))
+    numerics_status: NumericsStatus | None = Field(sa_type=by_value(NumericsStatus))
     suspect: bool | None
     cpu_stall_fraction: float | None
 
 
-class TrialDetailRow(_Row, table=True):
+class TrialDetailRow(Row, table=True):
     """The nested parts of a trial's record, each as the JSON it has there, without what is null."""
 
     __tablename__: ClassVar[str] = "trial_detail"
@@ -241,7 +202,7 @@ class TrialDetailRow(_Row, table=True):
     host_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
 
 
-class TrialSamplesRow(_Row, table=True):
+class TrialSamplesRow(Row, table=True):
     """One array of a trial: `kind` is its field in the record, `data` is read by `db.samples`."""
 
     __tablename__: ClassVar[str] = "trial_samples"
@@ -254,7 +215,7 @@ class TrialSamplesRow(_Row, table=True):
     data: bytes
 
 
-class LatestRow(_Row, table=True):
+class LatestRow(Row, table=True):
     """The newest run of every series, so that no page groups over all trials to find it."""
 
     __tablename__: ClassVar[str] = "latest"
@@ -264,7 +225,7 @@ class LatestRow(_Row, table=True):
     started_at: datetime
 
 
-class RegressionRow(_Row, table=True):
+class RegressionRow(Row, table=True):
     """A verdict that stood when it was recorded, frozen in `document`; never changed, only revised.
 
     `base_key` and `head_key` say what was compared (`db.regressions.side_keys`). A verdict that replaces
@@ -281,31 +242,31 @@ class RegressionRow(_Row, table=True):
 
     regression_id: str = Field(primary_key=True)
     series_id: str = Field(foreign_key="series.series_id")
-    metric: Metric = Field(sa_type=_by_value(Metric))
+    metric: Metric = Field(sa_type=by_value(Metric))
     base_key: str
     head_key: str
     revision: int = Field(sa_type=BigInteger)
     revises: str | None = Field(foreign_key="regression.regression_id")
-    verdict: Verdict = Field(sa_type=_by_value(Verdict))
+    verdict: Verdict = Field(sa_type=by_value(Verdict))
     recorded_at: datetime
     document: dict[str, Any] = Field(sa_type=JSON)
 
 
-class TriageEventRow(_Row, table=True):
+class TriageEventRow(Row, table=True):
     """Who said what about a regression, and when. The highest `number` is its state; none means new."""
 
     __tablename__: ClassVar[str] = "triage_event"
 
     regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
     number: int = Field(primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False})
-    state: TriageState = Field(sa_type=_by_value(TriageState))
+    state: TriageState = Field(sa_type=by_value(TriageState))
     author: str
     at: datetime
     note: str | None
     url: str | None
 
 
-class NotificationRow(_Row, table=True):
+class NotificationRow(Row, table=True):
     """That a regression is to be told, or was, on one channel; addresses are not stored."""
 
     __tablename__: ClassVar[str] = "notification"
@@ -313,13 +274,13 @@ class NotificationRow(_Row, table=True):
 
     regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
     channel: str = Field(primary_key=True)
-    state: NotificationState = Field(sa_type=_by_value(NotificationState))
+    state: NotificationState = Field(sa_type=by_value(NotificationState))
     deliveries: int = Field(sa_type=BigInteger)
     changed_at: datetime
     problem: str | None
 
 
-class ScheduleRow(_Row, table=True):
+class ScheduleRow(Row, table=True):
     __tablename__: ClassVar[str] = "schedule"
 
     name: str = Field(primary_key=True)
@@ -330,19 +291,19 @@ class ScheduleRow(_Row, table=True):
     next_run_at: datetime | None
 
 
-class RunRequestRow(_Row, table=True):
+class RunRequestRow(Row, table=True):
     """The queue of what to measure, and its past; `spec` and `history` are those of `db.requests`."""
 
     __tablename__: ClassVar[str] = "run_request"
     __table_args__ = (Index(None, "state", "priority", "asked_at"),)
 
     request_id: str = Field(primary_key=True)
-    kind: RequestKind = Field(sa_type=_by_value(RequestKind))
+    kind: RequestKind = Field(sa_type=by_value(RequestKind))
     priority: int = Field(sa_type=BigInteger)
     spec: dict[str, Any] = Field(sa_type=JSON)
     asked_by: str
     asked_at: datetime
-    state: RequestState = Field(sa_type=_by_value(RequestState))
+    state: RequestState = Field(sa_type=by_value(RequestState))
     cancel_asked: bool
     owner: str | None
     attempts: int = Field(sa_type=BigInteger)
@@ -351,7 +312,7 @@ class RunRequestRow(_Row, table=True):
     history: list[dict[str, Any]] = Field(sa_type=JSON)
 
 
-class FiringRow(_Row, table=True):
+class FiringRow(Row, table=True):
     """The key is the claim: of any number of services only one can insert a firing."""
 
     __tablename__: ClassVar[str] = "firing"
@@ -360,12 +321,27 @@ class FiringRow(_Row, table=True):
     fire_at: datetime = Field(primary_key=True)
     owner: str
     claimed_at: datetime
-    outcome: FiringOutcome = Field(sa_type=_by_value(FiringOutcome))
+    outcome: FiringOutcome = Field(sa_type=by_value(FiringOutcome))
     firings: int = Field(sa_type=BigInteger)
     request_id: str | None = Field(foreign_key="run_request.request_id")
 
 
-class DataVersionRow(_Row, table=True):
+class ReportRow(Row, table=True):
+    """A frozen report. Revoking it takes the content away and leaves that it was there."""
+
+    __tablename__: ClassVar[str] = "report"
+
+    report_id: str = Field(primary_key=True)
+    title: str
+    created_at: datetime
+    created_by: str
+    data_version: int = Field(sa_type=BigInteger)
+    revoked_at: datetime | None
+    revoked_by: str | None
+    content: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+
+
+class DataVersionRow(Row, table=True):
     """One row that counts the writes; whoever caches a read keeps it until this changes."""
 
     __tablename__: ClassVar[str] = "data_version"
@@ -390,4 +366,5 @@ NOTIFICATION: Table = METADATA.tables["notification"]
 SCHEDULE: Table = METADATA.tables["schedule"]
 RUN_REQUEST: Table = METADATA.tables["run_request"]
 FIRING: Table = METADATA.tables["firing"]
+REPORT: Table = METADATA.tables["report"]
 DATA_VERSION: Table = METADATA.tables["data_version"]

@@ -15,13 +15,14 @@ KEPT_IN = {
     "torch": ("runner/worker/", "runner/workloads/"),
     "sqlalchemy": (
         "db/tables.py",
+        "db/table_parts.py",
         "db/engines/",
         "db/session.py",
         "db/store",
         "db/queries/",
         "db/migrations/",
     ),
-    "sqlmodel": ("db/tables.py", "db/engines/", "db/session.py", "db/store", "db/queries/", "db/migrations/"),
+    "sqlmodel": ("db/table", "db/engines/", "db/session.py", "db/store", "db/queries/", "db/migrations/"),
     "streamlit": ("dashboard/app.py", "dashboard/server.py", "dashboard/data.py", "dashboard/views/"),
 }
 NOT_FROM = {

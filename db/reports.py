@@ -1,0 +1,33 @@
+"""Frozen reports: what was seen, as it was, under an id that nobody can guess."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from db.fields import UtcDatetime
+
+ID_BYTES = 16
+"""128 random bits: enough that no id is ever found by trying."""
+
+
+class Report(BaseModel):
+    """A report as it is stored. `content` is everything that its page shows; a revoked one has none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    report_id: str
+    title: str
+    created_at: UtcDatetime
+    created_by: str
+    data_version: int
+    revoked_at: UtcDatetime | None = None
+    revoked_by: str | None = None
+    content: dict[str, Any] | None
+
+
+def new_report_id() -> str:
+    """A fresh id of 22 characters that are safe in an address."""
+    return secrets.token_urlsafe(ID_BYTES)

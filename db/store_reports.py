@@ -1,0 +1,37 @@
+"""Writes about reports. They are no measurements: the data version stays as it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import insert, update
+
+from db.errors import NotFoundError
+from db.queries.reports import find_report
+from db.reports import Report
+from db.session import Database
+from db.tables import REPORT
+
+
+def save_report(db: Database, report: Report) -> None:
+    """Store a new report."""
+    with db.write() as connection:
+        connection.execute(insert(REPORT).values(**report.model_dump()))
+
+
+def revoke_report(db: Database, report_id: str, *, at: datetime, by: str) -> Report:
+    """Take a report's content away for good; who and when stays. A second time changes nothing.
+
+    Raises NotFoundError.
+    """
+    gone = {"revoked_at": at, "revoked_by": by, "content": None}
+    with db.write() as connection:
+        connection.execute(
+            update(REPORT)
+            .where(REPORT.c.report_id == report_id, REPORT.c.revoked_at.is_(None))
+            .values(**gone)
+        )
+    report = find_report(db, report_id)
+    if report is None:
+        raise NotFoundError(f"There is no report {report_id}.", "See `compilewatch report list`.")
+    return report

@@ -1,0 +1,51 @@
+"""What all tables share: their metadata, the base of their rows, and column types."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import BigInteger, Enum, MetaData
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class JsonText(str):
+    """JSON that is written already; a JSON column takes it as it is."""
+
+    __slots__ = ()
+
+
+def by_value(enum: type[StrEnum]) -> Enum:
+    """Text column holding the enum's values; a value that a later release adds needs no migration."""
+    return Enum(
+        enum,
+        native_enum=False,
+        length=32,
+        create_constraint=False,
+        validate_strings=True,
+        values_callable=lambda members: [member.value for member in members],
+    )
+
+
+class Row(SQLModel, registry=registry(metadata=METADATA)):
+    """Base of all tables, on a registry of their own: a reloaded module builds them anew."""
+
+
+class Tallied(SQLModel):
+    """What the facets show of every dimension, kept at write time."""
+
+    trials: int = Field(default=0, sa_type=BigInteger)
+    failed_trials: int = Field(default=0, sa_type=BigInteger)
+    first_seen_at: datetime | None = None
+    last_seen_at: datetime | None = None
