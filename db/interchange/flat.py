@@ -24,13 +24,13 @@ from db.store_rows import Identifier
 _TEXT = (
     "trial_id", "run_id", "suite", "label", "source_kind", "source_name", "machine_id", "machine", "device",
     "device_name", "build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn",
-    "python", "os", "workload_id", "workload", "workload_version", "task", "shape", "dtype", "item",
-    "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status", "failure_kind",
-    "failure_message", "numerics_status", "metrics",
+    "python", "os", "settings", "workload_id", "workload", "workload_version", "task", "shape", "dtype",
+    "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status",
+    "failure_kind", "failure_message", "numerics_status", "metrics",
 )  # fmt: skip
 _MOMENTS = ("started_at", "ended_at")
 _INTEGERS = (
-    "batch_size", "samples", "control_samples", "time_to_first_result_ns", "first_call_ns",
+    "threads", "batch_size", "samples", "control_samples", "time_to_first_result_ns", "first_call_ns",
     "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns", "peak_bytes", "peak_reserved_bytes",
     "peak_with_compile_bytes", "peak_rss_bytes", "control_peak_bytes", "graphs", "graph_breaks", "recompiles",
 )  # fmt: skip
@@ -49,7 +49,7 @@ KINDS: dict[str, str] = {
 
 
 def flat_rows(trials: Iterable[Trial]) -> Iterator[tuple[Trial, dict[str, Any]]]:
-    """Each trial with every column of KINDS; `shape` and `metrics` are JSON text."""
+    """Each trial with every column of KINDS; `shape`, `settings` and `metrics` are JSON text."""
     identifier = Identifier()
     for trial in trials:
         ids = identifier.ids(trial)
@@ -90,11 +90,13 @@ def _stack(trial: Trial) -> dict[str, Any]:
         "machine": machine.name,
         "device": machine.device,
         "device_name": machine.device_name,
+        "threads": machine.threads,
         "build_label": build.label,
         **{
             name: getattr(build, name)
             for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
         },
+        "settings": json.dumps(build.settings, sort_keys=True),
     }
 
 

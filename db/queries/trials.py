@@ -69,6 +69,7 @@ _OF_SERIES = {
     "machine_id": (SERIES.c.machine_id, "str"),
     "device": (MACHINE.c.device, "str"),
     "device_name": (MACHINE.c.device_name, "str"),
+    "threads": (MACHINE.c.threads, "Int64"),
     "workload_id": (SERIES.c.workload_id, "str"),
     "workload": (WORKLOAD.c.name, "str"),
     "workload_version": (WORKLOAD.c.version, "str"),
@@ -84,13 +85,18 @@ _OF_SERIES = {
     "cache": (STRATEGY.c.cache, "str"),
     "scope": (STRATEGY.c.scope, "str"),
 }
-_OF_BUILD = ("build_id", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+_OF_BUILD = {
+    **dict.fromkeys(
+        ("build_id", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os"), "str"
+    ),
+    "settings": "object",
+}
 
 # The columns of every trials frame, in order.
 COLUMNS: tuple[str, ...] = (
     *("trial_id", "run_id", "suite", "label", "started_at", "ended_at", "source_kind", "source_name"),
-    *("machine_id", "machine", "device", "device_name"),
-    *("build_id", "build_label", *_OF_BUILD[1:]),
+    *("machine_id", "machine", "device", "device_name", "threads"),
+    *("build_id", "build_label", *(name for name in _OF_BUILD if name != "build_id")),
     *("workload_id", "workload", "workload_version", "task", "batch_size", "shape", "dtype"),
     *("items_per_iteration", "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope"),
     *("series_id", "status", "failure_kind", "failure_message"),
@@ -182,4 +188,4 @@ def _series(connection: Connection, filters: Filters) -> pd.DataFrame:
 
 def _builds(connection: Connection) -> pd.DataFrame:
     rows = connection.execute(select(*(BUILD.c[name] for name in _OF_BUILD))).all()
-    return frame_of(rows, dict.fromkeys(_OF_BUILD, "str"))
+    return frame_of(rows, _OF_BUILD)

@@ -75,16 +75,14 @@ def test_table_of_rules():
 @pytest.mark.parametrize("noise", NOISES)
 def test_false_discoveries_and_alarms_on_identical_builds(noise: str):
     header(["noise", "n", "A/A: any alarm", "FDR", "power 3 / 5 / 10 %"])
-    alarms = []
     for n in (3, 5, 10):
         setting = Setting(noise=noise, trials=n)
         alone = score(ours, replace(setting, changed_share=0.0), AA_REPEATS, seed=10 + n)
         found = score(ours, setting, REPEATS, seed=20 + n)
         power = " / ".join(f"{found.power(effect):.2f}" for effect in setting.effects)
         line([noise, n, figure(alone.alarm_share), figure(found.fdr), power])
-        assert found.fdr <= 0.05
-        alarms.append(alone.alarm_share)
-    assert np.mean(alarms) <= 0.05
+        assert found.fdr <= 0.05 + 2 * found.fdr_error
+        assert alone.alarm_share <= 0.05
 
 
 @pytest.mark.parametrize(

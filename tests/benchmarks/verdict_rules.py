@@ -218,6 +218,11 @@ class Score:
     def fdr(self) -> float:
         return float(np.mean(self.false_share))
 
+    @property
+    def fdr_error(self) -> float:
+        """Standard error of `fdr` over the comparisons simulated."""
+        return float(np.std(self.false_share) / np.sqrt(len(self.false_share)))
+
     def power(self, effect: float) -> float:
         return float(np.mean(self.found[effect])) if self.found.get(effect) else float("nan")
 
