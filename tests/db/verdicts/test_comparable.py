@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from pandas import DataFrame
 
 from db.verdicts.policy import Policy
 from db.verdicts.sides import Selection, VerdictError
@@ -38,17 +41,26 @@ def test_a_differing_condition_is_named_with_both_values(field: str, value: obje
     assert str(value).replace("'", '"') in left_out.reason
 
 
-def test_settings_are_compared_where_the_frame_has_them():
-    trials = frame(
-        sides(
-            THREE,
-            THREE,
-            base_fields={"settings": {"matmul_precision": "high"}},
-            head_fields={"settings": {"matmul_precision": "highest"}},
-        )
-    )
-    (left_out,) = compare_builds(trials, "old", "new").left_out
-    assert left_out.fields == ("settings",)
+def settings(**head: Any) -> DataFrame:
+    base = {"matmul_precision": "high", "cpu_capability": "AVX2", "environment": {"OMP_PLACES": "cores"}}
+    return frame(sides(THREE, THREE, base_fields={"settings": base}, head_fields={"settings": base | head}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"matmul_precision": "highest"}, "settings.matmul_precision"),
+        ({"environment": {"OMP_PLACES": "threads"}}, "settings.environment.OMP_PLACES"),
+        ({"cudnn_benchmark": True}, "settings.cudnn_benchmark"),
+    ],
+)
+def test_each_differing_setting_is_named(changed: dict[str, Any], field: str):
+    (left_out,) = compare_builds(settings(**changed), "old", "new").left_out
+    assert left_out.fields == (field,)
+
+
+def test_what_torch_finds_out_by_itself_is_no_setting():
+    assert compare_builds(settings(cpu_capability="AVX512"), "old", "new").matched == 1
 
 
 def test_options_of_a_strategy_that_no_column_shows_still_part_two_cases():
