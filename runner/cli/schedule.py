@@ -27,6 +27,7 @@ from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, databas
 from runner.cli.result_table import console
 from runner.cli.stopping import stop_signal
 from runner.config import Settings
+from runner.plan import Plan
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -58,6 +59,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
             lambda plan, is_cancelled: execute(
                 plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled
             ),
+            judge=lambda plan: _judge(plan, database, settings),
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
         service.run(stop)
@@ -136,6 +138,23 @@ def who_asks() -> str:
     except (KeyError, OSError):
         user = "somebody"
     return f"{user}@{socket.gethostname()}"
+
+
+def _judge(plan: Plan, database: Database, settings: Settings) -> None:
+    """Against the run before of its suite, remembered and told. Several builds are for `compare`."""
+    # The judge's arithmetic takes a second to import, and the other commands here do without it.
+    from runner.cli.run_verdicts import judge_newest_run
+    from runner.regression_log import log_run
+
+    workloads = tuple({trial.workload.name for trial in plan.trials})
+    judged = judge_newest_run(database, workloads, settings) if len(plan.runs) == 1 else None
+    # Another host may have finished a newer run since, and judges that itself.
+    if judged is None or judged.comparison.head.run_ids != (plan.runs[0].run_id,):
+        return
+    logged = log_run(database, judged.comparison, judged.trials, settings)
+    for regression in logged.recorded.new:
+        row = regression.row
+        _LOG.warning("%s / %s: %s %s.", row.workload, row.strategy, row.metric.value, row.verdict.value)
 
 
 def _log_to_standard_error() -> None:

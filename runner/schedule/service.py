@@ -62,6 +62,7 @@ class Service:
         database: Database,
         execute: Execute,
         *,
+        judge: Callable[[Plan], None] = lambda _plan: None,
         host: Host | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         plan: Callable[[Settings, RequestSpec], Plan] = plan_request,
@@ -69,6 +70,7 @@ class Service:
         self._settings = settings
         self._database = database
         self._execute = execute
+        self._judge = judge
         self._clock = clock
         self._plan = plan
         self._host = host or this_host()
@@ -78,7 +80,7 @@ class Service:
         self._upkeep = Upkeep(settings, database, self._host, Spool(settings.data_dir / "spool"))
 
     def run(self, stop: Event) -> None:
-        """Work until `stop`. A trial that runs then is stored as cancelled, its request queued again.
+        """Work until `stop`; `judge` hears each plan that was measured whole. A trial that runs then is stored as cancelled, its request queued again.
 
         A database that is away is waited for. Raises DatabaseError where it never answered.
         """
@@ -132,6 +134,8 @@ class Service:
                 return _interrupted(stop)
             note_runs(self._database, request.request_id, [run.run_id for run in plan.runs])
             outcome = self._execute(plan, lambda: stop.is_set() or should_end.is_set())
+            if not outcome.interrupted:
+                self._judge(plan)
         except DatabaseError as error:
             return RequestState.QUEUED, str(error)
         except CompilewatchError as error:

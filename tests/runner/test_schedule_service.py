@@ -1,0 +1,218 @@
+"""The service without measuring: what it takes, how requests end, what it does when it is told to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.errors import CompilewatchError, ConfigError, DatabaseError
+from db.queries.schedule import run_request
+from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from db.session import Database
+from db.store_request import cancel_request, new_request, save_request
+from runner.config import BuildSettings, Settings
+from runner.execution import Outcome
+from runner.interpreter import InterpreterFacts
+from runner.plan import Plan
+from runner.schedule import keeper, planning
+from runner.schedule.abandoned import LEASE_S, Abandoned
+from runner.schedule.planning import plan_request
+from runner.schedule.service import Service
+from runner.schedule.timetable import Host
+
+NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+FACTS = InterpreterFacts(path="python", python="3.11.2", torch="2.13.0", cuda=None, hip=None, device_count=0)
+DONE = Outcome(measured=4, failed=1, waiting=0, interrupted=False)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "check_interpreter", lambda _python: FACTS)
+    monkeypatch.setattr(keeper, "BEAT_S", 0.05)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path / "data", service={"watch_builds": False})
+
+
+def ask(database: Database, name: str, kind: RequestKind = RequestKind.MANUAL, **spec: Any) -> None:
+    fields = {"workloads": ("elementwise",), "strategies": ("eager",)} | spec
+    save_request(database, new_request(name, kind, RequestSpec(**fields), by="ann", at=NOW))
+
+
+class Measuring:
+    """Stands in for the executor at its seam: notes plans, and runs as long as it is told."""
+
+    def __init__(self, *, patient: bool = False, error: CompilewatchError | None = None) -> None:
+        self.plans: list[Plan] = []
+        self.began_at: list[float] = []
+        self.patient = patient
+        self.error = error
+
+    def __call__(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+        self.plans.append(plan)
+        self.began_at.append(time.monotonic())
+        if self.error is not None:
+            raise self.error
+        while self.patient:
+            if is_cancelled():
+                return Outcome(measured=1, failed=1, waiting=0, interrupted=True)
+            time.sleep(0.01)
+        return DONE
+
+
+@contextmanager
+def serving(database: Database, settings: Settings, measure: Measuring) -> Iterator[threading.Event]:
+    stop = threading.Event()
+    service = Service(settings, database, measure, host=Host("host", "host:1"), clock=lambda: NOW)
+    thread = threading.Thread(target=service.run, args=(stop,))
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def wait_for(database: Database, name: str, state: RequestState, seconds: float = 30) -> RunRequest:
+    deadline = time.monotonic() + seconds
+    while (request := run_request(database, name)).state is not state:
+        assert time.monotonic() < deadline, request
+        time.sleep(0.02)
+    return request
+
+
+def test_the_queue_is_worked_off_confirmations_first(database: Database, settings: Settings) -> None:
+    for name, kind in (
+        ("a", RequestKind.SCHEDULE),
+        ("b", RequestKind.MANUAL),
+        ("c", RequestKind.CONFIRMATION),
+    ):
+        ask(database, name, kind, label=name)
+    measure = Measuring()
+    with serving(database, settings, measure):
+        done = wait_for(database, "a", RequestState.FINISHED)
+    assert [plan.runs[0].label for plan in measure.plans] == ["c", "b", "a"]
+    assert done.run_ids == (measure.plans[-1].runs[0].run_id,)
+    assert [(event.state, event.note) for event in done.history[1:]] == [
+        ("running", None),
+        ("finished", "4 trials, 1 failed"),
+    ]
+
+
+def test_an_idle_service_begins_within_two_seconds(sqlite_database: Database, settings: Settings) -> None:
+    measure = Measuring()
+    with serving(sqlite_database, settings, measure):
+        time.sleep(1.2)
+        asked_at = time.monotonic()
+        ask(sqlite_database, "one")
+        wait_for(sqlite_database, "one", RequestState.FINISHED)
+    assert measure.began_at[0] - asked_at < 2
+
+
+def test_a_running_request_is_cancelled(database: Database, settings: Settings) -> None:
+    ask(database, "one")
+    measure = Measuring(patient=True)
+    with serving(database, settings, measure) as stop:
+        wait_for(database, "one", RequestState.RUNNING)
+        cancel_request(database, "one", by="bob", at=NOW)
+        cancelled = wait_for(database, "one", RequestState.CANCELLED)
+        assert not stop.is_set()
+    assert "bob" in {event.by for event in cancelled.history}
+
+
+def test_a_service_that_stops_leaves_its_request_to_the_next(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    ask(sqlite_database, "one")
+    with serving(sqlite_database, settings, Measuring(patient=True)):
+        wait_for(sqlite_database, "one", RequestState.RUNNING)
+    again = run_request(sqlite_database, "one")
+    assert (again.state, again.owner, again.history[-1].note) == ("queued", None, "the service stopped")
+    with serving(sqlite_database, settings, Measuring()):
+        assert wait_for(sqlite_database, "one", RequestState.FINISHED).attempts == 2
+
+
+def test_a_request_that_cannot_be_planned_says_why(sqlite_database: Database, settings: Settings) -> None:
+    ask(sqlite_database, "one", workloads=("no-such",))
+    ask(sqlite_database, "two")
+    with serving(sqlite_database, settings, Measuring()):
+        failed = wait_for(sqlite_database, "one", RequestState.FAILED)
+        wait_for(sqlite_database, "two", RequestState.FINISHED)
+    assert "no workload 'no-such'" in (failed.history[-1].note or "")
+
+
+def test_a_database_that_goes_away_does_not_lose_the_request(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    ask(sqlite_database, "one")
+    away = DatabaseError("No PostgreSQL server answers.", "Start the server.")
+    with serving(sqlite_database, settings, Measuring(error=away)):
+        failed = wait_for(sqlite_database, "one", RequestState.FAILED)
+    assert [event.state for event in failed.history] == [
+        "queued",
+        *["running", "queued"] * 2,
+        "running",
+        "failed",
+    ]
+
+
+def test_requests_for_other_machines_wait(sqlite_database: Database, settings: Settings) -> None:
+    ask(sqlite_database, "theirs", RequestKind.CONFIRMATION, machine="gpu-*")
+    ask(sqlite_database, "ours", machine="ho*")
+    with serving(sqlite_database, settings, Measuring()):
+        wait_for(sqlite_database, "ours", RequestState.FINISHED)
+    assert run_request(sqlite_database, "theirs").state is RequestState.QUEUED
+
+
+def test_a_request_whose_service_died_is_taken_over_after_the_lease(database: Database) -> None:
+    from db.store_request import beat_request, take_request
+
+    ask(database, "one")
+    take_request(database, owner="dead:1", at=NOW, fits=lambda _request: True)
+    seconds = [0.0]
+    watcher = Abandoned(database, owner="watcher:2", monotonic=lambda: seconds[0])
+    assert watcher.look(NOW) == []
+    seconds[0] = LEASE_S - 1
+    beat_request(database, "one", owner="dead:1")
+    assert watcher.look(NOW) == []
+    seconds[0] = 2 * LEASE_S - 2
+    assert watcher.look(NOW) == []
+    watcher.forget()
+    seconds[0] = 3 * LEASE_S
+    assert watcher.look(NOW) == []
+    seconds[0] = 4 * LEASE_S
+    assert watcher.look(NOW) == ["one"]
+    assert run_request(database, "one").state is RequestState.QUEUED
+
+
+def test_a_plan_has_the_cases_asked_for_and_no_others(settings: Settings) -> None:
+    cases = (("cnn", "default"), ("mlp-train", "eager"))
+    plan = plan_request(settings, RequestSpec(cases=cases, trials=2))
+    assert sorted({(trial.workload.name, trial.strategy.name) for trial in plan.trials}) == sorted(cases)
+    assert len(plan.trials) == plan.runs[0].planned_trials == 4
+
+
+def test_a_budget_leaves_out_the_last_rounds(settings: Settings, tmp_path: Path) -> None:
+    builds = [BuildSettings(name=name, python=tmp_path / name) for name in ("old", "new")]
+    settings = settings.model_copy(update={"build": tuple(builds)})
+    spec = RequestSpec(workloads=("cnn", "elementwise"), strategies=("eager",), trials=3, budget_trials=8)
+    plan = plan_request(settings, spec)
+    assert [trial.round for trial in plan.trials] == [0] * 4 + [1] * 4
+    assert [run.planned_trials for run in plan.runs] == [4, 4]
+    only = plan_request(settings, spec.model_copy(update={"builds": ("new",)}))
+    assert [run.build for run in only.runs] == ["new"]
+
+
+def test_cases_that_mean_nothing_here_are_refused(settings: Settings) -> None:
+    with pytest.raises(ConfigError):
+        plan_request(settings, RequestSpec(cases=(("cnn", "reduce-overhead"),)))
