@@ -13,7 +13,9 @@ from runner.cli import (
     builds,
     compare,
     database,
+    doctor,
     gate,
+    history,
     interchange,
     reproduce,
     request,
@@ -56,10 +58,12 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("break-even")(break_even.break_even_command)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("history")(history.history)
 app.command("triage")(triage.triage)
 app.command("import")(interchange.import_)
 app.command("export")(interchange.export)
 app.command("schema")(interchange.schema)
+app.command("doctor")(doctor.doctor)
 app.add_typer(builds.app, name="builds")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(request.app, name="request")

@@ -1,0 +1,163 @@
+"""`compilewatch history`: one series through time, with its changes."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import numpy as np
+import typer
+from pandas import DataFrame
+
+from db.errors import NotFoundError
+from db.metrics.groups import floats
+from db.metrics.trend import series_points
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.session import Database
+from db.units import plural
+from db.verdicts.history import SeriesHistory, judge_series
+from db.verdicts.policy import Policy
+from db.verdicts.results import ChangeEvent
+from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
+from runner.cli.documents import print_document
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.history_text import history_document, history_sentences, history_table
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.result_table import console
+from runner.cli.target_outlook import target_outlooks
+
+
+class Judgeable(StrEnum):
+    """The metrics with noise; counts are read as they are with `compilewatch compare`."""
+
+    SPEEDUP = "speedup"
+    LATENCY = "latency"
+    COMPILE_COST = "compile_cost"
+    PEAK_MEMORY = "peak_memory"
+    BREAK_EVEN = "break_even"
+
+
+def history(
+    workload: Annotated[str, typer.Option("--workload", "-w", metavar="W", help="A workload by name.")],
+    strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name.")],
+    metric: Annotated[Judgeable, typer.Option(help="What is followed.")] = Judgeable.SPEEDUP,
+    machine: Annotated[
+        str | None, typer.Option("--machine", metavar="ID", help="The machine; default: the longest history.")
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option("--reference", metavar="BUILD", help="Build id that slow drift is measured against."),
+    ] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """One case through time, run by run, with its changes.
+
+    Example: compilewatch history --workload bert-base --strategy default --metric latency
+
+    Exits 1 when the last change that stands is a regression or the series drifts for the worse, 2 when there
+    are too few runs to tell.
+    """
+    settings = settings_of(config, db)
+    judged_metric = Metric(metric.value)
+    with database_of(settings, migrate=False) as database:
+        points, left_out = _points(database, workload, strategy, machine)
+    _require_values(points, judged_metric, strategy)
+    judged = judge_series(points, judged_metric, settings.policy, reference_build=reference)
+    outlooks = target_outlooks(points, judged, settings.targets, settings.policy)
+    sentences = [*history_sentences(judged, outlooks, settings.policy), *left_out]
+    if json_:
+        print_document(history_document(points, judged, outlooks, sentences, settings.policy))
+    else:
+        out = console()
+        for line in sentences:
+            out.print(line, markup=False, highlight=False)
+        out.print(history_table(points, judged))
+    return _exit_code(judged, len(points), settings.policy)
+
+
+def _points(
+    database: Database, workload: str, strategy: str, machine: str | None
+) -> tuple[DataFrame, list[str]]:
+    """The points of one series, oldest first, and a sentence for what else has the same name."""
+    # The eager trials come along: they are the control of compiled trials that have none of their own.
+    trials = trials_frame(database, Filters(workloads=(workload,)))
+    points = series_points(trials)
+    mine = points[points["strategy"] == strategy]
+    if mine.empty:
+        raise _unknown(database, workload, strategy, points)
+    counts = mine["machine_id"].value_counts()
+    chosen = str(counts.index[0]) if machine is None else machine
+    if chosen not in counts:
+        raise NotFoundError(
+            f"{workload} / {strategy} was never measured on machine {chosen}.",
+            f"Measured on {', '.join(str(each) for each in counts.index)}.",
+        )
+    here = mine[mine["machine_id"] == chosen]
+    same = _like_the_newest(here)
+    left_out = []
+    if len(counts) > 1 and machine is None:
+        left_out.append(
+            f"{plural(len(counts) - 1, 'more machine')} measured it too; name one with --machine."
+        )
+    if len(same) < len(here):
+        other = plural(len(here) - len(same), "point")
+        left_out.append(f"{other} of other sizes, dtypes or options under this name left out.")
+    return same.reset_index(drop=True), left_out
+
+
+def _like_the_newest(points: DataFrame) -> DataFrame:
+    """The points that measured what the newest one does, whatever the version of the workload's code."""
+    newest = points.iloc[-1]
+    alike = points["strategy_id"] == newest["strategy_id"]
+    for name in ("task", "batch_size", "shape", "dtype"):
+        alike &= points[name].map(str) == str(newest[name])
+    found: DataFrame = points[alike]
+    return found
+
+
+def _unknown(database: Database, workload: str, strategy: str, points: DataFrame) -> NotFoundError:
+    if points.empty:
+        stored = sorted(set(trials_frame(database, Filters())["workload"]))
+        near = difflib.get_close_matches(workload, stored, n=2)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "See `compilewatch list workloads`."
+        return NotFoundError(f"No trial of workload {workload!r} is stored.", hint)
+    measured = ", ".join(sorted(set(points["strategy"])))
+    return NotFoundError(f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}.")
+
+
+def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
+    if np.isfinite(floats(points[SUMMARY_COLUMNS[metric]])).any():
+        return
+    name = METRIC_NAMES[metric].lower()
+    if (points["strategy_kind"] == "eager").all():
+        raise NotFoundError(f"{strategy} is eager and has no {name}.", "Ask for --metric latency.")
+    raise NotFoundError(f"No run of this series has a {name}.", "Ask for another --metric.")
+
+
+def _exit_code(judged: SeriesHistory, points: int, policy: Policy) -> int:
+    """By what happened under today's conditions: what came before the last cut is another series."""
+    start = judged.cuts[-1].index if judged.cuts else 0
+    needed = 2 * policy.history.minimum_segment
+    if points - start < needed:
+        runs = plural(points - start, "run")
+        print(
+            f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.",
+            file=sys.stderr,
+        )
+        print("  Measure on, for instance every night with `compilewatch run`.", file=sys.stderr)
+        return EXIT_CANNOT
+    last = standing_change([event for event in judged.events if event.index >= start])
+    drifts = judged.drift is not None and judged.drift.verdict is Verdict.REGRESSED
+    return 1 if drifts or (last is not None and last.verdict is Verdict.REGRESSED) else 0
+
+
+def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:
+    """The last change that made the series better or worse; flips between two modes are neither."""
+    sure = [event for event in events if event.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    return max(sure, key=lambda event: event.index, default=None)

@@ -1,0 +1,156 @@
+"""A judged history as sentences, as a table and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.units import MISSING, duration, interval, moment, percent, plural, ratio, size, steps
+from db.verdicts.history import SeriesHistory
+from db.verdicts.policy import Policy
+from db.verdicts.results import ChangeEvent
+from db.verdicts.vocabulary import METRIC_NAMES, METRIC_UNITS, SUMMARY_COLUMNS, Metric, Verdict
+from runner.cli.target_outlook import TargetOutlook
+from runner.cli.target_text import QUANTITIES
+
+SCHEMA = "compilewatch.history/1"
+SHOWN_POINTS = 40
+"""Points in the table; older ones only where something changed."""
+
+_FORMATS = {
+    Metric.LATENCY: duration,
+    Metric.SPEEDUP: ratio,
+    Metric.COMPILE_COST: duration,
+    Metric.PEAK_MEMORY: size,
+    Metric.BREAK_EVEN: steps,
+}
+_BOUNDS: dict[Metric, tuple[str, str]] = {
+    Metric.LATENCY: ("latency_low_ns", "latency_high_ns"),
+    Metric.SPEEDUP: ("speedup_low", "speedup_high"),
+    Metric.COMPILE_COST: ("compile_cost_low_ns", "compile_cost_high_ns"),
+    Metric.PEAK_MEMORY: ("peak_bytes_p10", "peak_bytes_p90"),
+    Metric.BREAK_EVEN: ("break_even_low", "break_even_high"),
+}
+_MARKS = {Verdict.REGRESSED: "▲ regressed", Verdict.IMPROVED: "▼ improved", Verdict.INCONCLUSIVE: "~ flips"}
+_STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
+
+
+def history_sentences(
+    judged: SeriesHistory, outlooks: Sequence[TargetOutlook], policy: Policy
+) -> Iterator[str]:
+    """How long the history is and how noisy, each change, drift, and how far the targets are."""
+    name = METRIC_NAMES[judged.metric]
+    noise = "" if judged.noise is None else f", run-to-run variation {percent(judged.noise)}"
+    yield f"{name} over {plural(judged.points, 'run')}{noise}, {plural(len(judged.events), 'change')}."
+    for event in judged.events:
+        when = f"{moment(event.at)}: " if event.at is not None else ""
+        yield f"{when}{event.reason} (p {event.p_value:.2g}, {_confidence(event, policy)})"
+    for cut in judged.cuts:
+        yield f"From point {cut.index + 1} on it is another series: {', '.join(cut.fields)} changed."
+    if judged.two_mode:
+        yield "The series has two modes: the machine is now in one state, now in another."
+    if judged.drift is not None and judged.drift.verdict is not Verdict.UNCHANGED:
+        yield judged.drift.reason
+    for outlook in outlooks:
+        title, write = QUANTITIES[outlook.quantity]
+        side = "at least" if outlook.at_least else "at most"
+        yield f"Target of {title}, {side} {write(outlook.limit)}: {outlook.forecast.reason}."
+
+
+def _confidence(event: ChangeEvent, policy: Policy) -> str:
+    if event.interval is None:
+        return "no interval"
+    low, high = (percent(end, signed=True) for end in event.interval)
+    return f"{percent(policy.confidence)} interval {low} to {high}"
+
+
+def history_table(points: DataFrame, judged: SeriesHistory) -> Table:
+    """One row per run, oldest first: the newest ones, and older ones where something changed."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("date", "torch", METRIC_NAMES[judged.metric].lower(), "interval", "event"):
+        table.add_column(heading, justify="right" if heading not in ("date", "torch", "event") else "left")
+    events = {event.index: event for event in judged.events}
+    cuts = {cut.index: cut for cut in judged.cuts}
+    first = max(0, len(points) - SHOWN_POINTS)
+    rows = points.to_dict("records")
+    shown = [i for i in range(len(rows)) if i >= first or i in events or i in cuts]
+    for index in shown:
+        event, cut = events.get(index), cuts.get(index)
+        marks = [_mark(event)] if event else []
+        marks += [f"{', '.join(cut.fields)} changed"] if cut else []
+        marks += ["suspect"] if rows[index]["point_suspect"] else []
+        cells = (*_figures(rows[index], judged.metric), "; ".join(marks))
+        table.add_row(*(Text(cell) for cell in cells), style=_STYLES.get(event.verdict, "") if event else "")
+    if len(shown) < len(rows):
+        table.caption = f"{plural(len(rows) - len(shown), 'older run')} not shown; --json has them all."
+    return table
+
+
+def _mark(event: ChangeEvent) -> str:
+    changed = f", {', '.join(event.changed_components)} changed" if event.changed_components else ""
+    return f"{_MARKS[event.verdict]} {percent(event.change, signed=True)}{changed}"
+
+
+def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
+    value = row[SUMMARY_COLUMNS[metric]]
+    if metric is Metric.BREAK_EVEN and row["break_even"] == "never":
+        value = "never"
+    low, high = (None if pd.isna(row[name]) else row[name] for name in _BOUNDS[metric])
+    bounds = MISSING if low is None and high is None else interval(low, high, _FORMATS[metric])
+    shown = MISSING if pd.isna(value) else _FORMATS[metric](value)
+    return moment(row["last_started_at"]), str(row["torch"]), shown, bounds
+
+
+def history_document(
+    points: DataFrame,
+    judged: SeriesHistory,
+    outlooks: Sequence[TargetOutlook],
+    sentences: Sequence[str],
+    policy: Policy,
+) -> dict[str, Any]:
+    """What `history --json` prints: every point, the judgement, and the policy in force."""
+    newest = points.iloc[-1]
+    judgement = judged.model_dump(mode="json", exclude={"points", "metric"})
+    return {
+        "schema": SCHEMA,
+        "workload": str(newest["workload"]),
+        "strategy": str(newest["strategy"]),
+        "metric": judged.metric.value,
+        "unit": METRIC_UNITS[judged.metric],
+        "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
+        "points": [_point(row, judged.metric) for row in points.to_dict("records")],
+        **judgement,
+        "targets": [
+            {
+                "quantity": each.quantity,
+                "limit": each.limit,
+                "at_least": each.at_least,
+                "forecast": each.forecast.model_dump(mode="json"),
+            }
+            for each in outlooks
+        ],
+        "sentences": list(sentences),
+        "policy": policy.to_json(),
+    }
+
+
+def _point(row: Mapping[Any, Any], metric: Metric) -> dict[str, Any]:
+    value = row[SUMMARY_COLUMNS[metric]]
+    low, high = (None if pd.isna(row[name]) else float(row[name]) for name in _BOUNDS[metric])
+    never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
+    return {
+        "run_id": row["run_id"],
+        "build_id": row["build_id"],
+        "torch": row["torch"],
+        "started_at": row["last_started_at"],
+        "value": "never" if never else None if pd.isna(value) else float(value),
+        "interval": None if low is None or high is None else [low, high],
+        "trials": int(row["trials"]),
+        "suspect": bool(row["point_suspect"]),
+    }
