@@ -29,7 +29,7 @@ _OTHER_REASONS = {
 _ALL_REASONS = _SUSPECT_REASONS | _OTHER_REASONS
 
 
-def _query(function: str, *arguments: Any) -> Any:
+def nvml_query(function: str, *arguments: Any) -> Any:
     """One NVML query by name, or None where this driver, device or permission does not answer it."""
     found = getattr(pynvml, function, None)
     if found is None:
@@ -55,7 +55,7 @@ def visible_index(device: str, visible: str | None) -> int | str:
     return int(entries[number]) if entries[number].isdigit() else entries[number]
 
 
-def _handle(device: str) -> Any:
+def nvml_handle(device: str) -> Any:
     if not device.startswith("cuda"):
         return None
     try:
@@ -64,8 +64,8 @@ def _handle(device: str) -> Any:
         return None
     found = visible_index(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
     if isinstance(found, int):
-        return _query("nvmlDeviceGetHandleByIndex", found)
-    return _query("nvmlDeviceGetHandleByUUID", found)
+        return nvml_query("nvmlDeviceGetHandleByIndex", found)
+    return nvml_query("nvmlDeviceGetHandleByUUID", found)
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ class DeviceFacts:
 
 def device_facts(device: str) -> DeviceFacts:
     """Facts of "cuda:N" from NVML; all None for a CPU or without a driver."""
-    handle = _handle(device)
+    handle = nvml_handle(device)
     if handle is None:
         return DeviceFacts()
-    limit = _query("nvmlDeviceGetEnforcedPowerLimit", handle)
-    memory = _query("nvmlDeviceGetMemoryInfo", handle)
+    limit = nvml_query("nvmlDeviceGetEnforcedPowerLimit", handle)
+    memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
     return DeviceFacts(
-        uuid=_text(_query("nvmlDeviceGetUUID", handle)),
-        name=_text(_query("nvmlDeviceGetName", handle)),
-        driver=_text(_query("nvmlSystemGetDriverVersion")),
+        uuid=_text(nvml_query("nvmlDeviceGetUUID", handle)),
+        name=_text(nvml_query("nvmlDeviceGetName", handle)),
+        driver=_text(nvml_query("nvmlSystemGetDriverVersion")),
         power_limit_w=None if limit is None else limit / 1000,
         memory_bytes=None if memory is None else int(memory.total),
     )
@@ -111,7 +111,7 @@ class DeviceWatch:
     _processes: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._handle = _handle(self.device)
+        self._handle = nvml_handle(self.device)
 
     @property
     def is_there(self) -> bool:
@@ -125,23 +125,25 @@ class DeviceWatch:
     def sample(self) -> None:
         """Read everything once; called while the worker waits, so never inside a timed block."""
         handle = self._handle
-        self._note("sm", _query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM))
-        self._note("memory", _query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
-        self._note("temperature", _query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
-        self._note("power", _query("nvmlDeviceGetPowerUsage", handle), lambda milliwatts: milliwatts / 1000)
+        self._note("sm", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM))
+        self._note("memory", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
+        self._note("temperature", nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
         self._note(
-            "utilization", _query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu)
+            "power", nvml_query("nvmlDeviceGetPowerUsage", handle), lambda milliwatts: milliwatts / 1000
         )
-        reasons = _query("nvmlDeviceGetCurrentClocksEventReasons", handle)
+        self._note(
+            "utilization", nvml_query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu)
+        )
+        reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
         if reasons is None:
-            reasons = _query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+            reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
         if reasons is not None:
             self._reasons = (self._reasons or 0) | int(reasons)
-        energy = _query("nvmlDeviceGetTotalEnergyConsumption", handle)
+        energy = nvml_query("nvmlDeviceGetTotalEnergyConsumption", handle)
         if energy is not None:
             self._energy.append(int(energy))
         # Inside a container NVML lists no process at all, which does not mean that none is there.
-        running = _query("nvmlDeviceGetComputeRunningProcesses", handle)
+        running = nvml_query("nvmlDeviceGetComputeRunningProcesses", handle)
         if running:
             self._processes.append(len({entry.pid for entry in running}) - 1)
 

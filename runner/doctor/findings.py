@@ -1,0 +1,36 @@
+"""One finding of the doctor: what was looked at, how it stands, and the next step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Standing(StrEnum):
+    """`warn`: figures may be noisier or fewer than they could be. `fail`: nothing can be measured."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`fact` is one phrase without a full stop; `next_step` is empty where there is nothing to do."""
+
+    subject: str
+    standing: Standing
+    fact: str
+    next_step: str = ""
+
+
+def ok(subject: str, fact: str, next_step: str = "") -> Finding:
+    return Finding(subject, Standing.OK, fact, next_step)
+
+
+def warn(subject: str, fact: str, next_step: str) -> Finding:
+    return Finding(subject, Standing.WARN, fact, next_step)
+
+
+def fail(subject: str, fact: str, next_step: str) -> Finding:
+    return Finding(subject, Standing.FAIL, fact, next_step)

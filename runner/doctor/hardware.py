@@ -1,0 +1,191 @@
+"""The processor, the container's share of it, other load, and the GPU's settings and users."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+
+from db.units import percent, plural, size
+from runner.device_setup import DeviceSetup, device_setup
+from runner.doctor.findings import Finding, ok, warn
+from runner.worker.evidence import MAX_STALL_FRACTION, cpu_stall_ns
+from runner.worker.host import cpu_name
+
+_ROOT = Path("/")
+_LOOK_S = 1.0
+_MIN_RAM_BYTES = 2 * 2**30
+# Contexts of the driver and a display take some; a process that computes takes more.
+_IDLE_GPU_BYTES = 1 * 2**30
+
+
+def cpu_finding() -> Finding:
+    """The processor, and how much of it this process may use."""
+    all_of_it, usable = os.cpu_count() or 1, len(os.sched_getaffinity(0))
+    fact = f"{cpu_name() or 'unknown'}, {usable} of {plural(all_of_it, 'CPU')}"
+    if usable < 2:
+        return warn(
+            "processor", fact, "With one CPU every other process stops the measured one; give it two."
+        )
+    return ok("processor", fact)
+
+
+def quota_finding(root: Path = _ROOT) -> Finding:
+    """The container's CPU limit (cgroup v2 cpu.max, v1 cfs_quota): threads beyond it are stopped in turns."""
+    quota = _quota_cpus(root)
+    if quota is None:
+        return ok("CPU limit", "none, or not visible here")
+    usable = len(os.sched_getaffinity(0))
+    fact = f"{quota:g} CPUs of {usable}"
+    if quota < usable:
+        return warn(
+            "CPU limit", fact, f"Set run.threads to {max(1, int(quota) - 1)}, or lift the container's limit."
+        )
+    return ok("CPU limit", fact)
+
+
+def _quota_cpus(root: Path) -> float | None:
+    second = _read(root / "sys/fs/cgroup/cpu.max").split()
+    if len(second) == 2 and second[0].isdigit():
+        return int(second[0]) / int(second[1])
+    quota = _read(root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+    period = _read(root / "sys/fs/cgroup/cpu/cpu.cfs_period_us")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
+
+
+def governor_finding(root: Path = _ROOT) -> Finding:
+    """How the processor chooses its clock."""
+    governor = _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if not governor:
+        return ok("CPU governor", "not visible here, as in most virtual machines")
+    if governor != "performance":
+        return warn(
+            "CPU governor",
+            f"{governor}: the clock follows the load",
+            "For steadier CPU figures: cpupower frequency-set -g performance",
+        )
+    return ok("CPU governor", governor)
+
+
+def load_finding() -> Finding:
+    """What else runs, looked at for a second: tasks that waited for a CPU, else the share that was busy."""
+    before = cpu_stall_ns()
+    busy = psutil.cpu_percent(_LOOK_S) / 100
+    after = cpu_stall_ns()
+    stalled = None if before is None or after is None else (after - before) / (_LOOK_S * 1e9)
+    waited = "" if stalled is None else f", tasks waited {percent(stalled)} of the time"
+    fact = f"CPUs {percent(busy)} busy{waited}"
+    if busy > 0.5 or (stalled is not None and stalled > MAX_STALL_FRACTION):
+        return warn("other load", fact, "Measure when nothing else runs; disturbed samples are marked.")
+    return ok("other load", fact)
+
+
+def memory_finding() -> Finding:
+    memory = psutil.virtual_memory()
+    fact = f"{size(memory.available)} of {size(memory.total)} available"
+    if memory.available < _MIN_RAM_BYTES:
+        return warn("memory", fact, "A compiling process needs up to 2 GiB; end what uses the rest.")
+    return ok("memory", fact)
+
+
+def gpu_findings(setup: DeviceSetup | None, torch_sees: int | None) -> list[Finding]:
+    """The first GPU as NVML sees it. `torch_sees`: GPUs that torch can use, None when torch does not work."""
+    if setup is None:
+        return [_without_gpu(torch_sees)]
+    found = [ok("GPU", f"{setup.name or 'unknown'}, driver {setup.driver or 'unknown'}")]
+    if torch_sees == 0:
+        found = [
+            warn(
+                "GPU",
+                f"{found[0].fact}, and torch cannot use it",
+                "Install a CUDA build of torch that this driver supports.",
+            )
+        ]
+    return [*found, _persistence(setup), _power(setup), _clocks(setup), _partition(setup), _users(setup)]
+
+
+def _without_gpu(torch_sees: int | None) -> Finding:
+    if torch_sees:
+        return warn(
+            "GPU",
+            "torch sees one, NVML does not",
+            "Clocks, power and throttling will be unknown (AMD, or no NVML).",
+        )
+    return ok("GPU", "none; on a CPU only eager and default mean something")
+
+
+def _persistence(setup: DeviceSetup) -> Finding:
+    if setup.persistence is None:
+        return ok("persistence mode", "unknown")
+    if not setup.persistence:
+        return warn(
+            "persistence mode", "off: each process pays for waking the driver", "As root: nvidia-smi -pm 1"
+        )
+    return ok("persistence mode", "on")
+
+
+def _power(setup: DeviceSetup) -> Finding:
+    limit, default = setup.power_limit_w, setup.power_default_w
+    if limit is None:
+        return ok("power cap", "unknown")
+    if default is not None and limit < default:
+        return warn(
+            "power cap",
+            f"{limit:g} W, below the default of {default:g} W",
+            "Fine if it stays so: it is part of the machine's identity. Else: nvidia-smi -pl",
+        )
+    return ok("power cap", f"{limit:g} W")
+
+
+def _clocks(setup: DeviceSetup) -> Finding:
+    if setup.sm_clock_mhz is None or setup.sm_clock_max_mhz is None:
+        return ok("clocks", "unknown")
+    return ok(
+        "clocks",
+        f"SM at {setup.sm_clock_mhz} of {setup.sm_clock_max_mhz} MHz now",
+        "For steadier figures, as root: nvidia-smi --lock-gpu-clocks",
+    )
+
+
+def _partition(setup: DeviceSetup) -> Finding:
+    ecc = "unknown" if setup.ecc is None else "on" if setup.ecc else "off"
+    if setup.mig:
+        return warn(
+            "partitions",
+            f"MIG is on, ECC {ecc}",
+            "Name the partition by UUID in CUDA_VISIBLE_DEVICES; power and clocks may be unknown.",
+        )
+    return ok("partitions", f"MIG {'unknown' if setup.mig is None else 'off'}, ECC {ecc}")
+
+
+def _users(setup: DeviceSetup) -> Finding:
+    used, busy = setup.memory_used_bytes, setup.utilization_percent
+    fact = f"{size(used)} in use, {busy if busy is not None else 'unknown'} % busy"
+    # In a container NVML lists no process of others, so memory and utilization have to speak for them.
+    if setup.processes or (used or 0) > _IDLE_GPU_BYTES or (busy or 0) > 5:
+        return warn(
+            "other users of the GPU",
+            f"{fact}, {plural(setup.processes or 0, 'process')} listed",
+            "Measure when nobody else uses it; trials beside others are marked suspect.",
+        )
+    return ok("other users of the GPU", fact)
+
+
+def hardware_findings(torch_sees: int | None) -> list[Finding]:
+    """Everything about the machine itself; takes a second."""
+    return [
+        cpu_finding(),
+        quota_finding(),
+        governor_finding(),
+        load_finding(),
+        memory_finding(),
+        *gpu_findings(device_setup("cuda:0"), torch_sees),
+    ]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,114 @@
+"""torch, compiler, places on disk, database and clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from db.errors import CompilewatchError, DatabaseError
+from db.session import open_database
+from db.units import plural, size
+from runner.config import Settings
+from runner.doctor.findings import Finding, fail, ok, warn
+from runner.host_build import compiler_version
+from runner.interpreter import InterpreterFacts
+from runner.spool import Spool
+
+# A cold trial writes up to 150 MB of precompiled headers beside its kernels; several may lie there at once.
+_FAIL_BYTES = 500 * 2**20
+_WARN_BYTES = 2 * 2**30
+
+
+def torch_finding(facts: InterpreterFacts | CompilewatchError) -> Finding:
+    """The torch of this interpreter, and the device it can use."""
+    if isinstance(facts, CompilewatchError):
+        return fail("torch", facts.message.rstrip("."), facts.next_step)
+    built_for = f"CUDA {facts.cuda}" if facts.cuda else f"ROCm {facts.hip}" if facts.hip else "the CPU"
+    devices = plural(facts.device_count, "GPU") if facts.device_count else "no GPU"
+    return ok("torch", f"{facts.torch} for {built_for}, Python {facts.python}, {devices}")
+
+
+def compiler_finding(environment: Mapping[str, str] = os.environ) -> Finding:
+    """The C++ compiler that Inductor needs, on a GPU too."""
+    found = compiler_version(environment)
+    if found is None:
+        return fail("compiler", "no C++ compiler on the PATH", "Install one (Debian: apt-get install g++).")
+    return ok("compiler", found)
+
+
+def place_finding(subject: str, directory: Path, *, runs_code: bool) -> Finding:
+    """Whether `directory` can be written, has room, and, for compiled kernels, lets them be loaded."""
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return fail(subject, f"{directory} cannot be written", "Make it writable, or name another directory.")
+    if runs_code and os.statvfs(existing).f_flag & os.ST_NOEXEC:
+        return fail(
+            subject, f"{directory} is mounted noexec, so no kernel loads from it", "Set TMPDIR elsewhere."
+        )
+    free = shutil.disk_usage(existing).free
+    fact = f"{directory}, {size(free)} free"
+    if free < _FAIL_BYTES:
+        return fail(subject, fact, "Free space, or name a directory on another disk.")
+    if free < _WARN_BYTES:
+        return warn(subject, fact, "A cold compilation may fill it; free space.")
+    return ok(subject, fact)
+
+
+def spool_finding(settings: Settings) -> Finding:
+    """Trials on disk that the database has not got yet."""
+    spool = Spool(settings.data_dir / "spool")
+    waiting, bad = len(spool.waiting()), len(list(spool.directory.glob("bad/*.json")))
+    if bad:
+        return warn(
+            "spool",
+            f"{plural(bad, 'trial')} set aside, {waiting} waiting",
+            f"Each has its reason beside it in {spool.directory / 'bad'}.",
+        )
+    if waiting:
+        return warn(
+            "spool", f"{plural(waiting, 'trial')} waiting", "The next `compilewatch run` stores them."
+        )
+    return ok("spool", "no trial waits for the database")
+
+
+def database_finding(settings: Settings) -> Finding:
+    """Whether the configured database opens and has this release's schema."""
+    url = settings.database_url
+    name = url.partition("sqlite:///")[2]
+    if name and not Path(name).exists():
+        return ok("database", f"{name} is not there yet", "The first `compilewatch run` creates it.")
+    try:
+        with open_database(url, read_only=True) as database:
+            return ok("database", f"{database.url} has this release's schema")
+    except DatabaseError as error:
+        # What only has to be upgraded keeps nothing from being measured: a run upgrades it.
+        standing = warn if "db upgrade" in error.next_step else fail
+        return standing("database", error.message.rstrip("."), error.next_step)
+
+
+def time_finding() -> Finding:
+    """The zone in which schedules are written; records are in UTC whatever it is."""
+    here = time.localtime()
+    hours = (here.tm_gmtoff or 0) / 3600
+    return ok("time zone", f"{here.tm_zone} (UTC{hours:+g}); trials are stored in UTC")
+
+
+def software_findings(settings: Settings, facts: InterpreterFacts | CompilewatchError) -> list[Finding]:
+    """Everything that is installed or configured."""
+    configuration = settings.config_file
+    return [
+        torch_finding(facts),
+        compiler_finding(),
+        place_finding("cache directory", Path(tempfile.gettempdir()), runs_code=True),
+        place_finding("data directory", settings.data_dir.absolute(), runs_code=False),
+        ok("configuration", str(configuration) if configuration else "defaults; no compilewatch.toml here"),
+        database_finding(settings),
+        spool_finding(settings),
+        time_finding(),
+        ok("interpreter", sys.executable),
+    ]
