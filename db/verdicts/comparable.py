@@ -15,7 +15,7 @@ from pandas import DataFrame, Series
 from db.metrics.groups import Ints
 from db.verdicts.policy import Policy
 from db.verdicts.results import CaseKey, LeftOut
-from db.verdicts.sides import as_text
+from db.verdicts.sides import as_text, plain_settings
 from db.verdicts.vocabulary import CauseClass, Verdict
 
 CONDITIONS = (
@@ -33,9 +33,6 @@ CONDITIONS = (
     "scope",
 )
 """Columns of a trials frame that must agree before two numbers are compared, beside every single setting."""
-
-_FOUND_BY_TORCH = ("cpu_capability",)
-"""Settings that torch finds out by itself: another value belongs to the build that is compared."""
 
 _Case = dict[str, Any]
 _Name = tuple[str, str]
@@ -88,24 +85,11 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
 def _exact_keys(sides: DataFrame) -> Series:
     parts = [sides[name].astype("str") for name in ("machine_id", "workload_id", "strategy_id")]
     if "settings" in sides:
-        parts.append(sides["settings"].map(lambda value: as_text(_settings(value))))
+        parts.append(sides["settings"].map(lambda value: as_text(plain_settings(value))))
     keys = parts[0]
     for part in parts[1:]:
         keys = keys + "|" + part
     return keys
-
-
-def _settings(value: object, prefix: str = "") -> dict[str, object]:
-    """Settings by dotted name, nested ones too, but for what torch finds out by itself."""
-    if not isinstance(value, dict):
-        return {}
-    flat: dict[str, object] = {}
-    for name, each in value.items():
-        if isinstance(each, dict):
-            flat |= _settings(each, f"{prefix}{name}.")
-        elif prefix + str(name) not in _FOUND_BY_TORCH:
-            flat[prefix + str(name)] = each
-    return flat
 
 
 def _case_table(sides: DataFrame, exact: Series) -> list[_Case]:
@@ -182,7 +166,7 @@ def _differing(case: _Case, others: list[_Case]) -> LeftOut:
 
 def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
     pairs = {name: (as_text(case[name]), as_text(other[name])) for name in CONDITIONS if name in case}
-    mine, theirs = (_settings(side.get("settings")) for side in (case, other))
+    mine, theirs = (plain_settings(side.get("settings")) for side in (case, other))
     for name in sorted(mine.keys() | theirs.keys()):
         pairs[f"settings.{name}"] = (as_text(mine.get(name)), as_text(theirs.get(name)))
     named = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -16,6 +16,9 @@ from db.verdicts.results import BuildSide
 COMPONENTS = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
 """Parts of a build that a trials frame may name, in the order people read them."""
 
+_FOUND_BY_TORCH = ("cpu_capability",)
+"""Settings that torch finds out by itself: another value belongs to the build that is compared."""
+
 NOT_THE_BUILDS_FAULT = (
     FailureKind.CANCELLED,
     FailureKind.DISK_FULL,
@@ -108,3 +111,16 @@ def as_text(value: object) -> str:
         return json.dumps(value, sort_keys=True)
     missing = value is None or value is pd.NA or value != value  # noqa: PLR0124
     return "unknown" if missing else str(value)
+
+
+def plain_settings(value: object, prefix: str = "") -> dict[str, object]:
+    """Settings by dotted name, nested ones too, but for what torch finds out by itself."""
+    if not isinstance(value, dict):
+        return {}
+    flat: dict[str, object] = {}
+    for name, each in value.items():
+        if isinstance(each, dict):
+            flat |= plain_settings(each, f"{prefix}{name}.")
+        elif prefix + str(name) not in _FOUND_BY_TORCH:
+            flat[prefix + str(name)] = each
+    return flat

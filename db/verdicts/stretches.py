@@ -10,7 +10,7 @@ from pandas import DataFrame
 
 from db.metrics.groups import Bools, Floats, floats
 from db.verdicts.results import Result
-from db.verdicts.sides import as_text
+from db.verdicts.sides import as_text, plain_settings
 from db.verdicts.vocabulary import SUMMARY_COLUMNS, Metric
 
 CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings")
@@ -34,13 +34,17 @@ class Stretch:
 
 def find_cuts(points: DataFrame) -> list[Cut]:
     present = [name for name in CONDITION_COLUMNS if name in points]
-    texts = {name: [as_text(value) for value in points[name]] for name in present}
+    texts = {name: [as_text(_condition(value)) for value in points[name]] for name in present}
     cuts = []
     for index in range(1, len(points)):
         fields = tuple(name for name in present if texts[name][index] != texts[name][index - 1])
         if fields:
             cuts.append(Cut(index=index, fields=fields))
     return cuts
+
+
+def _condition(value: object) -> object:
+    return plain_settings(value) if isinstance(value, dict) else value
 
 
 def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[Stretch]:

@@ -17,7 +17,7 @@ _TEXT = """trial_id run_id suite label source_kind source_name machine_id machin
 build_label torch torch_variant cuda driver triton cudnn python os workload_id workload workload_version
 task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind failure_message
 numerics_status"""
-_WHOLE = """batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
+_WHOLE = """threads batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
 peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs graph_breaks recompiles
 time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns"""
 _FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns
@@ -28,6 +28,7 @@ TYPES: dict[str, str] = {
     **dict.fromkeys(_WHOLE.split(), "Int64"),
     **dict.fromkeys(_FRACTIONAL.split(), "Float64"),
     "shape": "object",
+    "settings": "object",
     "suspect": "boolean",
 }
 _numbers = itertools.count(1)
@@ -76,7 +77,7 @@ def trial(
             "graph_breaks": 0,
             "recompiles": 0,
         }
-    unknown = fields.keys() - row.keys() - {"settings", "threads"}
+    unknown = fields.keys() - row.keys()
     assert not unknown, unknown
     return row | fields
 
