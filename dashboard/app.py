@@ -18,6 +18,7 @@ from dashboard.views import (
     guide,
     modes,
     overview,
+    regressions,
     shell,
     trends,
     trial,
@@ -35,6 +36,7 @@ VIEWS: dict[Page, Callable[[shell.View], Link]] = {
     Page.MODES: modes.draw,
     Page.BREAK_EVEN: break_even.draw,
     Page.COLD_START: cold_start.draw,
+    Page.REGRESSIONS: regressions.draw,
     Page.TRIAL: trial.draw,
     Page.GUIDE: guide.draw,
 }

@@ -23,6 +23,7 @@ from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries import facets, records, trials
 from db.queries.filters import Filters
+from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
 from db.session import Database, open_database
@@ -136,6 +137,12 @@ def read_comparison(
     )
     machine = filters.machines[0] if filters.machines else None
     return compare_builds(found, first, second, history=found, machine_id=machine)
+
+
+@remembered
+def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
+    """Every recorded regression that no later verdict replaced, oldest first."""
+    return standing_regressions(_database(snapshot.url))
 
 
 @remembered

@@ -28,6 +28,7 @@ from dashboard.selectors import (
     quoted,
 )
 from db.records import CacheState, SourceKind, Status, Task
+from db.regressions import TriageState
 
 
 class Page(StrEnum):
@@ -39,6 +40,7 @@ class Page(StrEnum):
     MODES = "modes"
     BREAK_EVEN = "break-even"
     COLD_START = "cold-start"
+    REGRESSIONS = "regressions"
     TRIAL = "trial"
     GUIDE = "guide"
 
@@ -50,6 +52,7 @@ TITLES: dict[Page, str] = {
     Page.MODES: "Modes",
     Page.BREAK_EVEN: "Break-even",
     Page.COLD_START: "Cold start",
+    Page.REGRESSIONS: "Regressions",
     Page.TRIAL: "Trial",
     Page.GUIDE: "Guide",
 }
@@ -62,7 +65,8 @@ GOALS = ("latency", "steps", "memory")
 _EVERYWHERE = frozenset(Page) - {Page.GUIDE}
 _TRENDS = frozenset({Page.TRENDS})
 _UPGRADE = frozenset({Page.UPGRADE})
-_CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.TRIAL})
+_REGRESSIONS = frozenset({Page.REGRESSIONS})
+_CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.REGRESSIONS, Page.TRIAL})
 _FOCUS = frozenset({Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
 _TRIAL = frozenset({Page.TRIAL})
 _MONEY = frozenset({Page.BREAK_EVEN})
@@ -70,10 +74,10 @@ _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 
 SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "machine": (Text(), _EVERYWHERE),
-    "build": (Text(), _EVERYWHERE - _UPGRADE),
+    "build": (Text(), _EVERYWHERE - _UPGRADE - _REGRESSIONS),
     "base": (Text(), _UPGRADE),
     "head": (Text(), _UPGRADE),
-    "suite": (Text(), _EVERYWHERE),
+    "suite": (Text(), _EVERYWHERE - _REGRESSIONS),
     "task": (Choices(tuple(Task)), _EVERYWHERE),
     "workload": (Texts(), _EVERYWHERE),
     "strategy": (Texts(), _CASES),
@@ -91,6 +95,8 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "cache": (Choices(tuple(CacheState)), frozenset({Page.BREAK_EVEN, Page.COLD_START})),
     "status": (Choices(tuple(Status)), _TRIAL),
     "source": (Choices(tuple(SourceKind)), _TRIAL),
+    "state": (Choices(tuple(TriageState)), _REGRESSIONS),
+    "regression": (Texts(), _REGRESSIONS),
     "run": (Text(), _TRIAL),
     "trial": (Text(), _TRIAL),
 }
@@ -131,6 +137,8 @@ class Link:
     cache: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    regression: tuple[str, ...] = ()
     run: str | None = None
     trial: str | None = None
     data: int | None = None

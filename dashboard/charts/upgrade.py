@@ -16,7 +16,19 @@ from db.verdicts.results import BuildSide, CaseKey, Comparison, Row
 from db.verdicts.vocabulary import Metric, Verdict
 
 SIDES = ("base", "head")
-_CELL_COLUMNS = ("workload", "strategy", "verdict", "text", "mark", "word", "ink", "detail", "values", "q")
+_CELL_COLUMNS = (
+    "workload",
+    "strategy",
+    "verdict",
+    "text",
+    "change",
+    "mark",
+    "word",
+    "ink",
+    "detail",
+    "values",
+    "q",
+)
 # Below this width per strategy a cell has room for the mark alone.
 _WORD_PX = 92
 # The column of a trials frame that holds a metric trial by trial, and what it is divided by for the axis.
@@ -71,7 +83,8 @@ def _cell(row: Row, labels: Mapping[str, str]) -> dict[str, str]:
         "workload": label(row.case, labels),
         "strategy": row.strategy,
         "verdict": row.verdict.value,
-        "text": verdict_words.change(row),
+        "text": _short_change(row),
+        "change": verdict_words.change(row),
         "mark": verdict_words.MARKS[row.verdict],
         "word": verdict_words.verdict(row),
         "ink": theme.VERDICT_COLOURS[row.verdict.value][1],
@@ -81,12 +94,21 @@ def _cell(row: Row, labels: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _short_change(row: Row) -> str:
+    """The change to a tenth of a percent, which a narrow cell can hold; the tooltip has it in full."""
+    if row.change is None:
+        return verdict_words.change(row)
+    tenths = round(row.change * 100, 1)
+    return f"{tenths:+.1f} %" if tenths else "0.0 %"
+
+
 def _empty(workload: str, strategy: str, verdict: Verdict, reason: str, text: str = "") -> dict[str, str]:
     return {
         "workload": workload,
         "strategy": strategy,
         "verdict": verdict.value,
         "text": text or verdict.value,
+        "change": units.MISSING,
         "mark": verdict_words.MARKS[verdict],
         "word": f"{verdict_words.MARKS[verdict]} {verdict.value}" if text else "left out",
         "ink": theme.VERDICT_COLOURS[verdict.value][1],
@@ -144,7 +166,7 @@ def matrix(
                 strategy="Strategy",
                 word="Verdict",
                 values=metric,
-                text="Change",
+                change="Change",
                 q="q",
                 detail="Why",
             ),
@@ -152,9 +174,9 @@ def matrix(
         .add_params(style.pick("workload", "strategy"))
     )
     inside = {"x": x, "y": y, "color": alt.Color("ink", type="nominal", scale=None)}
-    changes = base.mark_text(fontSize=13, fontWeight=600, dy=-8, aria=False).encode(
-        text=alt.Text("text", type="nominal"), **inside
-    )
+    changes = base.mark_text(
+        fontSize=alt.ExprRef(expr=f"{narrow} ? 11 : 13"), fontWeight=600, dy=-8, aria=False
+    ).encode(text=alt.Text("text", type="nominal"), **inside)
     words = base.mark_text(
         fontSize=11, dy=9, aria=False, text=alt.ExprRef(expr=f"{narrow} ? datum.mark : datum.word")
     ).encode(**inside)

@@ -42,9 +42,14 @@ def table(
     key: str,
     alt: str,
     on_select: Callable[[], None] | None = None,
+    several: bool = False,
 ) -> None:
-    """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash."""
-    more: dict[str, Any] = {"on_select": on_select, "selection_mode": "single-row"} if on_select else {}
+    """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash.
+
+    With `several` more than one row can be chosen.
+    """
+    mode = "multi-row" if several else "single-row"
+    more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
     st.dataframe(
         frame[list(columns)],
         column_config=dict(columns),
@@ -58,8 +63,14 @@ def table(
 
 def picked_row(key: str) -> int | None:
     """The position of the row that was chosen in the table `key`, or None."""
+    rows = picked_rows(key)
+    return rows[0] if rows else None
+
+
+def picked_rows(key: str) -> list[int]:
+    """The positions of the rows that were chosen in the table `key`, from the top."""
     rows = (st.session_state.get(key) or {}).get("selection", {}).get("rows") or []
-    return int(rows[0]) if rows else None
+    return sorted(int(row) for row in rows)
 
 
 def finding(text: str, detail: str = "") -> None:

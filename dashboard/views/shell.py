@@ -27,6 +27,7 @@ ICONS: dict[Page, str] = {
     Page.MODES: ":material/grid_on:",
     Page.BREAK_EVEN: ":material/balance:",
     Page.COLD_START: ":material/ac_unit:",
+    Page.REGRESSIONS: ":material/inbox:",
     Page.TRIAL: ":material/biotech:",
     Page.GUIDE: ":material/menu_book:",
 }
@@ -37,11 +38,14 @@ QUESTIONS: dict[Page, str] = {
     Page.MODES: "Which strategy for which workload?",
     Page.BREAK_EVEN: "After how many steps does compiling pay off?",
     Page.COLD_START: "Where does the first call spend its time?",
+    Page.REGRESSIONS: "What got worse, and who looks after it?",
     Page.TRIAL: "What exactly happened in one process?",
     Page.GUIDE: "What do the words and numbers mean?",
 }
 # Pages whose default is every build rather than the newest one.
 ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
+# Pages whose default is every machine rather than the newest one.
+ALL_MACHINES = frozenset({Page.REGRESSIONS})
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,13 @@ def filters(view: View) -> None:
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
     newest_first = {key: choices.builds[key] for key in reversed(list(choices.builds))}
-    controls.one_of("machine", "Machine", {"": f"Newest: {newest_machine}", **choices.machines})
-    if "build" in links.keys_of(view.link.page):
+    no_machine = "All machines" if view.link.page in ALL_MACHINES else f"Newest: {newest_machine}"
+    keys = links.keys_of(view.link.page)
+    controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
+    if "build" in keys:
         controls.one_of("build", "Build", {"": no_build, **newest_first})
-    controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
+    if "suite" in keys:
+        controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
     controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
     controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
 
@@ -164,7 +171,7 @@ def focused(link: Link, workloads: list[str]) -> str:
 
 def look(link: Link, snapshot: Snapshot, choices: Choices) -> View:
     """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
-    if choices.newest_machine is None or link.page is Page.GUIDE:
+    if choices.newest_machine is None or link.page in ALL_MACHINES | {Page.GUIDE}:
         return View(link, link, None, snapshot, choices)
     resolved = replace(link, machine=link.machine or choices.newest_machine)
     if link.page in ALL_BUILDS:

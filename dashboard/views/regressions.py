@@ -1,0 +1,251 @@
+"""Regressions: the inbox of what got worse, the evidence of each, and what people say about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import inbox
+from dashboard.data import (
+    Snapshot,
+    filters_of,
+    plain,
+    read_comparison,
+    read_regressions,
+    read_trials,
+    remembered,
+)
+from dashboard.links import Link, Page
+from dashboard.views import case_evidence, controls, elements, triage_form
+from dashboard.views.shell import View, moment, strategies
+from db import units
+from db.queries.filters import Filters
+from db.queries.regressions import RegressionState
+from db.regressions import Regression, TriageState
+from db.verdicts.results import Comparison
+from db.verdicts.sides import VerdictError
+from db.verdicts.vocabulary import Verdict
+
+
+def draw(view: View) -> Link:
+    triage_form.tell()
+    recorded = read_regressions(view.snapshot)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if recorded:
+            controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
+        strategies(view)
+    if not recorded:
+        _newest_run(view)
+        return view.link
+    shown = inbox.chosen(recorded, view.link)
+    _cards(shown)
+    if not shown:
+        elements.nothing_to_show(
+            "No recorded regression fits these filters.", next_step="Widen them here or in the sidebar."
+        )
+        return view.link
+    _inbox(view, shown)
+    _chosen(view, recorded)
+    return view.link
+
+
+def _cards(states: Sequence[RegressionState]) -> None:
+    counts = Counter(each.state for each in states)
+    with st.grid(4, min_column_width=140):
+        for state in inbox.OPEN_STATES:
+            st.metric(
+                inbox.state_text(state).capitalize(),
+                units.count(counts[state]),
+                help=f"{inbox.MEANINGS[state].capitalize()}.",
+                border=True,
+            )
+        closed = sum(counts[state] for state in TriageState if state not in inbox.OPEN_STATES)
+        st.metric("Closed", units.count(closed), help="Expected, fixed or a false alarm.", border=True)
+
+
+_FINDING = {
+    "workload": st.column_config.TextColumn("Workload"),
+    "strategy": "Strategy",
+    "metric": "Figure",
+    "base": st.column_config.TextColumn("Base", alignment="right"),
+    "head": st.column_config.TextColumn("Head", alignment="right"),
+    "change": st.column_config.TextColumn("Change", alignment="right"),
+    "interval": st.column_config.TextColumn("95 % interval", alignment="right"),
+    "moved": "Who moved",
+}
+
+
+def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
+    # A new data version may order the rows anew: what was ticked in the old order must not be carried over.
+    key = f"inbox-{view.snapshot.version}"
+    st.session_state["inbox-rows"] = (key, [each.regression.regression_id for each in shown])
+    elements.table(
+        inbox.inbox_table(shown),
+        {
+            "state": st.column_config.TextColumn("State", pinned=True),
+            **_FINDING,
+            "cause": "Cause",
+            "from": "From",
+            "to": "To",
+            "machine": "Machine",
+            "recorded_at": _moment_column("Recorded (UTC)"),
+            "by": "Last said by",
+            "note": "Note",
+            "link": _link_column(),
+        },
+        key=key,
+        alt="Recorded regressions with state, case, figure, change, cause, builds and what was said last",
+        on_select=_choose,
+        several=True,
+    )
+    if not view.link.regression:
+        elements.note("Choose rows to see the evidence and to say what they are.")
+
+
+def _moment_column(title: str) -> object:
+    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
+
+
+def _link_column() -> object:
+    return st.column_config.LinkColumn("Link", display_text="open")
+
+
+def _choose() -> None:
+    key, ids = st.session_state["inbox-rows"]
+    controls.change(regression=tuple(ids[row] for row in elements.picked_rows(key) if row < len(ids)))
+
+
+def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
+    """The evidence of the first chosen regression, and the form for all of them."""
+    by_id = {each.regression.regression_id: each for each in recorded}
+    known = [each for each in view.link.regression if each in by_id]
+    for unknown in (each for each in view.link.regression if each not in by_id):
+        elements.note(f"There is no standing regression {unknown}; a later verdict may have replaced it.")
+    if not known:
+        return
+    _one(view, by_id[known[0]])
+    if len(known) > 1:
+        elements.note(f"{units.plural(len(known), 'regression')} chosen; the evidence is that of the first.")
+    triage_form.draw(known)
+
+
+@remembered
+def _evidence(snapshot: Snapshot, regression_id: str) -> case_evidence.Evidence:
+    found = next(
+        each.regression
+        for each in read_regressions(snapshot)
+        if each.regression.regression_id == regression_id
+    )
+    runs = (*found.base.run_ids, *found.head.run_ids)
+    machines = (found.machine_id,) if found.machine_id else ()
+    trials = read_trials(snapshot, Filters(machines=machines, runs=runs))
+    row = found.row
+    return case_evidence.evidence(trials, (found.base, found.head), row.case, [row], row.metric)
+
+
+def _one(view: View, each: RegressionState) -> None:
+    regression, row = each.regression, each.regression.row
+    with st.container(border=True):
+        elements.finding(
+            f"{row.workload} with {row.strategy}: {row.reason}",
+            f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
+            f"{moment(regression.recorded_at)} on {regression.machine}."
+            + (f" Revision {regression.revision} of this verdict." if regression.revision else ""),
+        )
+        _differences(regression)
+        case_evidence.draw(
+            _evidence(view.snapshot, regression.regression_id), row.metric, key="regression-case"
+        )
+        elements.table(
+            inbox.story(each),
+            {
+                "at": _moment_column("When (UTC)"),
+                "state": "State",
+                "by": "Who",
+                "note": st.column_config.TextColumn("What", width="large"),
+                "link": _link_column(),
+            },
+            key="regression-story",
+            alt="Who said what about this regression, and when",
+        )
+        elements.note("The same sides judged again, on all that is stored of them:")
+        st.code(inbox.compare_command(regression), language="bash", wrap_lines=True)
+        st.button(
+            "Its history",
+            icon=":material/show_chart:",
+            on_click=controls.go,
+            args=(Page.TRENDS,),
+            kwargs={"machine": regression.machine_id, "focus": row.workload, "strategy": (row.strategy,)},
+        )
+
+
+def _differences(regression: Regression) -> None:
+    found = inbox.environment(regression)
+    if found.empty:
+        elements.note("No part of the build changed between the sides.")
+        return
+    elements.table(
+        found,
+        {"part": "Part", "base": "Base", "head": "Head"},
+        key="regression-environment",
+        alt="Parts of the build that differ between the sides",
+    )
+
+
+@remembered
+def _newest_comparison(snapshot: Snapshot, link: Link) -> Comparison | None:
+    """The newest run against the one before it of the same suite; None where there is none before."""
+    filters = filters_of(link)
+    trials = read_trials(snapshot, filters)
+    newest = trials.sort_values("started_at").tail(1)
+    suite = trials["suite"].fillna("") == newest["suite"].fillna("").iloc[0]
+    began = trials[suite].groupby("run_id")["started_at"].min().sort_values()
+    if len(began) < 2:
+        return None
+    return read_comparison(snapshot, filters, str(began.index[-2]), str(began.index[-1]), "run")
+
+
+def _newest_run(view: View) -> None:
+    """Nothing is recorded: what the judge says now about the newest run."""
+    machine = view.link.machine or view.choices.newest_machine
+    link = Link(page=Page.REGRESSIONS, machine=machine, task=view.link.task, workload=view.link.workload)
+    if read_trials(view.snapshot, filters_of(link)).empty:
+        elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
+        return
+    elements.note(
+        "No regression is recorded in this database. Shown is what the judge says now of the newest run on "
+        f"{view.choices.machines[str(machine)]} against the one before it; it has no state to triage."
+    )
+    try:
+        comparison = _newest_comparison(view.snapshot, link)
+    except VerdictError as error:
+        elements.nothing_to_show(error.message, next_step=error.next_step)
+        return
+    if comparison is None:
+        elements.nothing_to_show(
+            "There is no run before the newest one.", next_step="Measure the same suite once more."
+        )
+        return
+    _judged_now(comparison, view.link.strategy)
+
+
+def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> None:
+    rows = [
+        inbox.finding_row(row)
+        for row in comparison.rows
+        if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
+    ]
+    elements.note(" ".join(comparison.sentences))
+    if not rows:
+        st.success(plain("Nothing regressed in the newest run."), icon=":material/check_circle:")
+        return
+    columns = {**_FINDING, "q": st.column_config.TextColumn("q", alignment="right"), "reason": "Why"}
+    elements.table(
+        pd.DataFrame(rows),
+        columns,
+        key="regressions-now",
+        alt="What regressed in the newest run against the one before it",
+    )

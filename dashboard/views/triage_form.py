@@ -1,0 +1,98 @@
+"""The form in which somebody says what a regression is: typed, asked once, recorded, told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from dashboard import triage
+from dashboard.data import database_url, plain
+from dashboard.inbox import MEANINGS, state_text
+from dashboard.views import elements
+from db.regressions import TriageState
+from db.units import plural
+
+_ASKED, _TOLD, _NAME = "triage-asked", "triage-told", "triage-name"
+_CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
+
+
+def tell() -> None:
+    """Say what came of the last thing that was recorded, once."""
+    if _TOLD in st.session_state:
+        sentence, all_written = st.session_state.pop(_TOLD)
+        show = st.success if all_written else st.warning
+        show(plain(sentence), icon=":material/check:" if all_written else ":material/report:")
+
+
+def draw(regression_ids: Sequence[str]) -> None:
+    """The form over the regressions that are chosen, or the question whether to record what was typed."""
+    asked: triage.Said | None = st.session_state.get(_ASKED)
+    if asked is not None and asked.regression_ids == tuple(regression_ids):
+        _question(asked)
+        return
+    st.session_state.pop(_ASKED, None)
+    with st.form("triage", border=True):
+        st.markdown(f"#### Say what {'it is' if len(regression_ids) == 1 else 'they are'}")
+        elements.note(
+            f"For {plural(len(regression_ids), 'regression')} chosen above. Whoever acknowledges one owns it."
+        )
+        st.radio(
+            "State",
+            _CHOICES,
+            index=_CHOICES.index(TriageState.ACKNOWLEDGED),
+            format_func=state_text,
+            captions=[f"{MEANINGS[state]}." for state in _CHOICES],
+            key="triage-state",
+        )
+        st.text_input("Your name (the owner)", max_chars=triage.LONGEST_NAME, key=_NAME)
+        st.text_area("Note", max_chars=triage.LONGEST_NOTE, key="triage-note", height=90)
+        st.text_input(
+            "Link",
+            max_chars=triage.LONGEST_URL,
+            key="triage-link",
+            placeholder="https:// of an issue or a pull request",
+        )
+        if st.form_submit_button("Record", icon=":material/edit_note:"):
+            _ask(regression_ids)
+
+
+def _ask(regression_ids: Sequence[str]) -> None:
+    state = st.session_state
+    what = triage.said(
+        regression_ids,
+        state["triage-state"],
+        author=state[_NAME],
+        note=state["triage-note"],
+        url=state["triage-link"],
+    )
+    problem = what.problem()
+    if problem:
+        st.warning(problem, icon=":material/report:")
+        return
+    state[_ASKED] = what
+    st.rerun()
+
+
+def _question(asked: triage.Said) -> None:
+    with st.container(border=True):
+        elements.finding(asked.question, asked.note)
+        with st.container(horizontal=True):
+            st.button(
+                "Record it",
+                type="primary",
+                icon=":material/check:",
+                on_click=_record,
+                args=(asked,),
+                key="triage-yes",
+            )
+            st.button("Cancel", icon=":material/close:", on_click=_forget, key="triage-no")
+
+
+def _record(asked: triage.Said) -> None:
+    st.session_state[_TOLD] = triage.record(database_url(), asked)
+    _forget()
+
+
+def _forget() -> None:
+    st.session_state.pop(_ASKED, None)

@@ -1,0 +1,208 @@
+"""Regressions: the inbox shows what is recorded, and what somebody says is asked once, written, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import triage
+from dashboard.inbox import web_link
+from dashboard.links import Link, Page
+from db.queries.regressions import RegressionState, standing_regressions
+from db.regressions import TriageEvent, TriageState
+from db.session import open_database
+from db.store import save_trials
+from db.store_regressions import record_comparison
+from db.store_regressions import triage as store_triage
+from tests.builders import START
+from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+
+HOSTILE = "![x](http://evil.example/a.png) <script>alert(1)</script> :smile: $x$"
+Recorded = Callable[[], tuple[RegressionState, ...]]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """A database in which the second run's regressions are recorded, and what stands in it now."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
+    monkeypatch.setenv(DATABASE, url)
+
+    def standing() -> tuple[RegressionState, ...]:
+        with open_database(url, read_only=True) as database:
+            return standing_regressions(database)
+
+    return standing
+
+
+def _id(states: tuple[RegressionState, ...], workload: str = "mlp", metric: str = "latency") -> str:
+    (found,) = (
+        each.regression.regression_id
+        for each in states
+        if (each.regression.row.workload, each.regression.row.metric.value) == (workload, metric)
+    )
+    return found
+
+
+def _inbox(test: AppTest):
+    return next(e.value for e in test.dataframe if "recorded_at" in e.value.columns)
+
+
+def _type(test: AppTest, **typed: str) -> AppTest:
+    """Fill the form and press Record."""
+    if "state" in typed:
+        test.radio("triage-state").set_value(TriageState(typed["state"]))
+    test.text_input("triage-name").set_value(typed.get("name", ""))
+    test.text_area("triage-note").set_value(typed.get("note", ""))
+    test.text_input("triage-link").set_value(typed.get("link", ""))
+    return next(button for button in test.button if button.label == "Record").click().run()
+
+
+def test_the_inbox_lists_what_is_recorded_with_its_numbers(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert not test.exception
+    rows = _inbox(test).set_index(["workload", "metric"])
+    assert len(rows) == len(recorded()) > 1
+    latency = rows.loc[("mlp", "Latency")]
+    assert latency["state"] == "● new"
+    assert 18 < float(latency["change"].removesuffix(" %").lstrip("+")) < 22
+    assert (latency["moved"], latency["cause"]) == ("compiled", "compiler")
+    assert (latency["from"], latency["to"]) == ("torch 2.12.0", "torch 2.13.0")
+
+
+def test_filters_and_states_choose_rows(recorded: Recorded) -> None:
+    assert set(_inbox(opened(Link(page=Page.REGRESSIONS, workload=("mlp",))))["workload"]) == {"mlp"}
+    none = opened(Link(page=Page.REGRESSIONS, state=("fixed",)))
+    assert "No recorded regression fits these filters" in texts(none)
+    assert set(_inbox(opened(Link(page=Page.REGRESSIONS, task=("training",))))["workload"]) == {"mlp"}
+
+
+def test_a_link_to_a_regression_shows_its_evidence(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),)))
+    said = texts(test)
+    assert "mlp with default: Latency rose by" in said
+    assert "compilewatch compare run-gpu-box-3-0-0000 run-gpu-box-3-0-0001 --workload mlp" in said
+    (chart,) = test.get("vega_lite_chart")
+    assert "every trial of the base side" in chart.proto.alt
+    story = next(e.value for e in test.dataframe if "at" in e.value.columns)
+    assert list(story["by"]) == ["the judge"]
+
+
+def test_what_is_said_is_asked_once_written_and_told(recorded: Recorded) -> None:
+    chosen = _id(recorded())
+    test = _type(
+        opened(Link(page=Page.REGRESSIONS, regression=(chosen,))),
+        name=" Ada ",
+        note="bisecting",
+        link="https://example.org/issues/1",
+    )
+    assert "Record 1 regression as acknowledged, by Ada?" in texts(test)
+    assert all(not each.triage for each in recorded()), "asked, so not written yet"
+    before = datetime.now(UTC)
+    test.button("triage-yes").click().run()
+    assert not test.exception
+    assert "Recorded 1 regression as acknowledged, by Ada." in test.success[0].value
+    (event,) = next(e.triage for e in recorded() if e.regression.regression_id == chosen)
+    assert (event.state, event.author, event.note) == (TriageState.ACKNOWLEDGED, "Ada", "bisecting")
+    assert event.url == "https://example.org/issues/1"
+    assert before <= event.at <= datetime.now(UTC)
+    rows = _inbox(test).set_index(["workload", "metric"])
+    assert rows.loc[("mlp", "Latency"), "state"] == "◐ acknowledged"
+    assert not test.run().success, "it is told once"
+
+
+def test_cancelling_writes_nothing(recorded: Recorded) -> None:
+    test = _type(opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),))), name="Ada")
+    test.button("triage-no").click().run()
+    assert not test.success
+    assert all(not each.triage for each in recorded())
+
+
+def test_several_are_said_at_once(recorded: Recorded) -> None:
+    both = (_id(recorded()), _id(recorded(), "bert-base"))
+    test = opened(Link(page=Page.REGRESSIONS, regression=both))
+    _type(test, name="Ada", state="expected").button("triage-yes").click().run()
+    assert {e.regression.regression_id for e in recorded() if e.state is TriageState.EXPECTED} == set(both)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ({"name": "  "}, "Type your name"),
+        ({"name": "Ada", "link": "javascript:alert(1)"}, "must begin with https://"),
+        ({"name": "Ada", "link": "https://example.org/a b"}, "hold no blanks"),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_and_changes_nothing(
+    recorded: Recorded, typed: dict[str, str], problem: str
+) -> None:
+    test = _type(opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),))), **typed)
+    assert problem in test.warning[0].value
+    assert all(not each.triage for each in recorded())
+
+
+def test_a_verdict_that_is_gone_is_named(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS, regression=("0" * 16,)))
+    assert not test.exception
+    assert "There is no standing regression 0000000000000000" in texts(test)
+
+
+def test_writing_what_is_known_or_unknown_says_so(recorded: Recorded, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    what = triage.said([_id(recorded())], TriageState.FIXED, author="Ada", note="", url="")
+    assert triage.record(url, what) == ("Recorded 1 regression as fixed, by Ada.", True)
+    told, whole = triage.record(url, what)
+    assert whole
+    assert "1 regression said so already" in told
+    told, whole = triage.record(
+        url, triage.said(["nothing"], TriageState.FIXED, author="Ada", note="", url="")
+    )
+    assert not whole
+    assert "There is no regression 'nothing'" in told
+
+
+def test_what_people_said_stays_text(recorded: Recorded, tmp_path: Path) -> None:
+    chosen = _id(recorded())
+    event = TriageEvent(state=TriageState.CONFIRMED, author=HOSTILE, at=START, note=HOSTILE)
+    with open_database(f"sqlite:///{tmp_path / 'results.db'}") as database:
+        store_triage(database, chosen, event)
+    test = opened(Link(page=Page.REGRESSIONS, regression=(chosen,)))
+    story = next(e.value for e in test.dataframe if "at" in e.value.columns)
+    assert list(story["note"])[-1] == HOSTILE
+    kinds = (test.markdown, test.caption, test.info, test.success, test.warning)
+    assert not any("](http" in str(element.value) for kind in kinds for element in kind)
+
+
+def test_only_web_links_can_be_followed() -> None:
+    assert web_link("https://example.org/1") == "https://example.org/1"
+    assert web_link("javascript:alert(1)") is None
+    assert web_link(None) is None
+
+
+def test_with_nothing_recorded_the_newest_run_is_judged_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert "No regression is recorded in this database" in texts(test)
+    rows = next(e.value for e in test.dataframe if "moved" in e.value.columns)
+    assert set(rows["workload"]) == {"mlp", "bert-base"}
+    assert not [button for button in test.button if button.label == "Record"]
+
+
+def test_one_run_is_an_empty_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, builds=("2.12.0",)))
+    monkeypatch.setenv(DATABASE, url)
+    assert "There is no run before the newest one" in texts(opened(Link(page=Page.REGRESSIONS)))
