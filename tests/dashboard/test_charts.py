@@ -1,0 +1,206 @@
+"""Chart rows and specifications without a server: what is drawn, how labelled, and that Vega takes it."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+import pytest
+from jsonschema import Draft7Validator
+
+from dashboard import theme
+from dashboard.charts import break_even, cold_start, modes, samples, speedups, trend_rows, trends
+from dashboard.charts.figures import FIGURES
+from dashboard.shaping import build_changes, build_names, confounded, with_labels
+from db.metrics.case_modes import mode_options
+from db.metrics.cases import summarize_cases
+from db.metrics.trend import series_points
+from db.queries.facets import builds
+from db.queries.trials import cold_start_frame, trials_frame
+from db.session import open_database
+
+VEGA_LITE = Draft7Validator(alt.load_schema())
+STRATEGIES = ("eager", "default", "max-autotune")
+
+
+@pytest.fixture(scope="module")
+def trials(filled_url: str) -> pd.DataFrame:
+    with open_database(filled_url, read_only=True) as database:
+        frame = trials_frame(database)
+    return with_labels(frame[frame["device"] == "cuda"])
+
+
+@pytest.fixture(scope="module")
+def cases(trials: pd.DataFrame) -> pd.DataFrame:
+    return with_labels(summarize_cases(trials[trials["torch"] == "2.13.0"]))
+
+
+def _specs() -> dict[str, dict]:
+    shown = trend_rows.Window(pd.Timestamp("2026-11-01"), pd.Timestamp("2026-11-20"), 1.0, 2.0)
+    found = {
+        "speedups": speedups.spec(("a", "b"), STRATEGIES[1:]),
+        "heat map": modes.heat_map(("a",), STRATEGIES[1:]),
+        "scatter": modes.scatter(STRATEGIES[1:], log=False),
+        "log scatter": modes.scatter(STRATEGIES[1:], log=True),
+        "cold start": cold_start.spec(("a · eager",), ("import torch", "dynamo")),
+        "samples": samples.over_time(STRATEGIES[:2]),
+        "histogram": samples.histogram(STRATEGIES[:2]),
+    }
+    for scale in ("linear", "log"):
+        found[f"break-even {scale}"] = break_even.spec(STRATEGIES, "s", scale, 1000)
+        for axis in ("time", "torch"):
+            for metric in FIGURES:
+                found[f"trend {metric} {axis} {scale}"] = trends.spec(
+                    metric, axis=axis, scale=scale, strategies=STRATEGIES, builds=("x",), shown=shown
+                )
+    return found
+
+
+@pytest.mark.parametrize("name", _specs())
+def test_specifications_follow_the_vega_lite_schema(name: str) -> None:
+    assert [error.message for error in VEGA_LITE.iter_errors(_specs()[name])] == []
+
+
+def test_the_schema_refuses_what_is_no_chart() -> None:
+    broken = {**speedups.spec(("a",), ("default",)), "layer": [{"mark": "blob"}]}
+    assert list(VEGA_LITE.iter_errors(broken))
+
+
+@pytest.mark.parametrize("name", _specs())
+def test_axes_say_their_unit_and_tooltips_how_many(name: str) -> None:
+    text = str(_specs()[name])
+    if name.startswith("trend"):
+        figure = FIGURES[name.split()[1]]
+        assert f"{figure.word} ({figure.unit})" in text
+    if not name.startswith(("samples", "break-even")):
+        assert "(n)" in text
+    assert "'legend': None" in text or "'orient': 'top'" in text
+
+
+def test_strategies_look_the_same_everywhere_and_differ_from_each_other() -> None:
+    names = [
+        "default",
+        "eager",
+        "reduce-overhead",
+        "max-autotune",
+        "max-autotune-no-cudagraphs",
+        "default+dynamic",
+    ]
+    looks = theme.looks(names)
+    assert looks == {name: theme.looks([name])[name] for name in looks}
+    assert len({(look.colour, tuple(look.dash), look.shape) for look in looks.values()}) == len(names)
+    assert len({look.colour for name, look in looks.items() if "+" not in name}) == 5
+
+
+def test_only_compiled_cases_with_a_speedup_are_drawn(cases: pd.DataFrame) -> None:
+    rows = speedups.frame(cases)
+    assert "eager" not in set(rows["strategy"])
+    assert not ((rows["workload"] == "mlp") & (rows["strategy"] == "max-autotune")).any()
+    assert (rows["low"] <= rows["speedup"]).all()
+    assert (rows["speedup"] <= rows["high"]).all()
+    best = rows.set_index(["workload", "strategy"])["speedup_text"][("elementwise", "default")]
+    assert speedups.finding(rows) == (
+        f"default reaches {best} over eager on elementwise; 2 of 8 cases are slower than eager"
+    )
+
+
+def test_trend_points_thin_out_nothing_and_window_holds_them(trials: pd.DataFrame) -> None:
+    points = with_labels(series_points(trials))
+    mine = points[points["workload_label"] == "bert-base"]
+    rows = trend_rows.frame(mine, "latency", dict.fromkeys(mine["build_id"], "b"))
+    assert len(rows) == 3 * 3 + 1
+    shown = trend_rows.window(rows)
+    assert shown.low <= rows["low"].min()
+    assert shown.high >= rows["high"].max()
+    assert shown.first <= rows["at"].min() <= rows["at"].max() <= shown.last
+    single = trend_rows.window(rows.head(1))
+    assert single.last - single.first >= pd.Timedelta(days=1)
+    assert single.high - single.low >= 0.09 * rows["value"].iloc[0]
+
+
+def test_front_holds_what_no_cheaper_strategy_outruns() -> None:
+    def case(workload: str, strategy: str, cost_s: float, speedup: float) -> dict:
+        ends = ("compile_cost_low_ns", "compile_cost_high_ns", "speedup_low", "speedup_high")
+        return {
+            "workload_label": workload,
+            "strategy": strategy,
+            "compile_cost_ns": cost_s * 1e9,
+            "speedup": speedup,
+            "counted_trials": 3,
+            **dict.fromkeys(ends, pd.NA),
+        }
+
+    frame = pd.DataFrame(
+        [
+            case("a", "default", 5, 1.5),
+            case("a", "max-autotune", 50, 1.4),
+            case("a", "reduce-overhead", 8, 1.9),
+            case("b", "default", 60, 1.1),
+        ]
+    ).astype({"compile_cost_ns": "Float64", "speedup": "Float64"})
+    rows = modes.front(frame)
+    best = rows[rows["best"]]
+    assert set(zip(best["workload"], best["strategy"], strict=True)) == {
+        ("a", "default"),
+        ("a", "reduce-overhead"),
+        ("b", "default"),
+    }
+
+
+def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) -> None:
+    options, _ = mode_options(cases[cases["workload_label"] == "elementwise"])
+    found = break_even.curves(options, {"default": 1234}, steps=100, restarts=0, log=True)
+    mark = found.crossings.set_index("strategy").loc["default"]
+    assert mark["label"] == "1,234"
+    compiled, eager = (next(o for o in options if o.strategy == name) for name in ("default", "eager"))
+    at = int(mark["steps"])
+    assert compiled.total(at) <= eager.total(at)
+    assert compiled.total(at - 1) > eager.total(at - 1)
+    assert len(found.lines) <= 2000
+    assert set(found.lines["strategy"]) == {option.strategy for option in options}
+
+
+def test_never_is_said_and_not_drawn(cases: pd.DataFrame) -> None:
+    mine = cases[cases["workload_label"] == "lstm-cell"]
+    options, _ = mode_options(mine)
+    found = break_even.curves(options, {}, steps=100, restarts=0, log=False)
+    assert found.crossings.empty
+    assert break_even.finding(mine, "lstm-cell") == "Compiling never pays off on lstm-cell"
+
+
+def test_cold_start_bars_add_up_to_the_first_result(filled_url: str, cases: pd.DataFrame) -> None:
+    with open_database(filled_url, read_only=True) as database:
+        long = cold_start_frame(database)
+    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
+    rows = cold_start.frame(long[long["build_id"].isin(set(cases["build_id"]))], labels)
+    ends = cold_start.totals(rows).set_index("case")["seconds"]
+    case = cases[(cases["workload_label"] == "bert-base") & (cases["strategy"] == "default")].iloc[0]
+    assert ends["bert-base · default"] == pytest.approx(case["time_to_first_result_ns"] / 1e9, rel=0.02)
+
+
+def test_samples_are_thinned_and_shares_add_up() -> None:
+    many = list(range(1_000_000, 1_010_000))
+    rows = samples.frame(many, many[:100], "default")
+    assert len(rows) <= 2 * samples.MOST_SAMPLES
+    shares = samples.distribution(many, many[:100], "default").groupby("strategy")["share"].sum()
+    assert shares.to_dict() == pytest.approx({"default": 1.0, "eager": 1.0})
+
+
+def test_build_names_tell_builds_apart(filled_url: str) -> None:
+    with open_database(filled_url, read_only=True) as database:
+        frame = builds(database)
+    names = build_names(frame)
+    assert len(set(names.values())) == len(frame)
+    assert "torch 2.11.0" in names.values()
+    assert {name for name in names.values() if "2.13.0" in name} == {
+        "torch 2.13.0 · cu130",
+        "torch 2.13.0 · cpu",
+    }
+
+
+def test_torch_carries_its_own_parts_but_a_driver_beside_it_confounds() -> None:
+    before = {"torch": "2.12.0", "torch_git": "a", "triton": "3.5", "driver": "570", "python": "3.11"}
+    alone = build_changes(before, {**before, "torch": "2.13.0", "torch_git": "b", "triton": "3.6"})
+    assert [change.component for change in alone] == ["torch", "torch git", "triton"]
+    assert not confounded(alone)
+    assert confounded(build_changes(before, {**before, "torch": "2.13.0", "driver": "580"}))
+    assert build_changes(before, dict(before)) == []
