@@ -1,0 +1,52 @@
+"""A service in a process of its own that fires a schedule a second, and measures nothing.
+
+Run as `python -m tests.runner.scheduler_process URL NAME SECONDS`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.cron import CronTrigger
+
+from db.requests import RequestState
+from db.schedules import ScheduleSpec
+from db.session import open_database
+from db.store_request import end_request, take_request
+from runner.schedule import timetable
+from runner.schedule.timetable import Host, Timetable
+
+
+def main(url: str, name: str, seconds: str) -> None:
+    # Crontab has no seconds; the trigger is all that differs from a real service.
+    timetable.parse_cron = lambda _cron, _timezone: CronTrigger(second="*", timezone="UTC")
+    host = Host(name, f"{name}:1")
+    deadline = time.monotonic() + float(seconds)
+    with open_database(url) as database:
+        table = Timetable(
+            database,
+            BackgroundScheduler(),
+            host,
+            {"often": ScheduleSpec(cron="* * * * *")},
+            lambda: datetime.now(UTC),
+        )
+        table.start()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while time.monotonic() < deadline:
+            now = datetime.now(UTC)
+            taken = take_request(database, owner=host.owner, at=now, fits=lambda _request: True)
+            if taken is not None:
+                sys.stdout.write(f"{taken.request_id}\n")
+                end_request(
+                    database, taken.request_id, RequestState.FINISHED, owner=host.owner, at=datetime.now(UTC)
+                )
+            time.sleep(0.02)
+        table.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
