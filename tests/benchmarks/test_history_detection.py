@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,15 +32,33 @@ from tests.benchmarks.history_rules import (
     simulate,
     sticky_states,
 )
+from tests.benchmarks.otava_rule import PYTHON, Otava
 from tests.benchmarks.verdict_rules import FULL
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "regressions"
 needs_public_data = pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public labelled series are not here")
+OTAVA_OPTIONS = {
+    "Otava default": {},
+    "Otava, window 100, 1e-5, 2 %": {"window_len": 100, "max_pvalue": 1e-5, "min_magnitude": 0.02},
+}
 NIGHTLY = ("previous value > 5 %", "t >= 7 windows (Perfherder)", "ruptures kernel (rbf), penalty 8", "ours")
-SLOW_NIGHTLY = {"t >= 7 windows (Perfherder)", "ruptures kernel (rbf), penalty 8"}
+FAST_NIGHTLY = {"previous value > 5 %", "ours"}
 FOUND_WITHIN = 60
+
+
+@pytest.fixture(scope="module")
+def rules() -> Iterator[dict[str, Rule]]:
+    """Every rule by name, Otava's among them where its interpreter is named."""
+    if PYTHON is None:
+        print("\nwithout Otava: COMPILEWATCH_OTAVA_PYTHON names no interpreter that has it")
+        yield RULES
+        return
+    others = {name: Otava(**options) for name, options in OTAVA_OPTIONS.items()}
+    yield RULES | others
+    for other in others.values():
+        other.close()
 
 
 def line(cells: Sequence[object]) -> None:
@@ -79,8 +97,10 @@ def whole_series(rule: Rule, series: Sequence[Series]) -> dict[str, float]:
     return result | {f"{step:.0%}": a / b for step, (a, b) in sorted(by_step.items())}
 
 
-def show_whole_series(title: str, series: Sequence[Series]) -> dict[str, dict[str, float]]:
-    results = {name: whole_series(rule, series) for name, rule in RULES.items()}
+def show_whole_series(
+    title: str, series: Sequence[Series], rules: dict[str, Rule]
+) -> dict[str, dict[str, float]]:
+    results = {name: whole_series(rule, series) for name, rule in rules.items()}
     header([title, *results["ours"]])
     for name, result in results.items():
         line([name, *(f"{value:.2f}" for value in result.values())])
@@ -88,25 +108,27 @@ def show_whole_series(title: str, series: Sequence[Series]) -> dict[str, dict[st
 
 
 @needs_public_data
-def test_public_simulated_series():
-    result = show_whole_series("public simulated series", public_series(PUBLIC / "ts_synth.json"))["ours"]
+def test_public_simulated_series(rules: dict[str, Rule]):
+    series = public_series(PUBLIC / "ts_synth.json")
+    result = show_whole_series("public simulated series", series, rules)["ours"]
     assert result["precision"] >= 0.95
     assert result["5%"] >= 0.92
 
 
 @needs_public_data
-def test_public_measured_series_with_injected_steps():
-    result = show_whole_series("JMH forks, steps injected", public_series(PUBLIC / "ts_jmh_injected.json"))
+def test_public_measured_series_with_injected_steps(rules: dict[str, Rule]):
+    series = public_series(PUBLIC / "ts_jmh_injected.json")
+    result = show_whole_series("JMH forks, steps injected", series, rules)
     assert result["ours"]["precision"] >= 0.95
 
 
 @needs_public_data
-def test_alarms_on_unlabelled_ci_series():
+def test_alarms_on_unlabelled_ci_series(rules: dict[str, Rule]):
     """144 series of one project's CPU runners on shared machines: how often would someone be called?"""
     cases = json.loads((PUBLIC / "ts_tensordict_cpu.json").read_text())
     series = [np.log(np.asarray(case["values"])) for case in cases]
     header(["rule", "alarms", "series with any", f"per 1,000 of {sum(map(len, series))} points"])
-    for name, rule in RULES.items():
+    for name, rule in rules.items():
         alarms = [len(rule(y)) for y in series]
         line(
             [
@@ -118,7 +140,7 @@ def test_alarms_on_unlabelled_ci_series():
         )
 
 
-def test_simulated_series():
+def test_simulated_series(rules: dict[str, Rule]):
     """Two changes a series, on seeds that no constant was chosen on."""
     generator = np.random.default_rng(20261120)
     series = []
@@ -127,7 +149,7 @@ def test_simulated_series():
             first = int(generator.integers(30, 120))
             second = int(generator.integers(first + 30, 235))
             series.append(simulate(kind, cv, step, (first, second), 250, generator))
-    show_whole_series("simulated series", series)
+    show_whole_series("simulated series", series, rules)
 
 
 @dataclass
@@ -173,7 +195,7 @@ def judge_nightly(rule: Rule, repeats: int, seed: int) -> Nightly:
     return result
 
 
-def test_night_by_night():
+def test_night_by_night(rules: dict[str, Rule]):
     header(
         [
             "rule",
@@ -183,9 +205,11 @@ def test_night_by_night():
             "5 % at CV <= 2 %",
         ]
     )
-    for name in NIGHTLY:
-        repeats = 4 if not FULL else 15 if name in SLOW_NIGHTLY else 60
-        result = judge_nightly(RULES[name], repeats, seed=20261121)
+    for name in (*NIGHTLY, *(other for other in rules if other not in RULES)):
+        repeats = 4 if not FULL else 60 if name in FAST_NIGHTLY else 15
+        if name not in RULES:
+            repeats = min(repeats, 5)
+        result = judge_nightly(rules[name], repeats, seed=20261121)
         line(
             [
                 name,
