@@ -18,10 +18,6 @@ MAD_TO_SD = 1.4826
 BLOCK = 5
 """Points averaged for the slow part of the noise."""
 
-KERNEL_GAMMA = 0.2
-"""gamma of the kernel exp(-gamma d^2), d in units of the noise scale: points some three deviations apart are
-far, and an outlier is no farther (measured)."""
-
 
 @dataclass(frozen=True)
 class Boundary:
@@ -65,7 +61,7 @@ def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
     if scale == 0.0 or len(y) < 2 * policy.minimum_segment:
         return []
     detector = ruptures.KernelCPD(
-        kernel="rbf", min_size=policy.minimum_segment, params={"gamma": KERNEL_GAMMA}
+        kernel="rbf", min_size=policy.minimum_segment, params={"gamma": policy.kernel_gamma}
     )
     found: list[int] = detector.fit((y / scale).reshape(-1, 1)).predict(pen=policy.candidate_penalty)
     return [int(start) for start in found[:-1]]

@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from db.metrics.groups import Bools, Floats, Ints
-
-PAIRING_GAIN = 0.7
-"""Pairs replace runs as blocks when they leave less than this share of the variance: pairing n trials a side
-costs half the degrees of freedom, which must be earned."""
+from db.verdicts.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -47,19 +44,19 @@ class Contrasts:
     trials: Ints
 
 
-def contrast(observed: Observations, cases: int, minimum_trials: int) -> Contrasts:
+def contrast(observed: Observations, cases: int, policy: Policy) -> Contrasts:
     """Compare the sides within runs where runs hold both, else as wholes.
 
     A run with both sides is a block: whatever the machine did that night is in both and cancels (randomised
-    blocks). Trials of other runs are left aside once the shared runs hold `minimum_trials` a side. Where
-    trials stand in pairs and the pairs take out more noise than the runs do, over all cases together, the
-    variance is that of paired differences.
+    blocks). Trials of other runs are left aside once the shared runs hold `policy.minimum_trials` a side.
+    Where trials stand in pairs and the pairs take out more noise than the runs do, over all cases together,
+    the variance is that of paired differences.
     """
-    interleaved, kept = _shared_runs(observed, cases, minimum_trials)
+    interleaved, kept = _shared_runs(observed, cases, policy.minimum_trials)
     used = observed.keep(kept)
     in_blocks = interleaved[used.case]
     by_run = _blocked(used, np.where(in_blocks, used.run, 0), cases)
-    paired = _paired(used, in_blocks, by_run, cases)
+    paired = _paired(used, in_blocks, by_run, policy.pairing_gain)
     run_scale = np.where(interleaved, 0.0, _run_weights(used, cases))
     return replace(
         paired,
@@ -125,8 +122,9 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
     )
 
 
-def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, cases: int) -> Contrasts:
+def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, gain: float) -> Contrasts:
     """The variance of pairs in place of that of runs, for balanced cases, if pairs are worth it."""
+    cases = len(by_run.difference)
     rank = _rank_within(used)
     pair = used.run * (int(rank.max(initial=0)) + 1) + rank
     cell, cell_case = _cells(used.case, pair)
@@ -140,7 +138,7 @@ def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, cases: int)
     in_pairs = chosen[used.case]
     pairs = _blocked(used.keep(in_pairs), pair[in_pairs], cases)
     known = chosen & (pairs.df > 0)
-    if np.sum(pairs.df[known]) < 2 or not _pairs_are_calmer(pairs, by_run, known):
+    if np.sum(pairs.df[known]) < 2 or not _pairs_are_calmer(pairs, by_run, known, gain):
         return by_run
     return replace(
         by_run,
@@ -149,10 +147,10 @@ def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, cases: int)
     )
 
 
-def _pairs_are_calmer(pairs: Contrasts, by_run: Contrasts, known: Bools) -> bool:
+def _pairs_are_calmer(pairs: Contrasts, by_run: Contrasts, known: Bools, gain: float) -> bool:
     mine = np.sum((pairs.df * pairs.variance)[known]) / np.sum(pairs.df[known])
     theirs = np.sum((by_run.df * by_run.variance)[known]) / np.sum(by_run.df[known])
-    return bool(mine < PAIRING_GAIN * theirs)
+    return bool(mine < gain * theirs)
 
 
 def _rank_within(used: Observations) -> Ints:

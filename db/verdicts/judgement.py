@@ -48,7 +48,7 @@ class Judged:
 
 def examine_cases(observed: Observations, past: Past, cases: int, policy: Policy) -> Tested:
     """Contrast, moderated variance (own, history, prior) and t-test of every case of one metric."""
-    contrasts = contrast(observed, cases, policy.minimum_trials)
+    contrasts = contrast(observed, cases, policy)
     history = series_noise(past, cases, policy)
     variance, df = pool(contrasts.variance, contrasts.df, history.variance, history.df)
     moderated = moderate(

@@ -10,10 +10,6 @@ from db.metrics.groups import Floats, Ints
 from db.verdicts.change_points import segment_starts
 from db.verdicts.policy import Policy
 
-STEADY_RATIO = 1.5
-"""Von Neumann's (1941, Ann. Math. Statist. 12, 367-395) ratio of mean square successive difference to
-variance is 2 for a steady series; below this a series is searched for steps before its spread is used."""
-
 
 @dataclass(frozen=True)
 class Past:
@@ -100,7 +96,7 @@ def _within_segments(points: Floats, policy: Policy) -> tuple[float, float]:
     if spread == 0.0:
         return 0.0, len(points) - 1.0
     ratio = float(np.mean(np.square(np.diff(points)))) / spread
-    starts = [0, *(segment_starts(points, policy.history) if ratio < STEADY_RATIO else [])]
+    starts = [0, *(segment_starts(points, policy.history) if ratio < policy.history.steady_ratio else [])]
     segments = np.split(points, starts[1:])
     squares = sum(float(np.sum(np.square(segment - segment.mean()))) for segment in segments)
     return squares, float(len(points) - len(segments))

@@ -82,6 +82,11 @@ class HistoryPolicy(PolicyPart):
     candidate_penalty: Positive = Field(
         default=4.0, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
     )
+    kernel_gamma: Positive = Field(
+        default=0.2,
+        description="kernel exp(-gamma d^2), d in deviations of the noise: points three deviations apart "
+        "are far, and an outlier is no farther (measured)",
+    )
     p_value: Share = Field(
         default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
     )
@@ -118,6 +123,12 @@ class HistoryPolicy(PolicyPart):
         description="stretches a series must have spent in its two modes by turns before another flip is "
         "called a flip and not a change (measured)",
     )
+    steady_ratio: Positive = Field(
+        default=1.5,
+        description="mean square successive difference over variance, 2 for a steady series (von Neumann "
+        "1941, Ann. Math. Statist. 12, 367-395); below this steps are looked for before the spread is used",
+    )
+    trend_points: int = Field(default=20, ge=5, description="fewest points a trend is predicted from")
     group_days: Positive = Field(
         default=3.0, description="changes this close in time on one machine, one way, are one event"
     )
@@ -184,6 +195,11 @@ class Policy(PolicyPart):
     outlier_level: Share = Field(
         default=0.01,
         description="a case noisier than this upper tail of the prior keeps its own variance (measured)",
+    )
+    pairing_gain: Share = Field(
+        default=0.7,
+        description="pairs replace runs as blocks when they leave less than this share of the variance: "
+        "pairing costs half the degrees of freedom (measured)",
     )
     noise_floor: Positive = Field(default=0.002, description="smallest run-to-run CV believed (measured)")
     between_run_floor: float = Field(

@@ -24,9 +24,6 @@ Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AT_LEAST = ("throughput_per_s", "speedup")
 """Quantities that must not fall below their target; all others must not rise above it."""
 
-TREND_POINTS = 20
-"""Fewest points a trend is read from."""
-
 
 class Target(PolicyPart):
     """Budgets of the workloads and strategies that fit the shell-style patterns. Units are in the names."""
@@ -133,12 +130,13 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
     """Predict when values (one per run, positive, of one level or one drift: cut at changes) cross `limit`.
 
     Theil-Sen slope of the log values (Sen 1968, J. Am. Statist. Assoc. 63, 1379-1389), its sign tested by
-    Kendall's tau, z shrunk for autocorrelation. No prediction from fewer than 20 points, from a slope that is
-    not significant, away from the target, or further ahead than the series looks back.
+    Kendall's tau, z shrunk for autocorrelation. No prediction from fewer than `history.trend_points` points,
+    from a slope that is not significant, away from the target, or further ahead than the series looks back.
     """
     policy = policy or Policy()
-    if len(y) < TREND_POINTS:
-        return _no_forecast(f"fewer than {TREND_POINTS} points")
+    fewest = policy.history.trend_points
+    if len(y) < fewest:
+        return _no_forecast(f"fewer than {fewest} points")
     x, log_y = np.arange(len(y), dtype=np.float64), np.log(floats(pd.Series(y)))
     slope, intercept, _, _ = stats.theilslopes(log_y, x)
     p_value = _trend_p(x, log_y, slope, policy)

@@ -8,8 +8,9 @@ import statsmodels.api as sm
 from scipy import stats
 
 from db.verdicts.contrast import Observations, contrast
+from db.verdicts.policy import Policy
 
-MINIMUM = 3
+POLICY = Policy()
 
 
 def observations(rows: list[tuple[int, int, int, float]]) -> Observations:
@@ -22,7 +23,7 @@ def test_one_run_is_the_pooled_two_sample_t_test():
     generator = np.random.default_rng(0)
     a, b = generator.normal(0, 1, 4), generator.normal(1, 1, 7)
     rows = [(0, 0, 0, x) for x in a] + [(0, 1, 0, x) for x in b]
-    found = contrast(observations(rows), 1, MINIMUM)
+    found = contrast(observations(rows), 1, POLICY)
     expected = stats.ttest_ind(b, a)
     t = found.difference[0] / np.sqrt(found.variance[0] * found.scale[0])
     assert (t, found.df[0]) == (pytest.approx(expected.statistic), expected.df)
@@ -39,7 +40,7 @@ def test_several_shared_runs_are_least_squares_with_a_level_per_run():
         for (run, side), n in counts.items()
         for _ in range(n)
     ]
-    found = contrast(observations(rows), 1, MINIMUM)
+    found = contrast(observations(rows), 1, POLICY)
     design = np.array([[row[1], *(row[2] == run for run in range(3))] for row in rows], dtype=float)
     fit = sm.OLS([row[3] for row in rows], design).fit()
     assert found.difference[0] == pytest.approx(fit.params[0])
@@ -56,7 +57,7 @@ def test_trials_in_pairs_that_share_their_noise_are_tested_as_pairs():
         pairs.append((a, b))
         for x, y in zip(a, b, strict=True):
             rows += [(case, 0, 0, x), (case, 1, 0, y)]
-    found = contrast(observations(rows), 20, MINIMUM)
+    found = contrast(observations(rows), 20, POLICY)
     for case, (a, b) in enumerate(pairs):
         t = found.difference[case] / np.sqrt(found.variance[case] * found.scale[case])
         expected = stats.ttest_rel(b, a)
@@ -66,12 +67,12 @@ def test_trials_in_pairs_that_share_their_noise_are_tested_as_pairs():
 def test_pairs_that_share_nothing_keep_all_degrees_of_freedom():
     generator = np.random.default_rng(3)
     rows = [(case, side, 0, generator.normal()) for case in range(20) for _ in range(5) for side in (0, 1)]
-    assert contrast(observations(rows), 20, MINIMUM).df.tolist() == [8.0] * 20
+    assert contrast(observations(rows), 20, POLICY).df.tolist() == [8.0] * 20
 
 
 def test_sides_from_different_runs_are_told_so_and_weigh_the_variance_between_runs():
     rows = [(0, 0, 0, 1.0), (0, 0, 0, 1.2), (0, 0, 0, 0.8), (0, 1, 1, 2.0), (0, 1, 2, 2.2), (0, 1, 2, 1.8)]
-    found = contrast(observations(rows), 1, MINIMUM)
+    found = contrast(observations(rows), 1, POLICY)
     assert not found.interleaved[0]
     assert found.run_scale[0] == pytest.approx(1 + (1 / 3) ** 2 + (2 / 3) ** 2)
     assert found.difference[0] == pytest.approx(1.0)
@@ -80,14 +81,14 @@ def test_sides_from_different_runs_are_told_so_and_weigh_the_variance_between_ru
 def test_trials_of_other_runs_stand_aside_once_the_shared_run_holds_enough():
     shared = [(0, side, 1, value + side) for value in (1.0, 1.1, 0.9) for side in (0, 1)]
     alone = [(0, 0, 0, 50.0)] * 3
-    found = contrast(observations(alone + shared), 1, MINIMUM)
+    found = contrast(observations(alone + shared), 1, POLICY)
     assert found.interleaved[0]
     assert found.difference[0] == pytest.approx(1.0)
     assert found.trials.tolist() == [[3, 3]]
 
 
 def test_an_empty_side_has_no_difference():
-    found = contrast(observations([(0, 0, 0, 1.0), (1, 0, 0, 1.0), (1, 1, 0, 1.0)]), 2, MINIMUM)
+    found = contrast(observations([(0, 0, 0, 1.0), (1, 0, 0, 1.0), (1, 1, 0, 1.0)]), 2, POLICY)
     assert np.isnan(found.difference[0])
     assert found.difference[1] == 0.0
     assert found.trials.tolist() == [[1, 0], [1, 1]]
