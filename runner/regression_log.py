@@ -1,15 +1,17 @@
-"""From a judged run to what is remembered of it: regressions, second looks at earlier ones, and messages."""
+"""From judged runs to what is remembered of them: regressions, second looks at earlier ones, and messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pandas import DataFrame
 
-from db.queries.regressions import RegressionState, standing_regressions
-from db.regressions import Regression, TriageState
+from db.queries import facets
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
 from db.session import Database
 from db.store_regressions import Recorded, record_comparison, record_second_look
 from db.verdicts.results import Comparison
@@ -17,6 +19,7 @@ from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.upgrade import compare_builds
 from runner.config import Settings
 from runner.notify import Told, notify
+from runner.second_look import request_second_look, second_looks
 
 
 @dataclass(frozen=True)
@@ -27,53 +30,75 @@ class Logged:
     told: Told
 
 
-def log_run(database: Database, comparison: Comparison, trials: DataFrame, settings: Settings) -> Logged:
+def log_run(
+    database: Database,
+    comparison: Comparison,
+    trials: DataFrame,
+    settings: Settings,
+    *,
+    ask_again: bool = False,
+) -> Logged:
     """Record the regressions of a comparison, look again at those that wait for it, and tell what is sure.
 
     `trials` is a trials frame that holds both sides and the runs that earlier regressions were found against.
-    Doing it twice adds nothing and tells nobody twice.
+    With `ask_again` the service is asked to measure new suspicions again. Doing it twice adds nothing and
+    tells nobody twice.
     """
-    channels = [channel.name for channel in settings.channel]
-    recorded = record_comparison(database, comparison, at=datetime.now(UTC), channels=channels)
-    for again, regressions in _second_looks(database, comparison, trials):
-        recorded += record_second_look(database, again, regressions, at=datetime.now(UTC), channels=channels)
+    recorded = _look_again(database, comparison.head.run_ids, trials, settings)
+    return _log(database, [comparison], recorded, settings, ask_again=ask_again)
+
+
+def log_builds(
+    database: Database, run_ids: Sequence[str], settings: Settings, *, ask_again: bool = False
+) -> Logged:
+    """The same for the runs of several builds that took turns: each release against the one before it.
+
+    A single run is judged by nothing here, and still is a second look at what waits for its build.
+    """
+    cases = trials_frame(database, Filters(runs=tuple(run_ids)))
+    trials = trials_frame(database, Filters(workloads=tuple(cases["workload"].unique())))
+    recorded = _look_again(database, run_ids, trials, settings)
+    order = {build: rank for rank, build in enumerate(facets.builds(database)["build_id"])}
+    builds = cases.groupby("run_id")["build_id"].first().map(order).sort_values()
+    comparisons = []
+    for base, head in itertools.pairwise(str(run) for run in builds.index):
+        before, after = (Selection(name=run, run_ids=(run,)) for run in (base, head))
+        try:
+            comparisons.append(compare_builds(trials, before, after, settings.policy, history=trials))
+        except VerdictError:
+            # All trials of one of them were cut short: it has nothing to be judged by.
+            continue
+    return _log(database, comparisons, recorded, settings, ask_again=ask_again)
+
+
+def _look_again(
+    database: Database, run_ids: Sequence[str], trials: DataFrame, settings: Settings
+) -> Recorded:
+    recorded = Recorded()
+    for again, regressions in second_looks(database, run_ids, trials, settings.policy):
+        recorded += record_second_look(
+            database, again, regressions, at=datetime.now(UTC), channels=_channels(settings)
+        )
+    return recorded
+
+
+def _log(
+    database: Database,
+    comparisons: Sequence[Comparison],
+    recorded: Recorded,
+    settings: Settings,
+    *,
+    ask_again: bool,
+) -> Logged:
+    for comparison in comparisons:
+        recorded += record_comparison(
+            database, comparison, at=datetime.now(UTC), channels=_channels(settings)
+        )
+    if ask_again:
+        waiting = [each for each in recorded.new if each not in recorded.confirmed]
+        request_second_look(database, waiting, settings.policy, at=datetime.now(UTC))
     return Logged(recorded, notify(database, settings.channel, settings.notify))
 
 
-def _second_looks(
-    database: Database, comparison: Comparison, trials: DataFrame
-) -> Iterator[tuple[Comparison, list[Regression]]]:
-    """Unconfirmed regressions of the builds that `comparison` measured afresh, judged on its trials alone.
-
-    The run that follows a regression is mostly of the same build, and compared with its predecessor shows
-    nothing: to confirm, it must meet the sides the regression was found between.
-    """
-    fresh_runs = set(comparison.head.run_ids)
-    waiting: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Regression]] = {}
-    for each in standing_regressions(database, machine_id=comparison.machine_id):
-        if _waits_for(each, comparison) and fresh_runs.isdisjoint(
-            (*each.regression.base.run_ids, *each.regression.head.run_ids)
-        ):
-            base = each.regression.base
-            waiting.setdefault((base.run_ids, base.build_ids), []).append(each.regression)
-    for (base_runs, builds), regressions in waiting.items():
-        workloads = {each.row.workload for each in regressions}
-        asked = trials[trials["workload"].isin(workloads)]
-        try:
-            again = compare_builds(
-                asked,
-                Selection(name=regressions[0].base.name, run_ids=base_runs, build_ids=builds),
-                Selection(name=comparison.head.name, run_ids=comparison.head.run_ids),
-                comparison.policy,
-                history=asked,
-                machine_id=comparison.machine_id,
-            )
-        except VerdictError:
-            # The run did not measure these cases, or the base is no longer stored: they keep waiting.
-            continue
-        yield again, regressions
-
-
-def _waits_for(found: RegressionState, comparison: Comparison) -> bool:
-    same_build = set(found.regression.head.build_ids) == set(comparison.head.build_ids)
-    return same_build and found.state is TriageState.NEW
+def _channels(settings: Settings) -> list[str]:
+    return [channel.name for channel in settings.channel]

@@ -46,7 +46,7 @@ from runner.execution import Outcome, execute
 from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, plan_run
-from runner.regression_log import log_run
+from runner.regression_log import log_builds, log_run
 from runner.selection import select
 from runner.spool import Spool
 
@@ -136,12 +136,16 @@ def _past_durations(database: Database, cases: Sequence[Case]) -> Mapping[Case, 
 
 
 def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> Judged | None:
-    """Against the run before, remembered. Several builds in one run are for `compilewatch compare`."""
-    if len(plan.runs) > 1 or frame.empty:
+    """Against the run before; builds that took turns against each other. What regressed is remembered."""
+    if frame.empty:
         return None
-    judged = judge_newest_run(database, tuple(frame["workload"].unique()), settings)
-    if judged is not None:
-        say_logged(log_run(database, judged.comparison, judged.trials, settings))
+    workloads = tuple(frame["workload"].unique())
+    judged = judge_newest_run(database, workloads, settings) if len(plan.runs) == 1 else None
+    if judged is None:
+        logged = log_builds(database, [planned.run_id for planned in plan.runs], settings)
+    else:
+        logged = log_run(database, judged.comparison, judged.trials, settings)
+    say_logged(logged)
     return judged
 
 

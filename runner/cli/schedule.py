@@ -141,20 +141,27 @@ def who_asks() -> str:
 
 
 def _judge(plan: Plan, database: Database, settings: Settings) -> None:
-    """Against the run before of its suite, remembered and told. Several builds are for `compare`."""
+    """Builds that took turns against each other, a single run against the one before: remembered and told.
+
+    What looks like a regression is queued for a second look.
+    """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
     from runner.cli.run_verdicts import judge_newest_run
-    from runner.regression_log import log_run
+    from runner.regression_log import log_builds, log_run
 
+    run_ids = tuple(run.run_id for run in plan.runs)
     workloads = tuple({trial.workload.name for trial in plan.trials})
-    judged = judge_newest_run(database, workloads, settings) if len(plan.runs) == 1 else None
+    judged = judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
     # Another host may have finished a newer run since, and judges that itself.
-    if judged is None or judged.comparison.head.run_ids != (plan.runs[0].run_id,):
-        return
-    logged = log_run(database, judged.comparison, judged.trials, settings)
+    if judged is None or judged.comparison.head.run_ids != run_ids:
+        logged = log_builds(database, run_ids, settings, ask_again=True)
+    else:
+        logged = log_run(database, judged.comparison, judged.trials, settings, ask_again=True)
     for regression in logged.recorded.new:
         row = regression.row
         _LOG.warning("%s / %s: %s %s.", row.workload, row.strategy, row.metric.value, row.verdict.value)
+    for problem in logged.told.problems:
+        _LOG.warning("A message was not sent: %s", problem)
 
 
 def _log_to_standard_error() -> None:

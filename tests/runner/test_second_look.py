@@ -1,0 +1,113 @@
+"""Suspicions measured again: on both builds taking turns, decided by the fresh trials, asked for once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from db.queries.regressions import regressions_frame, standing_regressions
+from db.queries.schedule import queue
+from db.records import Trial
+from db.regressions import TriageState
+from db.requests import RequestKind
+from db.session import Database
+from db.store import save_trials
+from db.store_regressions import record_comparison
+from db.verdicts.policy import Policy
+from runner.config import Settings
+from runner.regression_log import log_builds
+from runner.second_look import request_second_look
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+FRESH = ("fresh-a", "fresh-b")
+
+
+@pytest.fixture
+def suspected(sqlite_database: Database) -> Database:
+    """2.13.0 looks 10 % slower than 2.12.0; nobody has looked again."""
+    save_trials(sqlite_database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
+    record_comparison(sqlite_database, judged(sqlite_database, RUN_0, RUN_1), at=NOW)
+    return sqlite_database
+
+
+def taking_turns(*factors: float) -> list[Trial]:
+    """Both builds measured again an hour apart in alternation, seven trials a case."""
+    history = stepping_history(*factors, builds=("2.12.0", "2.13.0"), trials_per_case=7)
+    start = {RUN_0: history[0].started_at, RUN_1: history[-1].started_at}
+    names = dict(zip((RUN_0, RUN_1), FRESH, strict=True))
+    first = min(start.values())
+    found = []
+    for run in (RUN_0, RUN_1):
+        mine = [trial for trial in history if trial.run_id == run]
+        for number, trial in enumerate(mine):
+            turn = timedelta(days=2, minutes=2 * number + (run == RUN_1))
+            found.append(
+                trial.model_copy(
+                    update={
+                        "run_id": names[run],
+                        "trial_id": f"{names[run]}-{number:04d}",
+                        "started_at": first + turn,
+                        "ended_at": first + turn + timedelta(seconds=30),
+                    }
+                )
+            )
+    return found
+
+
+def test_fresh_trials_on_both_builds_confirm(suspected: Database) -> None:
+    save_trials(suspected, taking_turns(1.0, 1.1))
+    logged = log_builds(suspected, FRESH, Settings())
+    assert logged.recorded.new == ()
+    assert {each.state for each in standing_regressions(suspected)} == {TriageState.CONFIRMED}
+    notes = {each.triage[-1].note or "" for each in standing_regressions(suspected)}
+    assert all("fresh-b" in note for note in notes)
+
+
+def test_what_fresh_trials_on_both_builds_do_not_show_was_noise(suspected: Database) -> None:
+    save_trials(suspected, taking_turns(1.0, 1.0))
+    logged = log_builds(suspected, FRESH, Settings())
+    assert logged.recorded.confirmed == ()
+    assert standing_regressions(suspected) == ()
+    everything = regressions_frame(suspected, revised=True)
+    revised = everything[everything["revision"] == 1]
+    assert set(revised["cause"]) == {"noise"}
+    assert revised["reason"].str.startswith("7 and 7 fresh trials do not show it").all()
+
+
+def test_a_run_of_the_base_alone_decides_nothing(suspected: Database) -> None:
+    save_trials(suspected, [trial for trial in taking_turns(1.0, 1.0) if trial.run_id == "fresh-a"])
+    assert not log_builds(suspected, ["fresh-a"], Settings()).recorded
+    assert {each.state for each in standing_regressions(suspected)} == {TriageState.NEW}
+
+
+def test_builds_that_took_turns_are_judged_against_each_other(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, taking_turns(1.0, 1.1))
+    # in the order of their releases, whichever order they are named in
+    logged = log_builds(sqlite_database, FRESH[::-1], Settings(), ask_again=True)
+    assert {(each.base.run_ids, each.head.run_ids) for each in logged.recorded.new} == {
+        (("fresh-a",), ("fresh-b",))
+    }
+    (request,) = queue(sqlite_database)
+    assert request.kind is RequestKind.CONFIRMATION
+    assert set(request.spec.cases) == {("mlp", "default"), ("bert-base", "default")}
+    assert (request.spec.trials, request.spec.budget_trials) == (7, 280)
+    assert request.spec.machine == "gpu-box-3"
+    assert not log_builds(sqlite_database, FRESH, Settings(), ask_again=True).recorded
+    assert len(queue(sqlite_database)) == 1
+
+
+def test_a_second_look_is_asked_for_once(suspected: Database) -> None:
+    waiting = [found.regression for found in standing_regressions(suspected)]
+    assert request_second_look(suspected, waiting, Policy(), at=NOW) is not None
+    assert request_second_look(suspected, waiting[::-1], Policy(), at=NOW) is None
+    assert request_second_look(suspected, [], Policy(), at=NOW) is None
+    assert len(queue(suspected)) == 1
+
+
+def test_a_policy_without_extra_trials_asks_for_none(suspected: Database) -> None:
+    policy = Policy.model_validate({"confirm": {"budget_trials": 0}})
+    waiting = [found.regression for found in standing_regressions(suspected)]
+    assert request_second_look(suspected, waiting, policy, at=NOW) is None
+    assert queue(suspected) == []
