@@ -130,15 +130,21 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
         scale=kind,
         axis=alt.Axis(tickCount=6, format="~g"),
     )
-    colour = style.strategy_colour(strategies)
-    base = alt.Chart(style.data("main"))
     envelope = (
         style.inked("envelope")
         .mark_line(strokeWidth=9, opacity=0.16, strokeCap="round", aria=False)
         .encode(x=x, y=y, stroke=style.ink_stroke())
     )
+    layers = [*_plan(), envelope, *_totals(x, y, strategies), *_crossings(x, y, strategies)]
+    return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT + 20))
+
+
+def _totals(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
+    """Band and line of each strategy, and invisible marks on the line that carry its tooltip."""
+    colour = style.strategy_colour(strategies)
+    base = alt.Chart(style.data("main"))
     band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(
-        x=x, y=alt.Y("low", type="quantitative", scale=kind), y2="high", color=colour
+        x=x, y=alt.Y("low", type="quantitative"), y2="high", color=colour
     )
     lines = base.mark_line(strokeWidth=2.4, clip=True, aria=False).encode(
         x=x, y=y, color=colour, strokeDash=style.strategy_dash(strategies)
@@ -150,26 +156,20 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
             strategy="Strategy", steps_text="After", total_text="Total", interval_text="95 % interval"
         ),
     )
-    wanted = (
-        style.inked("wanted")
-        .mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False)
-        .encode(x=alt.X("steps", type="quantitative"), stroke=style.ink_stroke())
+    return [band, lines, hover]
+
+
+def _plan() -> list[alt.Chart]:
+    """The rule at the steps that the reader plans, with its label."""
+    at = alt.X("steps", type="quantitative")
+    base = style.inked("wanted")
+    rule = base.mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False).encode(
+        x=at, stroke=style.ink_stroke()
     )
-    wanted_text = (
-        style.inked("wanted")
-        .mark_text(align="right", baseline="top", dx=-6, fontSize=12, aria=False)
-        .encode(
-            x=alt.X("steps", type="quantitative"),
-            y=alt.value(2),
-            text=alt.Text("label", type="nominal"),
-            fill=style.ink_fill(),
-        )
+    text = base.mark_text(align="right", baseline="top", dx=-6, fontSize=12, aria=False).encode(
+        x=at, y=alt.value(2), text=alt.Text("label", type="nominal"), fill=style.ink_fill()
     )
-    return style.spec_of(
-        alt.layer(
-            wanted, wanted_text, envelope, band, lines, hover, *_crossings(x, y, strategies)
-        ).properties(height=style.HEIGHT + 20)
-    )
+    return [rule, text]
 
 
 def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:

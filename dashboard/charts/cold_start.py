@@ -86,11 +86,15 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
 
     Names above the bars leave these the whole width, which a phone needs.
     """
+    rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
+    y = alt.Y("case", type="nominal", sort=list(cases), axis=None, scale=rows)
+    height = _ROW * len(cases) + _AROUND
+    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=height))
+
+
+def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
     colours = [theme.PHASE_COLOURS.get(phase, theme.GREY) for phase in phases]
-    y = alt.Y(
-        "case", type="nominal", sort=list(cases), axis=None, scale=alt.Scale(paddingInner=0, paddingOuter=0.1)
-    )
-    bars = (
+    bars: alt.Chart = (
         alt.Chart(style.data("main"))
         .mark_bar(height=_BAR, yOffset=_BAR / 2 + 1, stroke=None)
         .encode(
@@ -119,25 +123,25 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
             ),
         )
     )
-    names = (
-        style.inked("totals")
-        .mark_text(align="left", baseline="bottom", dy=-1, fontSize=12, aria=False)
-        .encode(x=alt.value(2), y=y, text=alt.Text("case", type="nominal"), fill=style.ink_fill())
+    return bars
+
+
+def _texts(y: alt.Y) -> list[alt.Chart]:
+    """The name above each bar and the total at its end."""
+    base = style.inked("totals")
+    names = base.mark_text(align="left", baseline="bottom", dy=-1, fontSize=12, aria=False).encode(
+        x=alt.value(2), y=y, text=alt.Text("case", type="nominal"), fill=style.ink_fill()
     )
-    ends = (
-        style.inked("totals")
-        .mark_text(
-            align="left", baseline="middle", dx=6, dy=_BAR / 2 + 1, fontSize=12, fontWeight=600, aria=False
-        )
-        .encode(
-            x=alt.X("seconds", type="quantitative"),
-            y=y,
-            text=alt.Text("text", type="nominal"),
-            fill=style.ink_fill(),
-        )
+    middle = _BAR / 2 + 1
+    ends = base.mark_text(
+        align="left", baseline="middle", dx=6, dy=middle, fontSize=12, fontWeight=600, aria=False
+    ).encode(
+        x=alt.X("seconds", type="quantitative"),
+        y=y,
+        text=alt.Text("text", type="nominal"),
+        fill=style.ink_fill(),
     )
-    height = _ROW * len(cases) + _AROUND
-    return style.spec_of(alt.layer(bars, names, ends).properties(height=height))
+    return [names, ends]
 
 
 def finding(rows: pd.DataFrame) -> str:

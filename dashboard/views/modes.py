@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import theme
-from dashboard.charts import modes as charts
+from dashboard.charts import heat_map, pareto
 from dashboard.data import Snapshot, filters_of, read_cases, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import asides, not_applicable, with_strategies
@@ -46,10 +46,10 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
     reasons = not_applicable(cases, set(link.strategy))
     return Seen(
         finding=_heat_map_finding(cases),
-        cells=charts.cells(cases, reasons, sorted(set(cases["workload_label"]))),
+        cells=heat_map.cells(cases, reasons, sorted(set(cases["workload_label"]))),
         without_meaning=reasons,
         best=_best_rows(cases, link.goal, link.steps),
-        front=charts.front(cases),
+        front=pareto.front(cases),
         beside=[str(aside) for aside in asides(cases)],
     )
 
@@ -80,7 +80,7 @@ def _heat_map(seen: Seen) -> None:
             )
             return
         elements.chart(
-            charts.heat_map(tuple(dict.fromkeys(cells["workload"])), tuple(theme.ordered(cells["strategy"]))),
+            heat_map.spec(tuple(dict.fromkeys(cells["workload"])), tuple(theme.ordered(cells["strategy"]))),
             {"main": cells},
             key="modes-map",
             alt="Speedup over eager of every workload with every strategy, as numbers in cells",
@@ -193,8 +193,8 @@ def _pareto(rows: pd.DataFrame) -> None:
         )
         log = bool((rows["cost_low"] > 0).all())
         elements.chart(
-            charts.scatter(tuple(theme.ordered(rows["strategy"])), log=log),
-            {"main": rows, "front": best, "ends": charts.ends(rows, log=log)},
+            pareto.spec(tuple(theme.ordered(rows["strategy"])), log=log),
+            {"main": rows, "front": best, "ends": pareto.ends(rows, log=log)},
             key="modes-pareto",
             alt="Compile cost against speedup of every compiled case, with the Pareto front of each workload",
         )

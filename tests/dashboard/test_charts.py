@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from dashboard import theme
-from dashboard.charts import break_even, cold_start, modes, samples, speedups, trend_rows, trends
+from dashboard.charts import break_even, cold_start, heat_map, pareto, samples, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
 from dashboard.shaping import build_changes, build_names, confounded, with_labels
 from db.metrics.case_modes import mode_options
@@ -38,9 +38,9 @@ def _specs() -> dict[str, dict]:
     shown = trend_rows.Window(pd.Timestamp("2026-11-01"), pd.Timestamp("2026-11-20"), 1.0, 2.0)
     found = {
         "speedups": speedups.spec(("a", "b"), STRATEGIES[1:]),
-        "heat map": modes.heat_map(("a",), STRATEGIES[1:]),
-        "scatter": modes.scatter(STRATEGIES[1:], log=False),
-        "log scatter": modes.scatter(STRATEGIES[1:], log=True),
+        "heat map": heat_map.spec(("a",), STRATEGIES[1:]),
+        "scatter": pareto.spec(STRATEGIES[1:], log=False),
+        "log scatter": pareto.spec(STRATEGIES[1:], log=True),
         "cold start": cold_start.spec(("a · eager",), ("import torch", "dynamo")),
         "samples": samples.over_time(STRATEGIES[:2]),
         "histogram": samples.histogram(STRATEGIES[:2]),
@@ -137,7 +137,7 @@ def test_front_holds_what_no_cheaper_strategy_outruns() -> None:
             case("b", "default", 60, 1.1),
         ]
     ).astype({"compile_cost_ns": "Float64", "speedup": "Float64"})
-    rows = modes.front(frame)
+    rows = pareto.front(frame)
     best = rows[rows["best"]]
     assert set(zip(best["workload"], best["strategy"], strict=True)) == {
         ("a", "default"),

@@ -1,0 +1,142 @@
+"""Workload x strategy as a heat map of speedup, with the number, or why there is none, in each cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from dashboard import shaping, theme
+from dashboard.charts import style
+from db import units
+
+Case = dict[str, Any]
+NO_NUMBER = "no number"
+# log2 of a speedup at which the colour of the heat map is full: 2x and 0.5x.
+FULL_COLOUR = 1.0
+# log2 of a speedup from which the cell is dark enough for white text.
+_WHITE_TEXT = 0.62
+
+
+def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: list[str]) -> pd.DataFrame:
+    """One row per workload and compiled strategy: `state` is ok, failed, or not applicable, with its text.
+
+    `not_applicable` maps strategies that mean nothing on this device to the reason.
+    """
+    by_case = {(case["workload_label"], case["strategy"]): case for case in shaping.row_dicts(cases)}
+    strategies = [name for name in theme.ordered([*cases["strategy"], *not_applicable]) if name != "eager"]
+    rows = [
+        _cell(workload, strategy, by_case.get((workload, strategy)), not_applicable)
+        for workload in workloads
+        for strategy in strategies
+    ]
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "workload",
+            "strategy",
+            "strength",
+            "text",
+            "state",
+            "ink",
+            "detail",
+            "latency_text",
+            "trials_text",
+        ],
+    )
+
+
+def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str, str]) -> dict[str, object]:
+    cell: dict[str, object] = {
+        "workload": workload,
+        "strategy": strategy,
+        "strength": 0.0,
+        "state": NO_NUMBER,
+        "ink": "white",
+        "latency_text": units.MISSING,
+        "trials_text": "0",
+    }
+    if case is None:
+        reason = reasons.get(strategy)
+        return cell | {
+            "text": "n/a" if reason else "not run",
+            "detail": f"not applicable: {reason}" if reason else "not measured with this build",
+        }
+    cell["trials_text"] = units.count(case["trials"])
+    speedup = shaping.number(case["speedup"])
+    if speedup is None:
+        failed = isinstance(case["failure_kind"], str)
+        why = case["failure_kind"].replace("_", " ") if failed else "no latency to compare"
+        return cell | {"text": "failed" if failed else "unknown", "detail": why}
+    strength = max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
+    empty = bool(case["nothing_compiled"])
+    interval = units.interval(case["speedup_low"], case["speedup_high"], units.ratio)
+    return cell | {
+        "strength": strength,
+        "state": "measured",
+        "text": units.ratio(speedup) + ("*" if empty else ""),
+        "ink": "white" if abs(strength) > _WHITE_TEXT else "black",
+        "detail": "nothing was compiled (0 graphs)" if empty else interval,
+        "latency_text": units.duration(case["latency_ns"]),
+    }
+
+
+@lru_cache(maxsize=64)
+def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
+    """Cells over the frame `main`, in the order given; a click picks one."""
+    base = alt.Chart(style.data("main"))
+    x = alt.X("strategy", type="nominal", sort=list(strategies), title=None, axis=_top_axis(len(strategies)))
+    y_axis = alt.Axis(labelLimit=190, labelPadding=8)
+    y = alt.Y("workload", type="nominal", sort=list(workloads), title=None, axis=y_axis)
+    tooltip = style.text_tooltip(
+        workload="Workload",
+        strategy="Strategy",
+        text="Speedup",
+        detail="95 % interval or reason",
+        latency_text="Latency",
+        trials_text="Trials (n)",
+    )
+    chosen = style.pick("workload", "strategy")
+    scale = alt.Scale(domain=[-FULL_COLOUR, 0, FULL_COLOUR], range=theme.DIVERGING, interpolate="rgb")
+    squares = (
+        base.mark_rect(cornerRadius=5, stroke=None)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.condition(
+                f"datum.state == '{NO_NUMBER}'",
+                alt.value("#66707D"),
+                alt.Color("strength", type="quantitative", scale=scale, legend=None),
+            ),
+            tooltip=tooltip,
+        )
+        .add_params(chosen)
+    )
+    numbers = base.mark_text(fontSize=13, fontWeight=600, aria=False).encode(
+        x=x,
+        y=y,
+        text=alt.Text("text", type="nominal"),
+        color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
+        tooltip=tooltip,
+    )
+    chart = alt.layer(squares, numbers).properties(height=44 * len(workloads) + 60)
+    spec = style.spec_of(chart)
+    spec["config"] = {"scale": {"bandPaddingInner": 0.06}, "axis": {"grid": False}}
+    return spec
+
+
+def _top_axis(columns: int) -> alt.Axis:
+    """Names above the columns, slanted where upright ones (about 120 px each) would not fit."""
+    narrow = f"width < {120 * columns}"
+    return alt.Axis(
+        orient="top",
+        labelAngle=alt.ExprRef(expr=f"{narrow} ? -35 : 0"),
+        labelAlign=alt.ExprRef(expr=f"{narrow} ? 'left' : 'center'"),
+        labelLimit=190,
+        labelPadding=6,
+        labelOverlap=False,
+    )
