@@ -19,6 +19,7 @@ from dashboard.views import (
     modes,
     overview,
     regressions,
+    runs,
     shell,
     trends,
     trial,
@@ -38,6 +39,7 @@ VIEWS: dict[Page, Callable[[shell.View], Link]] = {
     Page.COLD_START: cold_start.draw,
     Page.REGRESSIONS: regressions.draw,
     Page.TRIAL: trial.draw,
+    Page.RUNS: runs.draw,
     Page.GUIDE: guide.draw,
 }
 

@@ -21,11 +21,14 @@ from dashboard.links import Link, Page
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
-from db.queries import facets, records, trials
+from db.queries import facets, records, schedule, trials
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.run_parts import run_parts
 from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
+from db.requests import UNFINISHED, RequestState, RunRequest
+from db.schedules import Firing, Schedule
 from db.session import Database, open_database
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
@@ -143,6 +146,38 @@ def read_comparison(
 def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
     """Every recorded regression that no later verdict replaced, oldest first."""
     return standing_regressions(_database(snapshot.url))
+
+
+@remembered
+def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
+    database = _database(snapshot.url)
+    found = facets.runs(database).head(newest)
+    return found, run_parts(database, found["run_id"])
+
+
+@remembered
+def read_machines(snapshot: Snapshot) -> pd.DataFrame:
+    """One row per machine, as `db.queries.facets.machines` returns them."""
+    return facets.machines(_database(snapshot.url))
+
+
+def read_requests(ended: int) -> list[RunRequest]:
+    """What is being measured, the queue in its order, and the requests that ended last.
+
+    Not cached: a change of the queue is no new data and leaves the data version as it is.
+    """
+    database = reader()
+    done = schedule.requests(
+        database, states=tuple(state for state in RequestState if state not in UNFINISHED), limit=ended
+    )
+    return [*schedule.running_requests(database), *schedule.queue(database), *done]
+
+
+def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:
+    """All schedules by name, and the newest firing of each that ever fired. Not cached, as the queue."""
+    database = reader()
+    return schedule.schedules(database), schedule.last_firings(database)
 
 
 @remembered

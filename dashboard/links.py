@@ -42,6 +42,7 @@ class Page(StrEnum):
     COLD_START = "cold-start"
     REGRESSIONS = "regressions"
     TRIAL = "trial"
+    RUNS = "runs"
     GUIDE = "guide"
 
 
@@ -54,6 +55,7 @@ TITLES: dict[Page, str] = {
     Page.COLD_START: "Cold start",
     Page.REGRESSIONS: "Regressions",
     Page.TRIAL: "Trial",
+    Page.RUNS: "Runs",
     Page.GUIDE: "Guide",
 }
 
@@ -66,6 +68,7 @@ _EVERYWHERE = frozenset(Page) - {Page.GUIDE}
 _TRENDS = frozenset({Page.TRENDS})
 _UPGRADE = frozenset({Page.UPGRADE})
 _REGRESSIONS = frozenset({Page.REGRESSIONS})
+_RUNS = frozenset({Page.RUNS})
 _CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.REGRESSIONS, Page.TRIAL})
 _FOCUS = frozenset({Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
 _TRIAL = frozenset({Page.TRIAL})
@@ -74,12 +77,12 @@ _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 
 SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "machine": (Text(), _EVERYWHERE),
-    "build": (Text(), _EVERYWHERE - _UPGRADE - _REGRESSIONS),
+    "build": (Text(), _EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS),
     "base": (Text(), _UPGRADE),
     "head": (Text(), _UPGRADE),
     "suite": (Text(), _EVERYWHERE - _REGRESSIONS),
-    "task": (Choices(tuple(Task)), _EVERYWHERE),
-    "workload": (Texts(), _EVERYWHERE),
+    "task": (Choices(tuple(Task)), _EVERYWHERE - _RUNS),
+    "workload": (Texts(), _EVERYWHERE - _RUNS),
     "strategy": (Texts(), _CASES),
     "focus": (Text(), _FOCUS | _UPGRADE),
     "focus_strategy": (Text(), _UPGRADE),
@@ -261,7 +264,8 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
     parts = [_subject(link)]
     if link.trial:
         return f"{parts[0]} {link.trial}."
-    parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
+    if Page(link.page) in SELECTORS["workload"][1]:
+        parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
     if Page(link.page) in _CASES and link.strategy:
         parts.append(f"with {_listed(link.strategy)}")
     for key, word in (("machine", "on"), ("build", "with build"), ("base", "from"), ("head", "to")):

@@ -29,6 +29,7 @@ ICONS: dict[Page, str] = {
     Page.COLD_START: ":material/ac_unit:",
     Page.REGRESSIONS: ":material/inbox:",
     Page.TRIAL: ":material/biotech:",
+    Page.RUNS: ":material/play_circle:",
     Page.GUIDE: ":material/menu_book:",
 }
 QUESTIONS: dict[Page, str] = {
@@ -40,12 +41,13 @@ QUESTIONS: dict[Page, str] = {
     Page.COLD_START: "Where does the first call spend its time?",
     Page.REGRESSIONS: "What got worse, and who looks after it?",
     Page.TRIAL: "What exactly happened in one process?",
+    Page.RUNS: "What runs now, what comes next, and on which machines?",
     Page.GUIDE: "What do the words and numbers mean?",
 }
 # Pages whose default is every build rather than the newest one.
 ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
 # Pages whose default is every machine rather than the newest one.
-ALL_MACHINES = frozenset({Page.REGRESSIONS})
+ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS})
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,10 @@ def filters(view: View) -> None:
         controls.one_of("build", "Build", {"": no_build, **newest_first})
     if "suite" in keys:
         controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
-    controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
-    controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
+    if "task" in keys:
+        controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
+    if "workload" in keys:
+        controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
 
 
 def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:

@@ -1,0 +1,175 @@
+"""Runs: what is measured now and what comes next, every run, and the machines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import run_rows
+from dashboard.data import (
+    Snapshot,
+    plain,
+    read_choices,
+    read_machines,
+    read_requests,
+    read_runs,
+    read_schedules,
+    remembered,
+)
+from dashboard.links import Link, Page
+from dashboard.views import controls, elements
+from dashboard.views.shell import View
+from db import units
+
+NEWEST = 200
+ENDED_REQUESTS = 10
+
+
+@remembered
+def _runs(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.DataFrame:
+    choices = read_choices(snapshot)
+    found, parts = read_runs(snapshot, NEWEST)
+    if machine is not None:
+        found = found[found["run_id"].isin(parts.loc[parts["machine_id"] == machine, "run_id"])]
+    if suite is not None:
+        found = found[found["suite"] == suite]
+    return run_rows.run_rows(found, parts, choices.machines, choices.builds)
+
+
+def draw(view: View) -> Link:
+    rows = _runs(view.snapshot, view.link.machine, view.link.suite)
+    _running(rows)
+    _queue()
+    _schedules()
+    _every_run(rows)
+    _machines(view)
+    return view.link
+
+
+def _running(rows: pd.DataFrame) -> None:
+    running = rows[rows["running"]] if not rows.empty else rows
+    with st.container(border=True):
+        if running.empty:
+            elements.finding("Nothing runs now")
+            elements.note("A run that begins now appears here with its progress.")
+            return
+        elements.finding(f"{units.plural(len(running), 'run')} now")
+        now = datetime.now(UTC)
+        for row in running.to_dict("records"):
+            words = run_rows.progress_words({str(name): value for name, value in row.items()}, now)
+            share = 0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100
+            st.progress(share, text=plain(f"{words} (run {row['run_id']})"))
+
+
+def _queue() -> None:
+    table = run_rows.request_rows(read_requests(ENDED_REQUESTS))
+    st.markdown("#### Queue")
+    if table.empty:
+        elements.note("Nobody has asked for a run. Ask for one with compilewatch request create.")
+        return
+    elements.table(
+        table,
+        {
+            "state": st.column_config.TextColumn("State", pinned=True),
+            "kind": "Why",
+            "what": st.column_config.TextColumn("What", width="medium"),
+            "machine": "Machine",
+            "asked_by": "Asked by",
+            "asked_at": _moment("Asked (UTC)"),
+            "owner": "Measured by",
+            "note": "Note",
+            "request_id": "Request",
+        },
+        key="runs-queue",
+        alt="Run requests: those being measured, the queue in its order, and those that ended last",
+    )
+
+
+def _schedules() -> None:
+    table = run_rows.schedule_rows(*read_schedules())
+    st.markdown("#### Schedules")
+    if table.empty:
+        elements.note("No schedule is stored. Add one to the configuration of the measuring host.")
+        return
+    elements.table(
+        table,
+        {
+            "name": st.column_config.TextColumn("Schedule", pinned=True),
+            "state": "State",
+            "cron": "Cron",
+            "timezone": "Time zone",
+            "suite": "Suite",
+            "machine": "Machine",
+            "next_run_at": _moment("Next firing (UTC)"),
+            "last_fired_at": _moment("Last firing (UTC)"),
+            "outcome": "Its outcome",
+        },
+        key="runs-schedules",
+        alt="Schedules with their next and last firings",
+    )
+
+
+def _moment(title: str) -> object:
+    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
+
+
+def _every_run(rows: pd.DataFrame) -> None:
+    st.markdown("#### Every run")
+    if rows.empty:
+        elements.nothing_to_show("No run fits these filters.", next_step="Widen them in the sidebar.")
+        return
+    st.session_state["runs-rows"] = list(zip(rows["run_id"], rows["machine_id"], strict=True))
+    elements.table(
+        rows,
+        {
+            "started_at": _moment("Started (UTC)"),
+            "state": "State",
+            "suite": "Suite",
+            "machine": "Machine",
+            "build": "Build",
+            "progress": st.column_config.ProgressColumn(
+                "Stored of planned", min_value=0, max_value=100, format="%.0f %%"
+            ),
+            "trials": st.column_config.NumberColumn("Trials"),
+            "failed": st.column_config.NumberColumn("Failed"),
+            "label": "Label",
+            "run_id": "Run",
+        },
+        key="runs-table",
+        alt="Every run with its state, suite, machine, build, stored and failed trials",
+        on_select=_open_trials,
+    )
+    limit = f" The newest {NEWEST} are listed." if len(rows) >= NEWEST else ""
+    elements.note(f"Choose a row for its trials.{limit}")
+
+
+def _open_trials() -> None:
+    row = elements.picked_row("runs-table")
+    shown = st.session_state.get("runs-rows", [])
+    if row is not None and row < len(shown):
+        run, machine = shown[row]
+        controls.go(Page.TRIAL, run=run, machine=None if pd.isna(machine) else machine)
+
+
+def _machines(view: View) -> None:
+    st.markdown("#### Machines")
+    elements.table(
+        run_rows.machine_rows(read_machines(view.snapshot)),
+        {
+            "machine": st.column_config.TextColumn("Machine", pinned=True),
+            "device": "Device",
+            "last_seen_at": _moment("Last seen (UTC)"),
+            "trials": st.column_config.NumberColumn("Trials"),
+            "failed": st.column_config.NumberColumn("Failed"),
+            "device_memory": st.column_config.TextColumn("Device memory", alignment="right"),
+            "cpu": "CPU",
+            "threads": st.column_config.NumberColumn("Threads"),
+            "memory": st.column_config.TextColumn("Memory", alignment="right"),
+            "first_seen_at": _moment("First seen (UTC)"),
+            "machine_id": "Id",
+        },
+        key="runs-machines",
+        alt="Every machine with its device, when it was last seen, and how many trials it has",
+    )
