@@ -11,6 +11,7 @@ from dashboard import theme
 from dashboard.charts import heat_map, pareto
 from dashboard.data import Snapshot, filters_of, read_cases, remembered
 from dashboard.links import Link, Page
+from dashboard.published_lines import published_lines
 from dashboard.shaping import asides, not_applicable, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
@@ -35,6 +36,7 @@ class Seen:
     best: pd.DataFrame
     front: pd.DataFrame
     beside: list[str]
+    published: list[str]
 
 
 @remembered
@@ -51,6 +53,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
         best=_best_rows(cases, link.goal, link.steps),
         front=pareto.front(cases),
         beside=[str(aside) for aside in asides(cases)],
+        published=published_lines(cases),
     )
 
 
@@ -64,6 +67,7 @@ def draw(view: View) -> Link:
     _best(view, seen.best)
     _pareto(seen.front)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
+    elements.listed("Published elsewhere, on other hardware", seen.published, icon=":material/public:")
     return view.link
 
 
