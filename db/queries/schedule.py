@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
 from db.errors import NotFoundError
 from db.requests import UNFINISHED, RequestState, RunRequest
+from db.runs import RunStatus
 from db.schedules import Firing, Schedule
 from db.session import Database
-from db.tables import BUILD, FIRING, MACHINE, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
+from db.tables import BUILD, FIRING, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
 
 
 def schedules(db: Database) -> list[Schedule]:
@@ -71,6 +72,13 @@ def run_request(db: Database, request_id: str) -> RunRequest:
     return as_request(row)
 
 
+def unended_runs(db: Database, run_ids: Collection[str]) -> list[str]:
+    """Those of these runs that were announced and whose end nobody noted."""
+    statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(run_ids), RUN.c.status == RunStatus.RUNNING)
+    with db.read() as connection:
+        return list(connection.scalars(statement.order_by(RUN.c.run_id)))
+
+
 def unfinished_request_of(connection: Connection, schedule: str) -> str | None:
     """The id of a request that a firing of `schedule` queued and that is not done, if there is one."""
     found: str | None = connection.scalar(
@@ -82,16 +90,16 @@ def unfinished_request_of(connection: Connection, schedule: str) -> str | None:
     return found
 
 
-def measured_stacks(db: Database, machine: str) -> set[tuple[str, str | None]]:
-    """The torch versions and drivers that the host called `machine` has trials of."""
+def measured_stacks(db: Database, machine: str) -> set[tuple[str, str | None, str | None]]:
+    """The torch releases, their variants and the drivers that the host called `machine` has trials of."""
     statement = (
-        select(BUILD.c.torch, BUILD.c.driver)
+        select(BUILD.c.torch, BUILD.c.torch_variant, BUILD.c.driver)
         .join(TRIAL, TRIAL.c.build_id == BUILD.c.build_id)
         .where(TRIAL.c.machine_name == machine)
         .distinct()
     )
     with db.read() as connection:
-        return {(row.torch, row.driver) for row in connection.execute(statement)}
+        return {(row.torch, row.torch_variant, row.driver) for row in connection.execute(statement)}
 
 
 def names_of_machine(db: Database, host: str) -> set[str]:

@@ -6,7 +6,7 @@ import json
 import logging
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from db.identities import identity
@@ -16,6 +16,7 @@ from db.session import Database
 from db.store_request import new_request, save_request
 from runner.config import BuildSettings, Settings
 from runner.device_state import device_facts
+from runner.worker.host import split_version, torch_variant
 
 _LOG = logging.getLogger("compilewatch.schedule")
 _TIMEOUT_S = 20.0
@@ -24,20 +25,23 @@ _TIMEOUT_S = 20.0
 _PROBE = """
 import importlib.util, json, runpy, sys
 found = importlib.util.find_spec("torch")
-folder = found.submodule_search_locations[0] if found else None
-sys.stdout.write(json.dumps(str(runpy.run_path(folder + "/version.py")["__version__"]) if folder else None))
+facts = runpy.run_path(found.submodule_search_locations[0] + "/version.py") if found else {}
+names = ("__version__", "cuda", "hip")
+sys.stdout.write(json.dumps({name: facts[name] and str(facts[name]) for name in names if name in facts}))
 """
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What decides whether measured numbers still hold: the release of torch and the driver beneath it."""
+    """What decides whether measured numbers still hold, as a build of a trial has it."""
 
     torch: str
+    torch_variant: str | None
     driver: str | None
 
     def __str__(self) -> str:
-        return f"torch {self.torch}" + (f" on driver {self.driver}" if self.driver else "")
+        variant = f" ({self.torch_variant})" if self.torch_variant else ""
+        return f"torch {self.torch}{variant}" + (f" on driver {self.driver}" if self.driver else "")
 
 
 def request_where_changed(
@@ -52,10 +56,8 @@ def request_where_changed(
     if not known:
         return None
     # Where only the CPU was ever measured, the driver of a GPU decides nothing.
-    on_gpu = any(driver for _, driver in known)
-    new = [
-        found for found in fingerprints(settings, on_gpu=on_gpu) if (found.torch, found.driver) not in known
-    ]
+    on_gpu = any(driver for *_, driver in known)
+    new = [found for found in fingerprints(settings, on_gpu=on_gpu) if astuple(found) not in known]
     if not new:
         return None
     suite = settings.run.suite
@@ -78,19 +80,22 @@ def request_where_changed(
 def fingerprints(settings: Settings, *, on_gpu: bool) -> list[Fingerprint]:
     """Of every configured build, of this interpreter where there is none; those without torch left out."""
     driver = device_facts("cuda:0").driver if on_gpu else None
-    found = [_installed_torch(build) for build in settings.builds] or [_installed_torch(None)]
-    return list(dict.fromkeys(Fingerprint(torch, driver) for torch in found if torch))
+    found = [_installed_torch(build, driver) for build in settings.builds or (None,)]
+    return list(dict.fromkeys(each for each in found if each))
 
 
-def _installed_torch(build: BuildSettings | None) -> str | None:
-    """The release of torch behind an interpreter; None, and a line in the log, where there is none."""
+def _installed_torch(build: BuildSettings | None, driver: str | None) -> Fingerprint | None:
+    """The torch behind an interpreter, None where there is none or it cannot be read, which is logged."""
     python = str(build.python) if build else sys.executable
     try:
         answer = subprocess.run(
             [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         ).stdout
-        torch: str | None = json.loads(answer)
+        facts = json.loads(answer)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         _LOG.warning("The torch of %s cannot be read: %s", python, error)
         return None
-    return torch
+    if "__version__" not in facts:
+        return None
+    release, local = split_version(facts["__version__"])
+    return Fingerprint(release, torch_variant(local, facts.get("cuda"), facts.get("hip")), driver)

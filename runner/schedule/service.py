@@ -13,9 +13,12 @@ from threading import Event, Thread
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from db.errors import CompilewatchError, DatabaseError
+from db.queries.schedule import unended_runs
 from db.requests import RequestSpec, RequestState, RunRequest
+from db.runs import RunStatus
 from db.schedules import ScheduleSpec
 from db.session import Database
+from db.store import end_run
 from db.store_request import end_request, note_runs, take_request
 from db.units import plural
 from runner.config import Settings
@@ -80,9 +83,10 @@ class Service:
         self._upkeep = Upkeep(settings, database, self._host, Spool(settings.data_dir / "spool"))
 
     def run(self, stop: Event) -> None:
-        """Work until `stop`; `judge` hears each plan that was measured whole. A trial that runs then is stored as cancelled, its request queued again.
+        """Work until `stop`; `judge` hears each plan that was measured whole.
 
-        A database that is away is waited for. Raises DatabaseError where it never answered.
+        A trial that runs at the stop is stored as cancelled, its request queued again. A database that is
+        away is waited for. Raises DatabaseError where it never answered.
         """
         self._timetable.start()
         keeper = Keeper(self._database, self._timetable, owner=self._host.owner, clock=self._clock, stop=stop)
@@ -134,15 +138,27 @@ class Service:
                 return _interrupted(stop)
             note_runs(self._database, request.request_id, [run.run_id for run in plan.runs])
             outcome = self._execute(plan, lambda: stop.is_set() or should_end.is_set())
-            if not outcome.interrupted:
-                self._judge(plan)
         except DatabaseError as error:
             return RequestState.QUEUED, str(error)
         except CompilewatchError as error:
             return RequestState.FAILED, str(error)
         if outcome.interrupted:
             return _interrupted(stop)
+        self._conclude(plan, stop)
         return RequestState.FINISHED, f"{plural(outcome.measured, 'trial')}, {outcome.failed} failed"
+
+    def _conclude(self, plan: Plan, stop: Event) -> None:
+        """See that everything measured is stored, then have it judged; waits for the database."""
+        while not stop.is_set():
+            try:
+                self._upkeep.store_waiting()
+                for run_id in unended_runs(self._database, [run.run_id for run in plan.runs]):
+                    end_run(self._database, run_id, self._clock(), RunStatus.FINISHED)
+                self._judge(plan)
+                self._outage.over()
+                return
+            except DatabaseError as error:
+                self._outage.failed(error, stop)
 
     def _planned(self, request: RunRequest, should_end: Callable[[], bool]) -> Plan | None:
         """The plan, or None once `should_end`: planning may wait for interpreters that import torch."""

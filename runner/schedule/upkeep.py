@@ -34,14 +34,18 @@ class Upkeep:
 
     def when_idle(self, clock: Callable[[], datetime], should_stop: Callable[[], bool]) -> None:
         """Store waiting trials, and do the rest at start and hourly. Raises DatabaseError."""
-        if self._spool.waiting():
-            replay = self._spool.replay(lambda trial: save_trial(self._database, trial))
-            _LOG.info("Stored %s that waited on disk.", plural(replay.stored, "trial"))
+        self.store_waiting()
         if time.monotonic() < self._next:
             return
         self._look_for_upgrades(clock())
         self._forget_samples(clock(), should_stop)
         self._next = time.monotonic() + PERIOD_S
+
+    def store_waiting(self) -> None:
+        """Store the trials that could not be stored when they were measured. Raises DatabaseError."""
+        if self._spool.waiting():
+            replay = self._spool.replay(lambda trial: save_trial(self._database, trial))
+            _LOG.info("Stored %s that waited on disk.", plural(replay.stored, "trial"))
 
     def _look_for_upgrades(self, now: datetime) -> None:
         if not self._settings.service.watch_builds:

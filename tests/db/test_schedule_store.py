@@ -217,6 +217,8 @@ def test_a_host_is_known_by_its_machines_and_its_stacks(database: Database) -> N
     names = names_of_machine(database, host)
     assert {host, trial.machine.device_name} < names
     assert len(names) == 3
-    assert measured_stacks(database, host) == {(trial.build.torch, trial.build.driver)}
+    assert measured_stacks(database, host) == {
+        (trial.build.torch, trial.build.torch_variant, trial.build.driver)
+    }
     assert names_of_machine(database, "elsewhere") == {"elsewhere"}
     assert measured_stacks(database, "elsewhere") == set()

@@ -21,7 +21,8 @@ from runner.schedule.fingerprint import fingerprints, request_where_changed
 from tests.builders import make_build, make_machine, make_trial
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
-INSTALLED = fingerprints(Settings(), on_gpu=False)[0].torch
+# This environment's torch, as a trial's record has it.
+INSTALLED = version("torch").partition("+")[0]
 
 
 def look(database: Database, settings: Settings | None = None, host: str = "box") -> str | None:
@@ -31,7 +32,9 @@ def look(database: Database, settings: Settings | None = None, host: str = "box"
 
 def measured(database: Database, torch: str, driver: str | None = None, host: str = "box") -> None:
     machine = make_machine("cpu-box").model_copy(update={"name": host})
-    build = make_build("2.13.0").model_copy(update={"torch": torch, "driver": driver})
+    variant = fingerprints(Settings(), on_gpu=False)[0].torch_variant
+    changes = {"torch": torch, "torch_variant": variant, "driver": driver}
+    build = make_build("2.13.0").model_copy(update=changes)
     save_trial(database, make_trial(machine=machine, build=build))
 
 
@@ -51,9 +54,9 @@ def fake_torch(folder: Path, release: str) -> Path:
 
 
 def test_the_release_is_the_one_torch_says_and_torch_is_not_imported(tmp_path: Path) -> None:
-    assert INSTALLED.partition("+")[0] == version("torch").partition("+")[0]
+    assert [found.torch for found in fingerprints(Settings(), on_gpu=False)] == [INSTALLED]
     settings = Settings(build=({"name": "new", "python": fake_torch(tmp_path, "9.9.0+cu999")},))
-    assert [str(found) for found in fingerprints(settings, on_gpu=False)] == ["torch 9.9.0+cu999"]
+    assert [str(found) for found in fingerprints(settings, on_gpu=False)] == ["torch 9.9.0 (cu999)"]
 
 
 def test_a_new_torch_is_measured_beside_the_old_one_once(database: Database, tmp_path: Path) -> None:
@@ -63,7 +66,7 @@ def test_a_new_torch_is_measured_beside_the_old_one_once(database: Database, tmp
         for name, release in (("old", "2.12.0"), ("new", "9.9.0"))
     ]
     settings = Settings(build=tuple(builds), run={"suite": "smoke"})
-    assert look(database, settings) == "never measured on box: torch 9.9.0"
+    assert look(database, settings) == "never measured on box: torch 9.9.0 (cpu)"
     (request,) = queue(database)
     assert (request.kind, request.spec.suite, request.spec.machine) == ("upgrade", "smoke", "box")
     assert request.spec.builds == ()
@@ -91,7 +94,10 @@ def test_a_new_driver_is_news_where_a_gpu_was_measured(
     measured(sqlite_database, INSTALLED)
     assert look(sqlite_database) is None
     measured(sqlite_database, INSTALLED, driver="570.86")
-    assert look(sqlite_database) == f"never measured on box: torch {INSTALLED} on driver 580.65"
+    note = look(sqlite_database)
+    assert note is not None
+    assert note.startswith(f"never measured on box: torch {INSTALLED} (")
+    assert note.endswith(" on driver 580.65")
 
 
 def test_an_interpreter_that_is_gone_is_said_and_left_out(

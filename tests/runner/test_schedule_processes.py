@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ import psutil
 import pytest
 
 from db.queries.filters import Filters
-from db.queries.schedule import firings, requests
+from db.queries.schedule import firings, measured_stacks, requests
 from db.queries.trials import trial_records
 from db.requests import RequestState
 from db.schedules import ScheduleSpec
 from db.session import open_database
 from db.store_schedule import save_schedule
+from runner.config import Settings
+from runner.schedule.fingerprint import fingerprints
 from tests.runner.terminal import COMMAND, ROOT, compilewatch, environment
 
 SECONDS = 6
@@ -149,17 +152,19 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
 
             wait_until(lambda: states()[quick] is RequestState.FINISHED)
             wait_until(lambda: states()[slow] is RequestState.RUNNING and bool(workers(process)))
-        (worker,) = workers(process)
+        measuring = workers(process)
         asked_at = time.monotonic()
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=30)
         assert time.monotonic() - asked_at < 10
     assert process.returncode == 0, log
     assert "Traceback" not in log
-    assert not worker.is_running()
+    assert [worker for worker in measuring if worker.is_running()] == []
     assert state_of(project, slow) == "queued"
     with open_database(database, read_only=True) as opened:
         trials = {trial.workload.name: trial for trial in trial_records(opened, Filters())}
+        known = measured_stacks(opened, trials["gelu"].machine.name)
+        assert [astuple(found) in known for found in fingerprints(Settings(), on_gpu=False)] == [True]
     assert trials["gelu"].status == "ok"
     assert trials["patient"].failure is not None
     assert trials["patient"].failure.kind == "cancelled"

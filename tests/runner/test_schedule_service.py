@@ -70,9 +70,15 @@ class Measuring:
 
 
 @contextmanager
-def serving(database: Database, settings: Settings, measure: Measuring) -> Iterator[threading.Event]:
+def serving(
+    database: Database,
+    settings: Settings,
+    measure: Measuring,
+    judge: Callable[[Plan], None] = lambda _plan: None,
+) -> Iterator[threading.Event]:
     stop = threading.Event()
-    service = Service(settings, database, measure, host=Host("host", "host:1"), clock=lambda: NOW)
+    host = Host("host", "host:1")
+    service = Service(settings, database, measure, judge=judge, host=host, clock=lambda: NOW)
     thread = threading.Thread(target=service.run, args=(stop,))
     thread.start()
     try:
@@ -164,6 +170,22 @@ def test_a_database_that_goes_away_does_not_lose_the_request(
         "running",
         "failed",
     ]
+
+
+def test_a_database_that_goes_away_at_the_end_lets_nothing_be_measured_twice(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    ask(sqlite_database, "one")
+    measure, judged = Measuring(), []
+
+    def judge(plan: Plan) -> None:
+        judged.append(plan)
+        if len(judged) == 1:
+            raise DatabaseError("No PostgreSQL server answers.", "Start the server.")
+
+    with serving(sqlite_database, settings, measure, judge):
+        wait_for(sqlite_database, "one", RequestState.FINISHED)
+    assert (len(measure.plans), len(judged)) == (1, 2)
 
 
 def test_requests_for_other_machines_wait(sqlite_database: Database, settings: Settings) -> None:
