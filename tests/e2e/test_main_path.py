@@ -38,7 +38,8 @@ def test_every_page_opens_without_trouble(
     with new_page(browser, dashboard_server.origin, width=width, scheme=scheme) as (page, trouble):
         for target in DashboardPage:
             open_at(page, f"{dashboard_server.origin}/{target.value}", TITLES[target])
-            expect(page.get_by_test_id("stAlert")).to_have_count(0)
+            for alert in ("stAlertContentError", "stAlertContentWarning"):
+                expect(page.get_by_test_id(alert)).to_have_count(0)
             overflow = page.evaluate(
                 "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
             )
