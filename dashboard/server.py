@@ -27,6 +27,7 @@ from dashboard import data, links, theme
 from dashboard.api import routes as api
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.index_page import index_pages
+from dashboard.reports.routes import reports
 from db.errors import CompilewatchError
 from db.session import open_database
 
@@ -86,6 +87,7 @@ def build_app(address: str | None = None) -> st.App:
         HERE / "app.py",
         routes=[
             *api.routes(),
+            reports(),
             Route("/favicon.png", _favicon),
             *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),
             Route("/{name:page}", _unknown_page),

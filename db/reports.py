@@ -29,5 +29,5 @@ class Report(BaseModel):
 
 
 def new_report_id() -> str:
-    """A fresh id of 22 characters that are safe in an address."""
-    return secrets.token_urlsafe(ID_BYTES)
+    """A fresh id of 32 characters, which fits an address and a command line as it is."""
+    return secrets.token_hex(ID_BYTES)

@@ -17,6 +17,7 @@ from runner.cli import (
     gate,
     history,
     interchange,
+    report,
     reproduce,
     request,
     run,
@@ -64,6 +65,7 @@ app.command("import")(interchange.import_)
 app.command("export")(interchange.export)
 app.command("schema")(interchange.schema)
 app.command("doctor")(doctor.doctor)
+app.add_typer(report.app, name="report")
 app.add_typer(builds.app, name="builds")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(request.app, name="request")

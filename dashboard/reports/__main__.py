@@ -1,0 +1,86 @@
+"""`python -m dashboard.reports`: make or export reports of the database in COMPILEWATCH_DATABASE_URL."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dashboard.data import database_url
+from dashboard.reports.content import Content, ReportError, content_of
+from dashboard.reports.freeze import freeze_comparison, freeze_link
+from dashboard.reports.page import render
+from db.errors import CompilewatchError, one_line
+from db.queries.reports import find_report
+from db.reports import Report, new_report_id
+from db.session import open_database
+from db.store_reports import save_report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="compilewatch report", description="Make and export reports.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    create = commands.add_parser("create")
+    what = create.add_mutually_exclusive_group(required=True)
+    what.add_argument("--link")
+    what.add_argument("--compare", nargs=2, metavar=("BASE", "HEAD"))
+    create.add_argument("--title")
+    create.add_argument("--by", required=True)
+    export = commands.add_parser("export")
+    export.add_argument("report_id")
+    export.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    try:
+        if arguments.command == "create":
+            sys.stdout.write(f"{_create(arguments)}\n")
+        else:
+            _export(arguments.report_id, arguments.output)
+    except CompilewatchError as error:
+        sys.stderr.write(f"compilewatch: {error.message}\n  {error.next_step}\n")
+        return error.exit_code
+    return 0
+
+
+def _create(arguments: argparse.Namespace) -> str:
+    """The id of a new report."""
+    at = datetime.now(UTC)
+    signed = {"title": arguments.title, "by": one_line(arguments.by), "at": at}
+    content: Content
+    if arguments.link is not None:
+        content = freeze_link(arguments.link, **signed)
+    else:
+        content = freeze_comparison(*arguments.compare, **signed)
+    report = Report(
+        report_id=new_report_id(),
+        title=content.title,
+        created_at=at,
+        created_by=content.created_by,
+        data_version=content.data_version,
+        content=content.model_dump(mode="json"),
+    )
+    with open_database(database_url()) as database:
+        save_report(database, report)
+    return report.report_id
+
+
+def _export(report_id: str, output: Path) -> None:
+    """Write the page of a report to `output`, whole or not at all."""
+    with open_database(database_url(), read_only=True) as database:
+        report = find_report(database, report_id)
+    if report is None:
+        raise ReportError(f"There is no report {report_id}.", "See `compilewatch report list`.")
+    if report.content is None:
+        raise ReportError(f"The report {report_id} was revoked and is gone.", "Freeze the view again.")
+    page = render(content_of(report.content))
+    part = output.with_name(f"{output.name}.part")
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(output)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ReportError(f"Cannot write {output}: {error.strerror}.", "Name another file.") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Making a report: what a link or a comparison shows now, kept as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import pandas as pd
+
+from dashboard import links, shaping
+from dashboard.api.judged import COMPARE_SCHEMA
+from dashboard.api.representation import rows_of
+from dashboard.choices import Choices
+from dashboard.data import Snapshot, filters_of, newest_build, read_choices, read_trials, reader
+from dashboard.links import Link, Page
+from dashboard.policy import policy_in_force
+from dashboard.reports import comparison, views
+from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
+from dashboard.reports.page import render
+from dashboard.reports.tables import environment, policy_table
+from db import __version__
+from db.errors import one_line
+from db.queries import facets
+from db.queries.filters import Filters
+from db.queries.sides import resolve_side
+from db.verdicts.results import Comparison
+from db.verdicts.sides import Selection
+from db.verdicts.upgrade import compare_builds
+from db.verdicts.vocabulary import Metric
+
+LARGEST_BYTES = 200_000
+"""A report is sent around and opened on phones."""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What was found, before it is signed."""
+
+    subject: str
+    made_from: str
+    sections: tuple[Section, ...]
+    environment: Table
+    data: dict[str, Any]
+
+
+def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Content:
+    """What `url` shows now. Raises ReportError where it does not mean exactly one view."""
+    snapshot = Snapshot.now()
+    choices = read_choices(snapshot)
+    link = _link(url, choices)
+    link = replace(link, machine=link.machine or choices.newest_machine, data=snapshot.version)
+    show = _upgrade if link.page is Page.UPGRADE else _view
+    shown = show(snapshot, choices, link)
+    return _signed(shown, choices, snapshot, title=title, by=by, at=at)
+
+
+def freeze_comparison(base: str, head: str, *, title: str | None, by: str, at: datetime) -> Content:
+    """The verdict on `head` against `base`, named as for `compilewatch compare`."""
+    snapshot = Snapshot.now()
+    choices = read_choices(snapshot)
+    sides = tuple(resolve_side(side, reader()) for side in (base, head))
+    shown = _compared(
+        snapshot, choices, sides, Filters(), Metric.LATENCY, made_from=f"compilewatch compare {base} {head}"
+    )
+    return _signed(shown, choices, snapshot, title=title, by=by, at=at)
+
+
+def _link(url: str, choices: Choices) -> Link:
+    """Raises ReportError for anything that a page would only mention: a report shows what was asked for."""
+    if choices.newest_machine is None:
+        raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
+    parts = urlsplit(url.strip())
+    page = parts.path.rstrip("/").rpartition("/")[2]
+    link, problems = links.read_url(f"{page}?{parts.query}")
+    settled, unknown = links.settle(link, choices.known)
+    if problems or unknown:
+        raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
+    return settled
+
+
+def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
+    if link.base is None or link.head is None:
+        raise ReportError(
+            "This link leaves open which builds are compared.", "Copy the link with the page's own button."
+        )
+    sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in (link.base, link.head))
+    made_from = links.href(link, full=True)
+    return _compared(snapshot, choices, sides, filters_of(link), Metric(link.metric), made_from=made_from)
+
+
+def _compared(
+    snapshot: Snapshot,
+    choices: Choices,
+    sides: tuple[Selection, ...],
+    filters: Filters,
+    metric: Metric,
+    *,
+    made_from: str,
+) -> _Shown:
+    trials = read_trials(snapshot, filters)
+    base, head = sides
+    machine_id = filters.machines[0] if filters.machines else None
+    judged = compare_builds(trials, base, head, policy_in_force(), history=trials, machine_id=machine_id)
+    known = trials.drop_duplicates("workload_id")
+    labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
+    document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
+    return _Shown(
+        subject=f"{head.name} against {base.name} on {judged.machine}.",
+        made_from=made_from,
+        sections=comparison.sections(judged, labels, metric),
+        environment=_sides_environment(judged, choices),
+        data={"comparison": document},
+    )
+
+
+def _sides_environment(judged: Comparison, choices: Choices) -> Table:
+    builds = {
+        f"{name}: {side.name}": {
+            **(choices.build_rows[side.build_ids[0]] if len(side.build_ids) == 1 else {}),
+            **side.components,
+        }
+        for name, side in (("base", judged.base), ("head", judged.head))
+    }
+    return environment(_machine(judged.machine_id), builds)
+
+
+def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
+    if link.build is None and link.page not in {Page.TRENDS, Page.TRIAL}:
+        link = replace(link, build=newest_build(snapshot, filters_of(link)))
+    found = views.frozen(snapshot, link)
+    newest = found.rows.sort_values("last_started_at", ascending=False)
+    shown_builds = list(dict.fromkeys(newest["build_id"]))[:4]
+    return _Shown(
+        subject=links.sentence(found.link, choices.names),
+        made_from=links.href(found.link, full=True),
+        sections=found.sections,
+        environment=environment(
+            _machine(link.machine), {choices.builds[key]: choices.build_rows[key] for key in shown_builds}
+        ),
+        data={"cases": rows_of(found.rows)},
+    )
+
+
+def _machine(machine_id: str | None) -> dict[str, Any] | None:
+    machines = facets.machines(reader())
+    return next((row for row in shaping.row_dicts(machines) if row["machine_id"] == machine_id), None)
+
+
+def _signed(
+    shown: _Shown, choices: Choices, snapshot: Snapshot, *, title: str | None, by: str, at: datetime
+) -> Content:
+    newest = choices.newest_result_at
+    content = Content(
+        title=one_line(title or shown.subject.removesuffix(".")),
+        subject=shown.subject,
+        link=shown.made_from,
+        created_at=at,
+        created_by=by,
+        program_version=__version__,
+        data_version=snapshot.version,
+        newest_result_at=None if newest is None else pd.Timestamp(newest).to_pydatetime(),
+        sections=shown.sections,
+        environment=shown.environment,
+        policy=policy_table(policy_in_force()),
+        data=shown.data,
+    )
+    return _fitting(content)
+
+
+def _fitting(content: Content) -> Content:
+    """`content` without its largest charts, and then with shorter tables, until its page is small enough."""
+    for shorten in (_without_largest_chart, _with_shorter_tables):
+        while len(render(content).encode()) > LARGEST_BYTES:
+            shorter = shorten(content)
+            if shorter is None:
+                break
+            content = shorter
+    return content
+
+
+def _without_largest_chart(content: Content) -> Content | None:
+    charts = [section for section in content.sections if isinstance(section, Chart)]
+    if not charts:
+        return None
+    largest = max(charts, key=lambda chart: len(chart.svg))
+    said = Lines(
+        title=largest.title, lines=("The chart is too large for a report; the tables say the same.",)
+    )
+    return _with_sections(content, lambda section: said if section is largest else section)
+
+
+def _with_shorter_tables(content: Content) -> Content | None:
+    longest = max((len(part.rows) for part in content.sections if isinstance(part, Table)), default=0)
+    if longest < 2:
+        return None
+
+    def shortened(section: Section) -> Section:
+        if not isinstance(section, Table) or len(section.rows) <= longest // 2:
+            return section
+        rows = section.rows[: longest // 2]
+        return section.model_copy(
+            update={"rows": rows, "note": "Cut to the first rows; the frozen data has all of them."}
+        )
+
+    return _with_sections(content, shortened)
+
+
+def _with_sections(content: Content, change: Callable[[Section], Section]) -> Content:
+    return content.model_copy(update={"sections": tuple(change(section) for section in content.sections)})

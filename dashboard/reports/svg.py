@@ -1,0 +1,127 @@
+"""Charts as SVG: drawn once by Vega, and let through to a page element by element.
+
+A report's page holds its charts inline, so a stored chart is never trusted: what is not on the lists below
+does not reach the page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+
+import pandas as pd
+
+from dashboard import theme
+from dashboard.charts.style import Spec
+from dashboard.reports.content import ReportError
+
+WIDTH_PX = 860
+_SVG = "http://www.w3.org/2000/svg"
+_ELEMENTS = frozenset(
+    f"{{{_SVG}}}{name}"
+    for name in ("g", "path", "rect", "line", "circle", "text", "tspan", "title", "defs", "clipPath")
+)
+_ATTRIBUTES = frozenset(
+    {
+        *("width", "height", "viewBox", "x", "y", "x1", "y1", "x2", "y2", "dx", "dy", "r", "cx", "cy", "rx"),
+        *("ry", "d", "id", "transform", "fill", "stroke", "opacity", "fill-opacity", "stroke-opacity"),
+        *("stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin"),
+        *("stroke-miterlimit", "font-size", "font-family", "font-weight", "font-style", "text-anchor"),
+        *("clip-path", "role", "aria-label", "aria-hidden", "aria-roledescription"),
+    }
+)
+_REFERENCE = re.compile(r"^url\(#[A-Za-z0-9_-]+\)$")
+_INK = "#3A4654"
+# Vega's own look, brought near the pages': Streamlit's theme does not reach it here.
+_CONFIG = {
+    "background": "#FFFFFF",
+    "font": "Helvetica, Arial, sans-serif",
+    "range": {"category": [_INK, theme.BLUE, theme.VERMILLION, theme.GREEN, theme.PURPLE, theme.ORANGE]},
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": _INK,
+        "titleColor": _INK,
+        "gridColor": "#E3E7EC",
+        "domainColor": "#AEB6C0",
+        "tickColor": "#AEB6C0",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
+    "legend": {"labelColor": _INK, "labelFontSize": 12},
+}
+
+
+def draw(spec: Spec, frames: Mapping[str, pd.DataFrame]) -> str:
+    """The chart as SVG. Raises ReportError where vl-convert is not installed."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise ReportError(
+            "Charts of a report are drawn by vl-convert, which is not installed.",
+            "Install it with `pip install 'compilewatch[report]'`.",
+        ) from error
+    own = spec.get("config", {})
+    merged = {
+        key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
+        for key, value in _CONFIG.items()
+    }
+    drawn: str = vl_convert.vegalite_to_svg(
+        {
+            **spec,
+            "width": WIDTH_PX,
+            "config": {**own, **merged},
+            "datasets": {name: _records(frame) for name, frame in frames.items()},
+        }
+    )
+    return drawn
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    records: list[dict[str, object]] = json.loads(frame.to_json(orient="records", date_format="iso"))
+    # A time without a zone is drawn as it stands, whatever zone this machine is in.
+    moments = [name for name, dtype in frame.dtypes.items() if str(dtype).startswith("datetime64")]
+    for record in records:
+        for name in moments:
+            record[str(name)] = str(record[str(name)]).removesuffix("Z")
+    return records
+
+
+def let_through(svg: str, *, number: int) -> str:
+    """`svg` with only what is on the lists; its ids get `number`, so that charts on one page do not mix.
+
+    Raises ReportError where it is no SVG.
+    """
+    if "<!" in svg:
+        raise ReportError(
+            "A chart of this report holds a declaration, which none of ours has.", "Make it anew."
+        )
+    try:
+        root = ET.fromstring(svg)  # noqa: S314 - without declarations there are no entities to expand
+    except ET.ParseError as error:
+        raise ReportError("A chart of this report is no SVG.", "Make the report anew.") from error
+    if root.tag != f"{{{_SVG}}}svg":
+        raise ReportError("A chart of this report is no SVG.", "Make the report anew.")
+    _clean(root, f"chart{number}-")
+    ET.register_namespace("", _SVG)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _clean(element: ET.Element, prefix: str) -> None:
+    for name, value in list(element.attrib.items()):
+        if name == "id":
+            element.set(name, prefix + re.sub(r"[^A-Za-z0-9_-]", "", value))
+        elif "url(" in value.lower():
+            if name == "clip-path" and _REFERENCE.match(value):
+                element.set(name, value.replace("url(#", f"url(#{prefix}"))
+            else:
+                del element.attrib[name]
+        elif name not in _ATTRIBUTES:
+            del element.attrib[name]
+    for child in list(element):
+        if child.tag in _ELEMENTS:
+            _clean(child, prefix)
+        else:
+            element.remove(child)

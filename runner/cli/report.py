@@ -1,0 +1,153 @@
+"""`compilewatch report`: freeze what a link or a comparison shows, and look after what was frozen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.errors import ConfigError, NotFoundError
+from db.queries.reports import find_report, reports_frame
+from db.reports import Report
+from db.session import Database
+from db.store_reports import revoke_report
+from db.units import moment
+from runner.cli.author import author
+from runner.cli.documents import frame_rows, print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.result_table import console
+from runner.cli.serve import dashboard_environment
+
+SCHEMA = "compilewatch.reports/1"
+app = typer.Typer(
+    help="Freeze what is seen, and send it around.", no_args_is_help=True, rich_markup_mode=None
+)
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A report's id.")]
+
+
+@app.command("create")
+def create(
+    link: Annotated[
+        str | None, typer.Option("--link", metavar="URL", help="A link that a page of the dashboard offers.")
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--compare", metavar="BASE HEAD", help="Two sides, named as for `compilewatch compare`."
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="What to call it; default: what it shows.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who freezes it; default: your user name.")] = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Freeze what a link or a comparison shows now, and print the report's id.
+
+    Example: compilewatch report create --compare torch=2.12.1 torch=2.13.0 --title "Upgrade to 2.13"
+
+    The dashboard shows it at /report/ID.
+    """
+    if (link is None) == (compare is None):
+        raise ConfigError("A report is made of one thing.", "Give either --link or --compare.")
+    what = ["--compare", *compare] if compare is not None else [f"--link={link}"]
+    named = [f"--title={title}"] if title is not None else []
+    return _dashboard(["create", *what, *named, f"--by={author(by)}"], db, config)
+
+
+@app.command("list")
+def list_(json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """All reports, newest first, revoked ones too. Example: compilewatch report list"""
+    with database_of(settings_of(config, db), migrate=False) as database:
+        rows = frame_rows(reports_frame(database))
+    if json_:
+        print_document({"schema": SCHEMA, "rows": rows})
+        return 0
+    if not rows:
+        typer.echo("No report yet. Freeze a link with `compilewatch report create --link URL`.")
+        return 0
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("report", "frozen", "by", "title"):
+        table.add_column(heading, no_wrap=heading == "report", overflow="fold")
+    for row in rows:
+        revoked = "revoked: " if row["revoked_at"] else ""
+        frozen = moment(datetime.fromisoformat(row["created_at"]))
+        cells = (row["report_id"], frozen, row["created_by"], revoked + row["title"])
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)
+    return 0
+
+
+@app.command("show")
+def show(
+    report_id: IdArgument, json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOption = None
+) -> int:
+    """What a report says; with --json everything that was frozen. Example: compilewatch report show ID"""
+    with database_of(settings_of(config, db), migrate=False) as database:
+        report = _found(database, report_id)
+    if json_:
+        print_document(report.model_dump(mode="json"))
+        return 0
+    facts = [
+        ("title", report.title),
+        ("frozen", f"{moment(report.created_at)} by {report.created_by}"),
+        ("data version", str(report.data_version)),
+        ("page", f"/report/{report.report_id}"),
+    ]
+    if report.revoked_at is not None:
+        facts.append(("revoked", f"{moment(report.revoked_at)} by {report.revoked_by}"))
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in facts:
+        table.add_row(Text(name, style="dim"), Text(value))
+    console().print(table)
+    return 0
+
+
+@app.command("export")
+def export(
+    report_id: IdArgument,
+    output: Annotated[Path, typer.Option(metavar="FILE.html", help="The file to write.")],
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Write a report as one HTML file that opens offline and prints well.
+
+    Example: compilewatch report export ID --output upgrade.html
+    """
+    return _dashboard(["export", f"--output={output}", "--", report_id], db, config)
+
+
+@app.command("revoke")
+def revoke(
+    report_id: IdArgument,
+    by: Annotated[str | None, typer.Option(help="Who revokes it; default: your user name.")] = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Take a report away for good: its page says that it is gone. Example: compilewatch report revoke ID"""
+    with database_of(settings_of(config, db), migrate=False) as database:
+        _found(database, report_id)
+        report = revoke_report(database, report_id, at=datetime.now(UTC), by=author(by))
+    typer.echo(f"Revoked on {moment(report.revoked_at)} by {report.revoked_by}: {report.title}")
+    return 0
+
+
+def _found(database: Database, report_id: str) -> Report:
+    report = find_report(database, report_id)
+    if report is None:
+        raise NotFoundError(f"There is no report {report_id}.", "See `compilewatch report list`.")
+    return report
+
+
+def _dashboard(arguments: list[str], db: str | None, config: Path | None) -> int:
+    """The dashboard's own program: drawing belongs to it, and commands start without its libraries."""
+    environment = dashboard_environment(settings_of(config, db))
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "dashboard.reports", *arguments]
+    return subprocess.run(command, env=environment, check=False).returncode

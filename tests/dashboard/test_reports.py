@@ -1,0 +1,327 @@
+"""Frozen reports: made by the command, shown from their own content alone, gone once revoked."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+
+from dashboard.reports import freeze
+from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Table, content_of
+from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link
+from dashboard.reports.page import render
+from dashboard.reports.routes import reports
+from dashboard.reports.svg import let_through
+from db.queries.facets import builds
+from db.queries.reports import find_report, reports_frame
+from db.reports import Report, new_report_id
+from db.session import open_database
+from db.store import save_trials
+from db.store_reports import save_report
+from runner.cli.app import app as command_line
+from runner.cli.front import exit_code_of
+from tests.builders import START, make_build, make_history, make_machine
+from tests.dashboard.asking import ask
+from tests.dashboard.conftest import DATABASE
+
+ROOT = Path(__file__).parents[2]
+SIGNED = {"title": None, "by": "ann", "at": datetime(2026, 11, 20, 20, 0, tzinfo=UTC)}
+VIEWS = ("", "trends?metric=latency", "trends?axis=torch", "modes", "break-even?scale=log", "cold-start")
+HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x1b[31m" + "A" * 100
+
+
+@pytest.fixture
+def url(filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A copy of the filled database, to write to."""
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
+    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
+    return f"sqlite:///{copy}"
+
+
+def compilewatch(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "runner", *arguments, "--db", url]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+
+
+class Elements(HTMLParser):
+    """Every start tag of a page with its attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def check_page(page: str) -> None:
+    """Nothing in it runs, loads or leads anywhere, and it is small."""
+    assert len(page.encode()) < LARGEST_BYTES
+    allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "dl", "div", "dt"}
+    allowed |= {"dd", "ul", "li", "figure", "figcaption", "footer", "table", "thead", "tbody", "tr", "th"}
+    allowed |= {"td", "svg", "g", "path", "rect", "line", "circle", "text", "tspan", "defs", "clippath"}
+    for tag, attributes in Elements(page).found:
+        assert tag in allowed
+        assert not {name for name in attributes if name.startswith("on")}
+        assert not {"src", "href", "xlink:href", "action", "style"} & set(attributes)
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize("link", VIEWS)
+def test_every_view_becomes_a_small_page_that_loads_nothing(url: str, link: str) -> None:
+    content = freeze_link(f"http://127.0.0.1:8501/{link}", **SIGNED)
+    page = render(content)
+    check_page(page)
+    assert page.count("<svg") == 1
+    assert page.count("<path") + page.count("<rect") > 5
+    assert content.data["cases"]
+    assert "focus=" in content.link or "trends" not in link
+
+
+def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(url: str, tmp_path: Path) -> None:
+    sides = ("torch=2.12.0", "torch=2.13.0")
+    made = compilewatch(url, "report", "create", "--compare", *sides, "--title", "To 2.13", "--by", "ann")
+    assert made.returncode == 0, made.stderr
+    report_id = made.stdout.strip()
+    shown = json.loads(compilewatch(url, "report", "show", report_id, "--json").stdout)
+    compared = json.loads(compilewatch(url, "compare", *sides, "--json").stdout)
+    del compared["targets"]
+    assert shown["content"]["data"]["comparison"] == compared
+    assert (shown["title"], shown["created_by"]) == ("To 2.13", "ann")
+
+    file = tmp_path / "report.html"
+    assert compilewatch(url, "report", "export", report_id, "--output", str(file)).returncode == 0
+    page = file.read_text()
+    check_page(page)
+    assert "<title>To 2.13 · compilewatch</title>" in page
+    for name in ("og:title", "og:description", "description"):
+        assert f'"{name}"' in page
+    for said in (*compared["sentences"], "mlp", "max-autotune", "false_discovery_rate", "580.159.03"):
+        assert said in page
+    assert page == ask(Starlette(routes=[reports()]), f"/report/{report_id}").body.decode()
+
+
+def test_a_report_needs_none_of_the_rows_it_was_made_from(url: str, empty_url: str, tmp_path: Path) -> None:
+    content = freeze_comparison("torch=2.12.0", "torch=2.13.0", **SIGNED)
+    stored = json.loads(json.dumps(content.model_dump(mode="json")))
+    other = tmp_path / "other.db"
+    shutil.copyfile(empty_url.removeprefix("sqlite:///"), other)
+    report = Report(
+        report_id=new_report_id(),
+        title=content.title,
+        created_at=START,
+        created_by="ann",
+        data_version=content.data_version,
+        content=stored,
+    )
+    with open_database(f"sqlite:///{other}") as database:
+        save_report(database, report)
+        found = find_report(database, report.report_id)
+    assert found is not None
+    assert render(content_of(found.content or {})) == render(content)
+
+
+def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(url: str) -> None:
+    report_id = compilewatch(url, "report", "create", "--link", "modes", "--by", "ann").stdout.strip()
+    app = Starlette(routes=[reports()])
+    there = ask(app, f"/report/{report_id}")
+    assert there.status == 200
+    assert there.headers["cache-control"] == "no-store"
+    done = compilewatch(url, "report", "revoke", report_id, "--by", "ben")
+    assert done.returncode == 0
+    assert "ben" in done.stdout
+    gone = ask(app, f"/report/{report_id}")
+    assert gone.status == 410
+    assert b"was revoked on" in gone.body
+    assert b"bert-base" not in gone.body
+    assert ask(app, "/report/0123").status == 404
+    assert ask(app, f"/report/{report_id}", method="DELETE").status == 405
+    export = compilewatch(url, "report", "export", report_id, "--output", "never.html")
+    assert export.returncode == 2
+    assert "revoked" in export.stderr
+    (row,) = json.loads(compilewatch(url, "report", "list", "--json").stdout)["rows"]
+    assert (row["report_id"], row["revoked_by"]) == (report_id, "ben")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create",), "one thing"),
+        (("create", "--link", "modes", "--compare", "latest", "previous"), "one thing"),
+        (("create", "--link", "modes", "--by", " "), "--by"),
+        (("show", "none-such"), "no report"),
+        (("revoke", "none-such"), "no report"),
+    ],
+)
+def test_what_the_command_cannot_do_is_a_sentence(
+    url: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert exit_code_of(command_line, ["report", *arguments, "--db", url]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert len(told.strip().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("trendz", "no page"),
+        ("trends?workload=none-such", "none-such"),
+        ("trends?focus=none-such", "none-such"),
+        ("modes?since=2026-11-20", "since selects nothing"),
+        ("guide", "cannot be frozen"),
+        ("upgrade", "which builds"),
+    ],
+)
+def test_a_link_that_means_no_one_view_is_refused(url: str, link: str, said: str) -> None:
+    with pytest.raises(ReportError, match=said) as caught:
+        freeze_link(link, **SIGNED)
+    assert caught.value.next_step
+
+
+def test_what_cannot_be_frozen_leaves_nothing_behind(url: str) -> None:
+    done = compilewatch(url, "report", "create", "--compare", "latest", "latest")
+    assert done.returncode == 2
+    assert "same trials" in done.stderr
+    assert "Traceback" not in done.stderr
+    with open_database(url) as database:
+        assert reports_frame(database).empty
+
+
+def test_an_upgrade_link_is_the_comparison_of_its_builds(url: str) -> None:
+    with open_database(url) as database:
+        known = builds(database)
+    keys = {row.torch: row.build_id for row in known[known["torch_variant"] == "cu130"].itertuples()}
+    link = f"upgrade?base={keys['2.12.0']}&head={keys['2.13.0']}&metric=speedup&workload=mlp"
+    content = freeze_link(link, **SIGNED)
+    assert {row["workload"] for row in content.data["comparison"]["rows"]} == {"mlp"}
+    assert any(isinstance(part, Chart) and part.title.startswith("Speedup") for part in content.sections)
+
+
+def test_hostile_names_stay_text(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = make_machine(f"box {HOSTILE}".replace("\x1b", ""))
+    trials = make_history(
+        workloads=(f"net {HOSTILE}".replace("\x1b", ""),),
+        builds=("2.12.0", make_build("2.13.0", label=HOSTILE.replace("\x1b", ""))),
+        machines=(machine,),
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    for content in (
+        freeze_comparison("previous", "latest", **{**SIGNED, "title": HOSTILE, "by": HOSTILE}),
+        *(freeze_link(link, **SIGNED) for link in VIEWS),
+    ):
+        page = render(content)
+        check_page(page)
+        assert "&lt;img src=x onerror=alert(1)&gt;" in page
+        assert "\x1b" not in page
+        assert "\u202e" not in re.sub("<svg.*?</svg>", "", page)
+
+
+def content_with(*sections: Any) -> Content:
+    empty = Table(title="", columns=(Column(title="part"),), rows=())
+    return Content(
+        title="t",
+        subject="s",
+        link="modes",
+        created_at=START,
+        created_by="ann",
+        program_version="1",
+        data_version=1,
+        newest_result_at=None,
+        sections=sections,
+        environment=empty,
+        policy=empty,
+        data={},
+    )
+
+
+def test_what_is_too_large_is_cut_and_says_so() -> None:
+    rows = tuple((f"case {number} " + "x" * 250,) for number in range(3000))
+    svg = '<svg xmlns="http://www.w3.org/2000/svg">' + "<g/>" * 100_000 + "</svg>"
+    large = content_with(
+        Chart(title="chart", alt="a", svg=svg), Table(columns=(Column(title="case"),), rows=rows)
+    )
+    assert len(render(large).encode()) > 5 * LARGEST_BYTES
+    page = render(freeze._fitting(large))
+    assert len(page.encode()) <= LARGEST_BYTES
+    assert "too large for a report" in page
+    assert "Cut to the first rows" in page
+    assert "case 0 " in page
+
+
+@given(st.text(), st.text())
+def test_any_text_is_shown_as_text(title: str, line: str) -> None:
+    page = render(content_with(Lines(title=title, lines=(line,)), Lines(lines=(title,), listed=True)))
+    check_page(page)
+    tags = [tag for tag, _ in Elements(page).found]
+    assert tags.count("p") == 2
+    assert tags.count("li") == 1
+
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">{}</svg>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "gone"),
+    [
+        ("<script>alert(1)</script>", "script"),
+        ('<g onload="alert(1)"/>', "onload"),
+        ('<a href="javascript:alert(1)"><text>x</text></a>', "javascript"),
+        ('<image href="http://192.0.2.1/x.png"/>', "192.0.2.1"),
+        ('<use xlink:href="http://192.0.2.1/x.svg#a"/>', "192.0.2.1"),
+        ("<foreignObject><body xmlns='http://www.w3.org/1999/xhtml'>x</body></foreignObject>", "body"),
+        ("<style>@import url(http://192.0.2.1)</style>", "192.0.2.1"),
+        ('<rect fill="url(http://192.0.2.1/#a)"/>', "192.0.2.1"),
+        ('<rect clip-path="url(http://192.0.2.1/#a)"/>', "192.0.2.1"),
+        ('<rect style="background:url(http://192.0.2.1)"/>', "192.0.2.1"),
+        ("<set attributeName='href' to='javascript:alert(1)'/>", "javascript"),
+        ("<x:rect xmlns:x='http://192.0.2.1/ns'/>", "192.0.2.1"),
+    ],
+)
+def test_a_stored_chart_cannot_run_or_load_anything(inside: str, gone: str) -> None:
+    shown = let_through(SVG.format(f"<text>kept</text>{inside}"), number=3)
+    assert "kept" in shown
+    assert gone not in shown
+
+
+def test_charts_of_one_page_do_not_share_ids() -> None:
+    chart = SVG.format('<defs><clipPath id="c1"/></defs><g clip-path="url(#c1)"/>')
+    assert 'id="chart2-c1"' in let_through(chart, number=2)
+    assert 'clip-path="url(#chart2-c1)"' in let_through(chart, number=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no markup",
+        "<svg/>",
+        "<html xmlns='http://www.w3.org/2000/svg'/>",
+        '<!DOCTYPE x [<!ENTITY a "b">]>',
+    ],
+)
+def test_what_is_no_chart_is_refused(text: str) -> None:
+    with pytest.raises(ReportError):
+        let_through(text, number=0)
+
+
+def test_content_of_another_release_is_refused_with_a_sentence() -> None:
+    stored = content_with().model_dump(mode="json")
+    assert content_of(stored) == content_with()
+    with pytest.raises(ReportError, match="another release"):
+        content_of({**stored, "schema": "compilewatch.report/2"})
