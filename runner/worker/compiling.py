@@ -51,6 +51,17 @@ def compile_arguments(strategy: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def optimizer_compiler(strategy: dict[str, Any]) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """What compiles an optimizer's step as `strategy` compiles the model; an optimizer has no fixed graph."""
+    arguments = compile_arguments(strategy) | {"fullgraph": False}
+
+    def compiled(step: Callable[[], Any]) -> Callable[[], Any]:
+        made: Callable[[], Any] = torch.compile(step, **arguments)
+        return made
+
+    return compiled
+
+
 def repeated_blocks(model: torch.nn.Module, regions: tuple[str, ...]) -> Iterator[torch.nn.Module]:
     """The blocks that regional compilation compiles one by one: `regions` by class name, else the elements of
     every `ModuleList` or `Sequential` that holds one class at least twice.

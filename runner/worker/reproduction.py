@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from runner.worker.clock import Clock, clock_for
-from runner.worker.compiling import apply, needs_own_model, uses_cudagraphs
+from runner.worker.compiling import apply, needs_own_model, optimizer_compiler, uses_cudagraphs
 from runner.worker.cudagraphs import marked
 from runner.worker.loading import build_workload
 from runner.worker.steps import Step, grad_context, make_variant, own_copy, tensors_of
@@ -38,7 +38,8 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
         if strategy["kind"] != "eager":
             started = time.perf_counter_ns()
             artifacts = Path(tempfile.mkdtemp()) / "artifacts"
-            compiled = make_variant(target, apply(target, strategy, artifacts)).step
+            call = apply(target, strategy, artifacts)
+            compiled = make_variant(target, call, optimizer_compiler(strategy)).step
             if uses_cudagraphs(strategy, device.type):
                 compiled = marked(compiled)
             compiled_output = compiled()

@@ -108,7 +108,7 @@ class Session:
             if not self._spec.get("prime"):
                 cache_states.load(self._strategy, self._artifacts)
             call = compiling.apply(self._target, self._strategy, self._artifacts)
-            variant = make_variant(self._target, call)
+            variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
                 variant.step = cudagraphs.marked(variant.step)
             with affinity.unbound(), grad_context(variant.built.task):

@@ -15,6 +15,8 @@ from runner.worker.loading import WorkloadError
 from runner.workloads.built import TRAINING, Built
 
 Step = Callable[[], Any]
+# A sixteenth of torch.amp.GradScaler's start, which overflows in the first steps of most models.
+_LOSS_SCALE = 4096.0
 
 
 @dataclass
@@ -75,8 +77,11 @@ def own_copy(built: Built) -> Built:
 def _autocast(built: Built) -> AbstractContextManager[Any]:
     if built.autocast_dtype is None:
         return contextlib.nullcontext()
-    kind = next((value.device.type for value in built.inputs if isinstance(value, torch.Tensor)), "cpu")
-    return torch.autocast(kind, dtype=built.autocast_dtype)
+    return torch.autocast(_device_type(built), dtype=built.autocast_dtype)
+
+
+def _device_type(built: Built) -> str:
+    return next((value.device.type for value in built.inputs if isinstance(value, torch.Tensor)), "cpu")
 
 
 def output_of(built: Built, call: Callable[..., Any]) -> Any:
@@ -93,11 +98,18 @@ def loss_of(built: Built, call: Callable[..., Any]) -> tuple[torch.Tensor, Any]:
     return loss, output
 
 
-def make_variant(built: Built, call: Callable[..., Any] | None = None) -> Variant:
-    """A variant that executes `call`, by default the workload itself."""
+def make_variant(
+    built: Built,
+    call: Callable[..., Any] | None = None,
+    compile_step: Callable[[Step], Step] | None = None,
+) -> Variant:
+    """A variant that executes `call`, by default the workload itself.
+
+    `compile_step` is applied to the optimizer's step of a workload that asks for a compiled one.
+    """
     target = built.model_or_fn if call is None else call
     if built.task == TRAINING:
-        return _training_variant(built, target)
+        return _training_variant(built, target, compile_step)
 
     def forward() -> Any:
         return target(*built.inputs)
@@ -109,18 +121,44 @@ def make_variant(built: Built, call: Callable[..., Any] | None = None) -> Varian
     return Variant(built, target, None, forward if built.autocast_dtype is None else forward_autocast)
 
 
-def _training_variant(built: Built, call: Callable[..., Any]) -> Variant:
+def _training_variant(
+    built: Built, call: Callable[..., Any], compile_step: Callable[[Step], Step] | None
+) -> Variant:
     model = built.model_or_fn
     if not isinstance(model, torch.nn.Module):
         raise WorkloadError("A training workload needs an nn.Module, not a function.")
     make = built.optimizer or (lambda parameters: torch.optim.SGD(parameters, lr=1e-3))
     optimizer = make(model.parameters())
+    update: Step = optimizer.step
+    if built.compile_optimizer and compile_step is not None:
+        update = compile_step(update)
 
     def train() -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
         loss, _ = loss_of(built, call)
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        update()
         return loss.detach()
 
+    if built.autocast_dtype is torch.float16:
+        return Variant(built, call, optimizer, _scaled(built, call, optimizer))
     return Variant(built, call, optimizer, train)
+
+
+def _scaled(built: Built, call: Callable[..., Any], optimizer: torch.optim.Optimizer) -> Step:
+    """A training step whose small float16 gradients are kept by a scaled loss.
+
+    The scale is set anew after every step: one that grows and backs off would make steps differ, and a step
+    that overflows is skipped, which is quick.
+    """
+    scaler = torch.amp.GradScaler(_device_type(built), init_scale=_LOSS_SCALE)
+
+    def train() -> torch.Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        loss, _ = loss_of(built, call)
+        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        scaler.step(optimizer)
+        scaler.update(_LOSS_SCALE)
+        return loss.detach()
+
+    return train

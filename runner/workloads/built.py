@@ -46,7 +46,13 @@ class Built:
     """Training: makes the optimizer of one variant from its parameters. None: `torch.optim.SGD(lr=1e-3)`."""
 
     autocast_dtype: torch.dtype | None = None
-    """Forward and loss run under `torch.autocast` in this dtype when given (automatic mixed precision)."""
+    """Forward and loss run under `torch.autocast` in this dtype when given (automatic mixed precision).
+
+    A training step in float16 scales its loss with a `torch.amp.GradScaler`, at a fixed scale.
+    """
+
+    compile_optimizer: bool = False
+    """Training: the compiled variant compiles the optimizer's step as well, as a graph of its own."""
 
     regions: tuple[str, ...] = ()
     """Class names of the repeated blocks that `scope: regional` compiles one by one, in place."""
@@ -57,3 +63,5 @@ class Built:
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             raise ValueError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
+        if self.compile_optimizer and str(self.autocast_dtype) == "torch.float16":
+            raise ValueError("a GradScaler steps the optimizer itself, so it cannot be compiled in float16")

@@ -167,7 +167,38 @@ _STANDARD = (
     ),
 )
 
+
+def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs: bool) -> WorkloadDefinition:
+    return WorkloadDefinition(
+        name=name,
+        summary=summary,
+        task=Task.TRAINING,
+        target="runner.workloads.encoder_training:build",
+        batch_size=8,
+        shape={"sequence_length": 32},
+        dtype=dtype,
+        item="token",
+        items_per_iteration=8 * 32,
+        kwargs={"width": 64, "heads": 4, "layers": 2, **kwargs},
+    )
+
+
 _UNLISTED = (
+    _encoder_training("encoder-train", "training step of the encoder with AdamW"),
+    _encoder_training(
+        "encoder-train-checkpointing",
+        "the same with activation checkpointing: less memory, the forward pass twice",
+        checkpointing=True,
+    ),
+    _encoder_training(
+        "encoder-train-compiled-optimizer",
+        "the same, where a compiled strategy compiles the optimizer as well",
+        compile_optimizer=True,
+    ),
+    _encoder_training("encoder-train-bf16", "the same under autocast in bfloat16", dtype="bfloat16"),
+    _encoder_training(
+        "encoder-train-fp16", "the same under autocast in float16 with a GradScaler", dtype="float16"
+    ),
     WorkloadDefinition(
         name="unet",
         summary="a DDPM U-Net in plain torch, for where diffusers is not installed",

@@ -20,7 +20,7 @@ from tests.runner.terminal import compilewatch
 
 TORCH = """
 from types import SimpleNamespace
-__version__ = "{version}"
+{name} = "{version}"
 version = SimpleNamespace(cuda=None, hip=None)
 cuda = SimpleNamespace(is_available=lambda: False)
 """
@@ -44,7 +44,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """pip finds torch 2.6.0 and 2.12.1, a torch that does not import, and numpy; nothing else."""
     wheels = tmp_path_factory.mktemp("wheels")
     for version in ("2.6.0", "2.12.1"):
-        _wheel(wheels, "torch", version, TORCH.format(version=version))
+        _wheel(wheels, "torch", version, TORCH.format(name="__version__", version=version))
     _wheel(wheels, "torch", "2.13.0", "raise ImportError('libcudart.so.13: cannot open shared object file')")
     _wheel(wheels, "numpy", "2.0.0", "")
     with pytest.MonkeyPatch.context() as patch:

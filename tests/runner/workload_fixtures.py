@@ -25,6 +25,12 @@ def training(batch_size=8):
     return Built(model, (torch.randn(batch_size, 16),), "training")
 
 
+def training_whole():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    return Built(model, (torch.randn(8, 16),), "training", compile_optimizer=True)
+
+
 def relu_function():
     torch.manual_seed(0)
     return Built(lambda x: torch.relu(x * 2 - 0.5), (torch.randn(64, 64),), "function")
