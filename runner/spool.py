@@ -56,7 +56,8 @@ class Spool:
         """Hand every waiting trial to the idempotent `save` and remove its file.
 
         A file that is no record, or whose id is taken by another one, goes to `bad/` with its reason. Raises
-        DatabaseError as soon as `save` does; what still waits stays.
+        DatabaseError as soon as `save` does; what still waits stays. Another process may replay the same
+        files: what it stored meanwhile is passed over.
         """
         stored, rejected = 0, []
         for path in self.waiting():
@@ -64,10 +65,12 @@ class Spool:
                 save(parse_trial(path.read_bytes(), where=path.name))
             except DatabaseError:
                 raise
+            except FileNotFoundError:
+                continue
             except (RecordError, ConflictError) as error:
                 rejected.append(self._set_aside(path, str(error)))
             else:
-                path.unlink()
+                path.unlink(missing_ok=True)
                 stored += 1
         return Replay(stored, tuple(rejected))
 

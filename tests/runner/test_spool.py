@@ -33,6 +33,22 @@ def test_replay_keeps_the_order_of_ids(tmp_path: Path) -> None:
     assert seen == _ids(5)
 
 
+def test_two_processes_may_replay_the_same_files(tmp_path: Path) -> None:
+    spool, other = Spool(tmp_path), Spool(tmp_path)
+    for trial_id in _ids(3):
+        spool.put(make_trial(trial_id=trial_id))
+    stored: list[str] = []
+
+    def save(trial: Trial) -> None:
+        stored.append(trial.trial_id)
+        if len(stored) == 1:
+            other.replay(lambda each: stored.append(each.trial_id))
+
+    spool.replay(save)
+    assert stored == [_ids(3)[0], *_ids(3)]
+    assert spool.waiting() == []
+
+
 def test_what_the_database_refused_waits(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     for trial_id in _ids(3):
