@@ -212,12 +212,10 @@ def test_an_upgrade_link_is_the_comparison_of_its_builds(url: str) -> None:
 
 
 def test_hostile_names_stay_text(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = make_machine(f"box {HOSTILE}".replace("\x1b", ""))
-    trials = make_history(
-        workloads=(f"net {HOSTILE}".replace("\x1b", ""),),
-        builds=("2.12.0", make_build("2.13.0", label=HOSTILE.replace("\x1b", ""))),
-        machines=(machine,),
-    )
+    name = HOSTILE.replace("\x1b", "")
+    trials = make_history(workloads=(f"net {name}",), builds=("2.12.0", make_build("2.13.0", label=name)))
+    machine = make_machine(f"box {name}")
+    trials = [trial.model_copy(update={"machine": machine}) for trial in trials]
     with open_database(sqlite_url) as database:
         save_trials(database, trials)
     monkeypatch.setenv(DATABASE, sqlite_url)
