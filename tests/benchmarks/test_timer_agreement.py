@@ -48,7 +48,9 @@ def test_latency_agrees_with_torch_timer(name):
     threads, watch = torch.get_num_threads(), BlockWatch()
     torch.set_num_threads(1)
     try:
-        variant = make_variant(build_workload(import_builder(definition.target, []), workload, torch.device("cpu")))
+        variant = make_variant(
+            build_workload(import_builder(definition.target, []), workload, torch.device("cpu"))
+        )
         with grad_context(variant.built.task):
             warm_up(Side(variant.step), CpuClock(), SamplingPlan())
             watch.begin()
