@@ -65,8 +65,8 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installed: $(BIN)/compilewatch"
 
 $(INSTALLED_DEV): $(INSTALLED)
-	@echo "Installing compilewatch[dev,$(EXTRAS)] into $(VENV)"
-	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,$(EXTRAS)]'
+	@echo "Installing compilewatch[dev,report,notify,$(EXTRAS)] into $(VENV)"
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,report,notify,$(EXTRAS)]'
 	@touch $@
 
 # Without Chromium the browser tests are skipped, and say so; nothing else needs it.
