@@ -18,6 +18,7 @@ import streamlit as st
 from dashboard import shaping
 from dashboard.choices import Choices, choices
 from dashboard.links import Link, Page
+from dashboard.policy import policy_in_force
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
@@ -139,7 +140,7 @@ def read_comparison(
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
     machine = filters.machines[0] if filters.machines else None
-    return compare_builds(found, first, second, history=found, machine_id=machine)
+    return compare_builds(found, first, second, policy_in_force(), history=found, machine_id=machine)
 
 
 @remembered
