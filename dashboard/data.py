@@ -112,6 +112,11 @@ def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     return shaping.with_labels(summarize_cases(without_canaries(read_trials(snapshot, filters))))
 
 
+def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
+    """`frame` without the machine's control series, unless workloads were chosen by name."""
+    return frame if filters.workloads else without_canaries(frame)
+
+
 @remembered
 def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
@@ -184,13 +189,13 @@ def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:
 @remembered
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
-    return shaping.with_labels(series_points(read_trials(snapshot, filters), by=by))
+    return shaping.with_labels(series_points(_cases_of(read_trials(snapshot, filters), filters), by=by))
 
 
 @remembered
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial and phase, as `db.queries.trials.cold_start_frame` returns them."""
-    return trials.cold_start_frame(_database(snapshot.url), filters)
+    return _cases_of(trials.cold_start_frame(_database(snapshot.url), filters), filters)
 
 
 @remembered
