@@ -74,8 +74,8 @@ def _scaled(value: SupportsFloat | None, scale: tuple[tuple[str, int], ...]) -> 
 
 
 def duration(ns: SupportsFloat | None) -> str:
-    """Nanoseconds in ns, µs, ms, s, min or h: "12.4 ms"."""
-    return _scaled(ns, _NANOSECONDS)
+    """Nanoseconds in ns, µs, ms, s, min or h: "12.4 ms". Nothing at all is "0 s"."""
+    return "0 s" if _number(ns) == 0 else _scaled(ns, _NANOSECONDS)
 
 
 def size(bytes_: SupportsFloat | None) -> str:

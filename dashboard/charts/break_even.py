@@ -128,7 +128,7 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
         type="quantitative",
         title=f"Total time ({unit})",
         scale=kind,
-        axis=alt.Axis(tickCount=6, format="~g"),
+        axis=alt.Axis(tickCount=6, format=",~f"),
     )
     envelope = (
         style.inked("envelope")

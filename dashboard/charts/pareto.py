@@ -69,7 +69,9 @@ def spec(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
         type="quantitative",
         title="Compile cost (s)",
         scale=alt.Scale(type="log", nice=False, padding=24) if log else alt.Scale(padding=24),
-        axis=alt.Axis(values=_DECADES, grid=True, format="~g") if log else alt.Axis(tickCount=6, format="~g"),
+        axis=alt.Axis(values=_DECADES, grid=True, format="~g")
+        if log
+        else alt.Axis(tickCount=6, format=",~f"),
     )
     y = alt.Y(
         "speedup",

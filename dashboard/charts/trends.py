@@ -41,7 +41,7 @@ def spec(
     y_scale = (
         alt.Scale(type="log") if scale == "log" else alt.Scale(domain=[shown.low, shown.high], nice=True)
     )
-    y_axis = style.steps_axis(tickCount=6) if metric == "break_even" else alt.Axis(tickCount=6, format="~g")
+    y_axis = style.steps_axis(tickCount=6) if metric == "break_even" else alt.Axis(tickCount=6, format=",~f")
     y = alt.Y(
         "value", type="quantitative", title=f"{figure.word} ({figure.unit})", scale=y_scale, axis=y_axis
     )

@@ -40,8 +40,7 @@ class TimeLeft:
 
     def text(self) -> str:
         """To the second: "1.53 min", "0 s"."""
-        seconds = round(self.seconds())
-        return duration(seconds * 1e9) if seconds else "0 s"
+        return duration(round(self.seconds()) * 1e9)
 
     def _expected(self, case: Case) -> float:
         if self._by_case[case]:

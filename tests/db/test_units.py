@@ -21,7 +21,7 @@ MISSING_VALUES = [None, math.nan, pd.NA, np.float64("nan"), math.inf, -math.inf]
 @pytest.mark.parametrize(
     ("ns", "text"),
     [
-        (0, "0 ns"),
+        (0, "0 s"),
         (7, "7 ns"),
         (8.5, "8.50 ns"),
         (812, "812 ns"),
