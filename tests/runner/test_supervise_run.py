@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 from pathlib import Path
@@ -31,6 +32,15 @@ def test_cancelling_ends_the_trial_as_cancelled():
     assert trial.failure.phase == "build_model"
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to SIGINT: a shell that starts the tests in the background has it ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_leaves_a_cancelled_trial_and_no_process(tmp_path):
     pid_file = tmp_path / "pid"
 
