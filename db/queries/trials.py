@@ -6,6 +6,7 @@ import pandas as pd
 from sqlalchemy import Connection, Select, String, and_, or_, select, tuple_, type_coerce
 
 from db.errors import NotFoundError, one_line
+from db.metrics.compile_cost import compile_cost_ns
 from db.queries.cold_start import cold_start_frame
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of, matched
@@ -164,8 +165,8 @@ def _frame(connection: Connection, statement: Select[tuple[object, ...]], filter
     series = matched(_series(connection, filters), "series_id", trials["series_id"])
     builds = matched(_builds(connection), "build_id", trials["build_id"])
     frame = pd.concat([trials.rename(columns={"machine_name": "machine"}), series, builds], axis="columns")
-    steady_ns = frame["calls_until_steady"] * frame["latency_ns"]
-    frame["trial_compile_cost_ns"] = frame["until_steady_ns"] - steady_ns
+    parts = (frame[name] for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
+    frame["trial_compile_cost_ns"] = compile_cost_ns(*parts)
     return frame[list(COLUMNS)]
 
 

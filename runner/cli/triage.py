@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -16,6 +15,7 @@ from db.regressions import TriageEvent, TriageState
 from db.store_regressions import triage as store_triage
 from db.units import moment
 from db.verdicts.vocabulary import METRIC_NAMES
+from runner.cli.author import author
 from runner.cli.documents import print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 
@@ -68,7 +68,7 @@ def _event(state: Said, note: str | None, url: str | None, by: str | None) -> Tr
     said = TriageState.FALSE_ALARM if state is Said.FALSE_ALARM else TriageState(state.value)
     try:
         return TriageEvent(
-            state=said, author=_author() if by is None else by, at=datetime.now(UTC), note=note, url=url
+            state=said, author=author(None) if by is None else by, at=datetime.now(UTC), note=note, url=url
         )
     except ValidationError as error:
         wanted = {
@@ -78,13 +78,6 @@ def _event(state: Said, note: str | None, url: str | None, by: str | None) -> Tr
         }
         name = str(error.errors()[0]["loc"][0])
         raise ConfigError(f"{wanted[name]}.", "Correct it; nothing was changed.") from error
-
-
-def _author() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError) as error:
-        raise ConfigError("This user has no name on this machine.", "Say who you are with --by.") from error
 
 
 def _document(found: RegressionState) -> dict[str, object]:
