@@ -9,17 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
-    StringConstraints,
     model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -27,59 +23,30 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from db.records import Strategy, StrategyKind, Task
 from db.strategies import CACHE_OF_KIND
 from db.verdicts.policy import Policy
+from runner.config_types import (
+    SIZE,
+    Device,
+    Dtype,
+    Limit,
+    Positive,
+    Scope,
+    Section,
+    ShortName,
+    Sizes,
+    WebAddress,
+    secret_web_address,
+    split_list,
+)
 
 if TYPE_CHECKING:
     from db.verdicts.targets import Target
-
-ShortName = Annotated[
-    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
-]
-Positive = Annotated[int, Field(ge=1)]
-Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
-Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")]
-Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]
-Dtype = Literal["float32", "float16", "bfloat16", "float64"]
-
-
-def _split(value: object) -> object:
-    """A variable of the environment holds a list as "eager,default"."""
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-
-
-def _web_address(value: str) -> str:
-    """An http or https address with a host. The complaint must not repeat it: it may hold a token."""
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not value.isascii() or not value.isprintable() or " " in value:
-        raise ValueError("an address must be http://HOST... or https://HOST...")
-    return value
-
-
-def _secret_web_address(value: SecretStr) -> SecretStr:
-    _web_address(value.get_secret_value())
-    return value
-
-
-WebAddress = Annotated[str, AfterValidator(_web_address)]
-Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-
-_SIZE = "a whole number of at least 1, or a list of them"
-
-
-class Section(BaseModel):
-    """Base of every table of the file: immutable, and a key it does not know is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RunSettings(Section):
     """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
 
     suite: ShortName = "smoke"
-    strategies: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(_split)] = Field(
+    strategies: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = Field(
         default=(), description="empty: those of the suite"
     )
     trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
@@ -106,8 +73,8 @@ class WorkloadSettings(Section):
     name: ShortName
     target: str
     task: Task | None = Field(default=None, description="unset: inference, or the built-in's")
-    batch_size: Positive | Sizes | None = Field(default=None, description=_SIZE)
-    shape: dict[str, Positive | Sizes] = Field(default={}, description=_SIZE)
+    batch_size: Positive | Sizes | None = Field(default=None, description=SIZE)
+    shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
     dtype: Dtype | None = Field(default=None, description="unset: float32, or the built-in's")
     item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
     items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
@@ -211,7 +178,7 @@ class ChannelSettings(Section):
     """`[[channel]]`: where confirmed regressions are told. Addresses hold tokens and are never printed."""
 
     name: ShortName
-    webhook: Annotated[SecretStr, AfterValidator(_secret_web_address)] | None = Field(
+    webhook: Annotated[SecretStr, AfterValidator(secret_web_address)] | None = Field(
         default=None, description="an address that takes a JSON document by POST"
     )
     apprise: SecretStr | None = Field(
