@@ -80,7 +80,7 @@ class WorkloadSettings(Section):
     items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="unset: batch_size"
     )
-    kwargs: dict[str, Any] = {}
+    kwargs: dict[str, Any] = Field(default={})
     path: tuple[str, ...] = Field(
         default=(), description="more directories for sys.path, relative to the file"
     )
@@ -93,7 +93,7 @@ class SuiteSettings(Section):
     workloads: Annotated[tuple[str, ...], Field(min_length=1)]
     strategies: Annotated[tuple[ShortName, ...], Field(min_length=1)] = ("eager", "default")
     trials: Positive = 3
-    worker_env: dict[str, str] = {}
+    worker_env: dict[str, str] = Field(default={})
 
 
 class StrategySettings(Section):
@@ -106,7 +106,7 @@ class StrategySettings(Section):
     dynamic: bool | None = None
     fullgraph: bool = False
     scope: Scope = Field(default="full", description="full, regional or submodule:PATH")
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default={})
 
     @model_validator(mode="after")
     def _mode_or_options(self) -> Self:
