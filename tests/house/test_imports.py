@@ -23,7 +23,13 @@ KEPT_IN = {
         "db/migrations/",
     ),
     "sqlmodel": ("db/table", "db/engines/", "db/session.py", "db/store", "db/queries/", "db/migrations/"),
-    "streamlit": ("dashboard/app.py", "dashboard/server.py", "dashboard/data.py", "dashboard/views/"),
+    "streamlit": (
+        "dashboard/access.py",
+        "dashboard/app.py",
+        "dashboard/server.py",
+        "dashboard/data.py",
+        "dashboard/views/",
+    ),
 }
 NOT_FROM = {
     "db": ("runner", "dashboard"),
