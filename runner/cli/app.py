@@ -12,6 +12,7 @@ from runner.cli import (
     browse,
     builds,
     compare,
+    config,
     database,
     doctor,
     gate,
@@ -69,4 +70,5 @@ app.add_typer(report.app, name="report")
 app.add_typer(builds.app, name="builds")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(request.app, name="request")
+app.add_typer(config.app, name="config")
 app.add_typer(database.app, name="db")

@@ -1,0 +1,140 @@
+"""`compilewatch config`: is the configuration right, and where does each value come from?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel, SecretStr
+from rich import box
+from rich.table import Table
+from rich.text import Text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from db.errors import ConfigError
+from runner.cli.documents import print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
+from runner.cli.result_table import console
+from runner.config import Settings
+from runner.config_sources import DEFAULT_FILE, Origin, origins
+from runner.selection import known_suites, known_workloads, select
+from runner.workloads.catalog import WORKLOADS
+
+CONFIG_SCHEMA = "compilewatch.config/1"
+
+app = typer.Typer(
+    help="Check the configuration, and show where each value comes from.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("check")
+def check(config: ConfigOption = None) -> int:
+    """Check the file, the variables and every name they mention; exits 2 with what to correct.
+
+    Example: compilewatch config check
+    """
+    settings = settings_of(config, None)
+    for suite in settings.suite:
+        select(settings, suite=suite.name)
+    own = [name for name in known_workloads(settings) if name not in WORKLOADS]
+    select(settings, workloads=own)
+    _check_schedules(settings)
+    for build in settings.builds:
+        if not build.python.is_file():
+            print(f"Note: [[build]] {build.name} names {build.python}, not on this host.", file=sys.stderr)
+    counted = [
+        f"{len(entries)} {table}{'s' * (len(entries) != 1)}"
+        for table, entries in _tables(settings)
+        if entries
+    ]
+    typer.echo(f"{_name_of(settings)} is valid: {', '.join(counted) or 'no tables of its own'}.")
+    return 0
+
+
+@app.command("show")
+def show(json_: JsonOption = False, config: ConfigOption = None, db: DatabaseOption = None) -> int:
+    """Every value in force and where it comes from: the default, the file, a variable or an option.
+
+    Passwords and tokens are left out. Example: compilewatch config show
+    """
+    settings = settings_of(config, db)
+    found = origins(settings, options={} if db is None else {"database_url": db})
+    rows = [_row(origin) for origin in found]
+    if json_:
+        print_document({"schema": CONFIG_SCHEMA, "file": _path_of(settings), "rows": rows})
+        return 0
+    print(f"Configuration: {_path_of(settings) or f'no {DEFAULT_FILE} here; defaults'}", file=sys.stderr)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("key", "value", "from"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(Text(row["key"]), Text(_written(row["value"])), Text(row["from"]))
+    console().print(table)
+    return 0
+
+
+def _row(origin: Origin) -> dict[str, Any]:
+    value = _without_secrets(origin.value)
+    if origin.key == "database_url":
+        value = _without_password(value)
+    return {"key": origin.key, "value": value, "from": origin.source}
+
+
+def _without_secrets(value: Any) -> Any:
+    """`value` as JSON can hold it, every secret replaced by asterisks."""
+    if isinstance(value, SecretStr):
+        return str(value)
+    if isinstance(value, BaseModel):
+        return {name: _without_secrets(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): _without_secrets(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_without_secrets(part) for part in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
+
+
+def _without_password(url: str) -> str:
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "not an address"
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "unset"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _check_schedules(settings: Settings) -> None:
+    """Raises ConfigError for a [[schedule]] whose suite does not exist."""
+    known = known_suites(settings)
+    for schedule in settings.schedule:
+        if schedule.suite is not None and schedule.suite not in known:
+            raise ConfigError(
+                f"[[schedule]] {schedule.name} measures the suite {schedule.suite!r}, which does not exist.",
+                "`compilewatch list suites` shows all.",
+            )
+
+
+def _tables(settings: Settings) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for table in ("workload", "suite", "strategy", "build", "schedule", "target", "channel"):
+        yield table, getattr(settings, table)
+
+
+def _path_of(settings: Settings) -> str | None:
+    return None if settings.config_file is None else str(settings.config_file)
+
+
+def _name_of(settings: Settings) -> str:
+    return "The default configuration" if settings.config_file is None else settings.config_file.name
