@@ -1,4 +1,5 @@
-"""The types of the record's fields: what a number, a name, a text or a time may hold.
+"""The types of the record's fields: what a number, a name, a text or a time may hold, and the base of its
+parts.
 
 PostgreSQL stores no NUL character, UTF-8 no lone surrogate, and JSON no NaN. Pydantic refuses surrogates in
 every string; names and keys with a NUL are refused too. Free text was written by other programs (log tails,
@@ -12,7 +13,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 INT64_MAX = 2**63 - 1
 
@@ -78,3 +79,9 @@ Key = Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]
 Text = Annotated[str, BeforeValidator(_repaired), Field(max_length=10_000)]
 LogTail = Annotated[str, BeforeValidator(_repaired), Field(max_length=65_536)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
+
+
+class Record(BaseModel):
+    """Base of every part of a trial record: immutable and closed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

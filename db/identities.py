@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from db.records import Build, Machine, Record, Strategy, Trial, Workload
+from db.fields import Record
+from db.records import Build, Machine, Strategy, Trial, Workload
 
 
 def identity(content: dict[str, Any]) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from db.diagnosis import Profile, SamplingFacts, Trace
 from db.errors import RecordError, one_line
 from db.fields import (
     INT64_MAX,
@@ -24,6 +25,7 @@ from db.fields import (
     LogTail,
     Name,
     Nanoseconds,
+    Record,
     Text,
     Triple,
     UtcDatetime,
@@ -94,12 +96,6 @@ class NumericsStatus(StrEnum):
     NOT_CHECKED = "not_checked"
 
 
-class Record(BaseModel):
-    """Base of every part of a trial record: immutable and closed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Source(Record):
     kind: SourceKind
     name: Name
@@ -112,7 +108,7 @@ class Workload(Record):
     version: Name
     task: Task
     batch_size: Annotated[int, Field(ge=1, le=INT64_MAX)] | None = None
-    shape: dict[Key, Integer] = {}
+    shape: dict[Key, Integer] = Field(default={})
     dtype: Name
     items_per_iteration: Finite | None = None
     item: Name | None = None
@@ -129,7 +125,7 @@ class Strategy(Record):
     fullgraph: bool = False
     scope: Name = "full"
     cache: CacheState
-    options: JsonObject = {}
+    options: JsonObject = Field(default={})
 
 
 class Machine(Record):
@@ -161,8 +157,8 @@ class Build(Record):
     python: Name | None = None
     os: Name | None = None
     compiler: Name | None = None
-    packages: dict[Key, Key] = {}
-    settings: JsonObject = {}
+    packages: dict[Key, Key] = Field(default={})
+    settings: JsonObject = Field(default={})
     label: Name | None = None
 
 
@@ -298,7 +294,7 @@ class Summary(Record):
     control_latency_ns: Nanoseconds | None = None
     n: Count | None = None
     throughput_per_s: Finite | None = None
-    metrics: dict[Key, Finite] = {}
+    metrics: dict[Key, Finite] = Field(default={})
 
 
 Samples = list[Nanoseconds]
@@ -322,16 +318,23 @@ class Trial(Record):
     status: Status
     failure: Failure | None = None
     cold_start: ColdStart | None = None
-    warmup_ns: Samples = []
-    samples_ns: Samples = []
-    control_warmup_ns: Samples = []
-    control_samples_ns: Samples = []
+    warmup_ns: Samples = Field(default=[])
+    samples_ns: Samples = Field(default=[])
+    control_warmup_ns: Samples = Field(default=[])
+    control_samples_ns: Samples = Field(default=[])
+    host_samples_ns: Samples = Field(default=[])
+    """On a GPU, where `samples_ns` are device times: steps of the same blocks on the host's clock, each until
+    the device has finished it. Empty on a CPU, where `samples_ns` are that already."""
+    control_host_samples_ns: Samples = Field(default=[])
+    sampling: SamplingFacts | None = None
     summary: Summary | None = None
     memory: Memory | None = None
     compiler: CompilerFacts | None = None
     numerics: Numerics | None = None
     device_state: DeviceState | None = None
     host_state: HostState | None = None
+    profile: Profile | None = None
+    trace: Trace | None = None
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 

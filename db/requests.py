@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from db.fields import Count, Name
-from db.records import Record
+from db.fields import Count, Name, Record
 
 Positive = Annotated[int, Field(ge=1)]
 

@@ -14,7 +14,14 @@ from db.records import CompilerEvent, Trial
 from db.samples import CODEC, encode_samples, percentile_ns
 from db.table_parts import JsonText
 
-SAMPLE_KINDS = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
+SAMPLE_KINDS = (
+    "warmup_ns",
+    "samples_ns",
+    "control_warmup_ns",
+    "control_samples_ns",
+    "host_samples_ns",
+    "control_host_samples_ns",
+)
 DETAIL_PARTS = (
     "failure",
     "cold_start",
@@ -24,6 +31,9 @@ DETAIL_PARTS = (
     "numerics",
     "device_state",
     "host_state",
+    "sampling",
+    "profile",
+    "trace",
 )
 _COLD_START = ("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns")
 _MEMORY = (
@@ -51,13 +61,22 @@ class Identifier:
     """Computes identities, each distinct part of a record once."""
 
     _known: dict[str, CaseIds] = field(default_factory=dict)
+    # By the objects themselves, which readers share between trials; held here, so that no id is reused.
+    _recent: dict[tuple[int, ...], tuple[tuple[Record, ...], CaseIds]] = field(default_factory=dict)
 
     def ids(self, trial: Trial) -> CaseIds:
         parts = (trial.machine, trial.build, trial.workload, trial.strategy)
+        objects = tuple(map(id, parts))
+        recent = self._recent.get(objects)
+        if recent is not None:
+            return recent[1]
         key = "\n".join(part.model_dump_json() for part in parts)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = _case_ids(trial)
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[objects] = (parts, found)
         return found
 
 
@@ -68,31 +87,58 @@ def _case_ids(trial: Trial) -> CaseIds:
     return CaseIds(machine, build_identity(trial.build), workload, strategy, series)
 
 
-def content_hash(trial: Trial, ids: CaseIds) -> str:
-    """Equal exactly for equal records.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A trial with all that is computed of it before it is known whether it is new."""
 
-    Fields that have their default are left out, so that a later release with more optional fields still
-    recognises what this one stored.
+    trial: Trial
+    ids: CaseIds
+    details: tuple[JsonText | None, ...]
+    arrays: tuple[tuple[str, Blob], ...]
+    percentiles_ns: Mapping[str, Sequence[float]]
+    content: str
+
+
+def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
+    """Identities, stored JSON and blobs of many trials: what is worked out together costs least."""
+    lists = [
+        [(kind, values) for kind in SAMPLE_KINDS if (values := getattr(trial, kind))] for trial in trials
+    ]
+    packed = SampleArrays(values for arrays in lists for _, values in arrays)
+    raw, blobs = iter(packed.raw()), iter(packed.encoded())
+    percentiles = iter(packed.percentiles_ns(_SHARES))
+    prepared = []
+    for trial, arrays in zip(trials, lists, strict=True):
+        ids, details = identifier.ids(trial), _details(trial)
+        content = _content_hash(trial, ids, details, [(kind, next(raw)) for kind, _ in arrays])
+        stored = tuple((kind, Blob(next(blobs), CODEC, len(values))) for kind, values in arrays)
+        found = {kind: next(percentiles) for kind, _ in arrays}
+        prepared.append(Prepared(trial, ids, details, stored, found, content))
+    return prepared
+
+
+def _content_hash(
+    trial: Trial, ids: CaseIds, details: Sequence[str | None], raw: Sequence[tuple[str, bytes]]
+) -> str:
+    """Equal only for equal records, and for all of them that this release wrote.
+
+    Fields that have their default are no part of the details, so that a later release with more optional
+    fields still recognises what this one stored.
     """
-    metrics = trial.summary.metrics if trial.summary else {}
-    content = "\n".join(
-        (
-            trial.model_dump_json(
-                exclude={
-                    "machine": True,
-                    "build": True,
-                    "workload": True,
-                    "strategy": True,
-                    "summary": {"metrics"},
-                },
-                exclude_defaults=True,
-            ),
-            json.dumps(metrics, sort_keys=True),
-            *(ids.machine, ids.build, ids.workload, ids.strategy),
-            json.dumps([trial.machine.name, trial.machine.device_uuid, trial.build.label]),
-        )
+    told = (
+        *(trial.schema_, trial.trial_id, trial.run_id, trial.started_at.isoformat()),
+        trial.ended_at.isoformat() if trial.ended_at else None,
+        *(trial.suite, trial.label, trial.source.kind.value, trial.source.name, trial.status.value),
+        *(ids.machine, ids.build, ids.workload, ids.strategy),
+        *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
+        [str(part) for part in details],
+        sorted(trial.summary.metrics.items()) if trial.summary else None,
+        [(kind, len(values)) for kind, values in raw],
     )
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+    digest = hashlib.sha256(repr(told).encode())
+    for _, values in raw:
+        digest.update(values)
+    return digest.hexdigest()[:32]
 
 
 def trial_row(trial: Trial, ids: CaseIds, content: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from db import fields
-from db.records import INT64_MAX, ColdStart, Failure, Record, Status, Summary, Trial
+from db.fields import Record
+from db.records import INT64_MAX, ColdStart, Failure, Status, Summary, Trial
 
 # Every character that a record may hold: all but NUL and lone surrogates.
 _characters = st.characters(exclude_characters="\x00", exclude_categories=("Cs",))

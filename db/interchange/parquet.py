@@ -20,7 +20,14 @@ _TYPES: dict[str, Any] = {
     "float": pa.float64(),
     "flag": pa.bool_(),
 }
-_SAMPLES = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
+_SAMPLES = (
+    "warmup_ns",
+    "samples_ns",
+    "control_warmup_ns",
+    "control_samples_ns",
+    "host_samples_ns",
+    "control_host_samples_ns",
+)
 SCHEMA = pa.schema(
     [
         *((name, _TYPES[kind]) for name, kind in KINDS.items()),

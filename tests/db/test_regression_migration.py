@@ -73,7 +73,10 @@ def old_database(empty_database_url: str, sqlite_database: Database) -> dict[str
         assert set(inspect(connection).get_table_names()) == OLD_NAMES | {VERSION_TABLE}
         for table in OLD_TABLES:
             connection.execute(table.delete())
-            connection.execute(insert(table), rows[table.name])
+            had = {column["name"] for column in inspect(connection).get_columns(table.name)}
+            connection.execute(
+                insert(table), [{name: row[name] for name in row if name in had} for row in rows[table.name]]
+            )
     engine.dispose()
     return rows
 
