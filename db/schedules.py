@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from db.records import Record
+from db.fields import Record
 
 
 class ScheduleSpec(Record):
@@ -22,7 +22,9 @@ class ScheduleSpec(Record):
 class Schedule(Record):
     """A schedule as it stands. `from_config` ones fire only where the configuration still has them.
 
-    Firings before `active_since` are not made up for: it was new, changed or paused then.
+    Firings before `active_since` are not made up for: it was new, changed or paused then. `upcoming` are the
+    next firings as the service that keeps it planned them, null while none does. `changed_by` is who paused
+    or resumed it last.
     """
 
     name: str
@@ -31,6 +33,9 @@ class Schedule(Record):
     paused: bool
     active_since: AwareDatetime
     next_run_at: AwareDatetime | None = None
+    upcoming: tuple[AwareDatetime, ...] | None = None
+    changed_at: AwareDatetime | None = None
+    changed_by: str | None = None
 
 
 class FiringOutcome(StrEnum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import select, update
 
@@ -14,6 +16,8 @@ from db.session import Database
 from db.store_batch import upsert
 from db.store_request import insert_request
 from db.tables import FIRING, SCHEDULE
+
+_NOT_PLANNED: dict[str, Any] = {"next_run_at": None, "upcoming": None}
 
 
 def save_schedule(
@@ -32,17 +36,17 @@ def save_schedule(
         ).one()
         if (stored.spec, stored.from_config) != (content["spec"], from_config):
             changed = update(SCHEDULE).where(SCHEDULE.c.name == name)
-            connection.execute(changed.values(active_since=at, next_run_at=None, **content))
+            connection.execute(changed.values(active_since=at, **_NOT_PLANNED, **content))
 
 
-def pause_schedule(db: Database, name: str) -> bool:
+def pause_schedule(db: Database, name: str, *, by: str, at: datetime) -> bool:
     """Let a schedule fire no more: False where it is paused already. Raises NotFoundError."""
-    return _set_paused(db, name, {"paused": True, "next_run_at": None})
+    return _set_paused(db, name, {"paused": True, **_NOT_PLANNED, "changed_by": by, "changed_at": at})
 
 
-def resume_schedule(db: Database, name: str, *, at: datetime) -> bool:
+def resume_schedule(db: Database, name: str, *, by: str, at: datetime) -> bool:
     """Let a paused schedule fire again, from `at` on: False where it is not paused. Raises NotFoundError."""
-    return _set_paused(db, name, {"paused": False, "active_since": at})
+    return _set_paused(db, name, {"paused": False, "active_since": at, "changed_by": by, "changed_at": at})
 
 
 def _set_paused(db: Database, name: str, values: dict[str, object]) -> bool:
@@ -56,10 +60,14 @@ def _set_paused(db: Database, name: str, values: dict[str, object]) -> bool:
     return True
 
 
-def note_next_run(db: Database, name: str, next_run_at: datetime | None) -> None:
-    """Say when a schedule fires next, for those who only look."""
+def note_next_runs(db: Database, name: str, upcoming: Sequence[datetime]) -> None:
+    """Say when a schedule fires next and after that, for those who only look."""
+    planned = {
+        "next_run_at": upcoming[0] if upcoming else None,
+        "upcoming": [at.astimezone(UTC).isoformat() for at in upcoming],
+    }
     with db.write() as connection:
-        connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(next_run_at=next_run_at))
+        connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(**planned))
 
 
 def claim_firing(db: Database, firing: Firing, request: RunRequest | None) -> FiringOutcome | None:

@@ -28,11 +28,15 @@ from db.regressions import NotificationState, TriageState
 from db.requests import RequestKind, RequestState
 from db.runs import RunStatus
 from db.schedules import FiringOutcome
+from db.table_hosts import HOST
 from db.table_parts import Row, Tallied, by_value
+from db.table_sign_offs import SIGN_OFF
+from db.table_stored_views import STORED_VIEW
 from db.verdicts.vocabulary import Metric, Verdict
 
-# Complete for whoever takes it from here: every table below is registered with it.
+# Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
+__all__ = ["HOST", "METADATA", "SIGN_OFF", "STORED_VIEW"]
 
 
 class MachineRow(Row, Tallied, table=True):
@@ -200,6 +204,9 @@ class TrialDetailRow(Row, table=True):
     numerics: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     device_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     host_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    sampling: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    profile: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    trace: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
 
 
 class TrialSamplesRow(Row, table=True):
@@ -289,6 +296,9 @@ class ScheduleRow(Row, table=True):
     paused: bool
     active_since: datetime
     next_run_at: datetime | None
+    upcoming: list[str] | None = Field(default=None, sa_type=JSON(none_as_null=True))
+    changed_at: datetime | None = None
+    changed_by: str | None = None
 
 
 class RunRequestRow(Row, table=True):

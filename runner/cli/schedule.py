@@ -6,7 +6,6 @@ import getpass
 import logging
 import socket
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -94,7 +93,7 @@ def pause(
     context: typer.Context, name: NameArgument, db: DatabaseOption = None, config: ConfigOption = None
 ) -> int:
     """Let a schedule fire no more until it is resumed. Example: compilewatch schedule pause nightly"""
-    return _change(_settings(context, db, config), name, pause_schedule, "paused")
+    return _change(_settings(context, db, config), name, paused=True)
 
 
 @app.command("resume")
@@ -105,12 +104,7 @@ def resume(
 
     Example: compilewatch schedule resume nightly
     """
-    return _change(
-        _settings(context, db, config),
-        name,
-        lambda database, which: resume_schedule(database, which, at=datetime.now(UTC)),
-        "active",
-    )
+    return _change(_settings(context, db, config), name, paused=False)
 
 
 class LogProgress:
@@ -183,10 +177,11 @@ def _store_configured(database: Database, settings: Settings) -> None:
         save_schedule(database, name, spec, at=datetime.now(UTC), from_config=True)
 
 
-def _change(settings: Settings, name: str, change: Callable[[Database, str], bool], state: str) -> int:
+def _change(settings: Settings, name: str, *, paused: bool) -> int:
+    change, state = (pause_schedule, "paused") if paused else (resume_schedule, "active")
     with database_of(settings) as database:
         _store_configured(database, settings)
-        changed = change(database, name)
+        changed = change(database, name, by=who_asks(), at=datetime.now(UTC))
     typer.echo(f"Schedule {name} is {state}." if changed else f"Schedule {name} was {state} already.")
     return 0
 

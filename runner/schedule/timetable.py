@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -24,13 +24,15 @@ from db.requests import RequestKind, RequestSpec
 from db.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
 from db.session import Database
 from db.store_request import new_request
-from db.store_schedule import claim_firing, note_next_run, save_schedule
-from runner.schedule.cron import Trigger, count_firings, parse_cron
+from db.store_schedule import claim_firing, note_next_runs, save_schedule
+from runner.schedule.cron import Trigger, count_firings, next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
 
 GRACE_S = 3600
 """A firing that is noticed later than this is recorded as missed, and the next one awaited."""
+UPCOMING_FIRINGS = 5
+"""How many of its next firings a schedule is stored with."""
 _COUNTED_FIRINGS = 10_000
 
 
@@ -194,9 +196,17 @@ class Timetable:
     def _note_next_runs(self, wanted: Mapping[str, Schedule]) -> None:
         for name, schedule in wanted.items():
             job = self._scheduler.get_job(name)
-            planned = job.next_run_time if job else None
-            if planned != schedule.next_run_at:
-                note_next_run(self._database, name, planned)
+            upcoming = _upcoming(job) if job else ()
+            if upcoming != schedule.upcoming:
+                note_next_runs(self._database, name, upcoming)
+
+
+def _upcoming(job: Job) -> tuple[datetime, ...]:
+    """The job's next firings, those that are due already included."""
+    first = job.next_run_time
+    if first is None:
+        return ()
+    return (first.astimezone(UTC), *next_firings(job.trigger, first, UPCOMING_FIRINGS - 1))
 
 
 def _nothing() -> None:

@@ -146,7 +146,7 @@ def test_schedules_show_whether_they_fire(stored: Callable[[Write], None]) -> No
     def plan(database: Database) -> None:
         for name in ("nightly", "weekly"):
             save_schedule(database, name, ScheduleSpec(cron="0 2 * * *", suite="standard"), at=START)
-        pause_schedule(database, "weekly")
+        pause_schedule(database, "weekly", by="Ada", at=START)
 
     stored(plan)
     rows = _table(opened(Link(page=Page.RUNS)), "cron").set_index("name")

@@ -32,7 +32,7 @@ from db.store_request import (
     save_request,
     take_request,
 )
-from db.store_schedule import claim_firing, note_next_run, pause_schedule, resume_schedule, save_schedule
+from db.store_schedule import claim_firing, note_next_runs, pause_schedule, resume_schedule, save_schedule
 from tests.builders import make_trial
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -63,12 +63,13 @@ def take(database: Database, owner: str = "host:1") -> RunRequest | None:
 
 def test_a_schedule_keeps_its_pause_when_it_changes(database: Database) -> None:
     save_schedule(database, "nightly", NIGHTLY, at=NOW, from_config=True)
-    assert pause_schedule(database, "nightly")
-    assert not pause_schedule(database, "nightly")
+    assert pause_schedule(database, "nightly", by="ann", at=NOW)
+    assert not pause_schedule(database, "nightly", by="bob", at=NOW)
     later = NOW + timedelta(days=1)
     save_schedule(database, "nightly", NIGHTLY, at=later, from_config=True)
     (same,) = schedules(database)
     assert (same.paused, same.active_since) == (True, NOW)
+    assert (same.changed_by, same.changed_at) == ("ann", NOW)
     changed = NIGHTLY.model_copy(update={"cron": "0 4 * * *"})
     save_schedule(database, "nightly", changed, at=later, from_config=True)
     (now,) = schedules(database)
@@ -77,15 +78,20 @@ def test_a_schedule_keeps_its_pause_when_it_changes(database: Database) -> None:
 
 def test_resuming_forgets_what_was_missed(database: Database) -> None:
     save_schedule(database, "nightly", NIGHTLY, at=NOW)
-    pause_schedule(database, "nightly")
+    pause_schedule(database, "nightly", by="ann", at=NOW)
     later = NOW + timedelta(days=3)
-    assert resume_schedule(database, "nightly", at=later)
-    assert not resume_schedule(database, "nightly", at=later)
-    note_next_run(database, "nightly", later)
+    assert resume_schedule(database, "nightly", by="bob", at=later)
+    assert not resume_schedule(database, "nightly", by="ann", at=later)
+    upcoming = tuple(later + timedelta(days=day) for day in range(5))
+    note_next_runs(database, "nightly", upcoming)
     (schedule,) = schedules(database)
-    assert (schedule.active_since, schedule.next_run_at) == (later, later)
+    assert (schedule.active_since, schedule.next_run_at, schedule.upcoming) == (later, later, upcoming)
+    assert (schedule.changed_by, schedule.changed_at) == ("bob", later)
+    pause_schedule(database, "nightly", by="ann", at=later)
+    (schedule,) = schedules(database)
+    assert (schedule.next_run_at, schedule.upcoming) == (None, None)
     with pytest.raises(NotFoundError, match="no schedule 'weekly'"):
-        pause_schedule(database, "weekly")
+        pause_schedule(database, "weekly", by="ann", at=NOW)
 
 
 def test_a_firing_is_claimed_once(database: Database) -> None:

@@ -14,9 +14,9 @@ from tests.house.tracked import ROOT, Import, imports, imports_of, room_files
 KEPT_IN = {
     "torch": ("runner/worker/", "runner/workloads/"),
     "sqlalchemy": (
-        "db/tables.py",
-        "db/table_parts.py",
+        "db/table",
         "db/engines/",
+        "db/backup.py",
         "db/session.py",
         "db/store",
         "db/queries/",

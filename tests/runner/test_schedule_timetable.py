@@ -17,7 +17,7 @@ from db.schedules import ScheduleSpec
 from db.session import Database
 from db.store_request import end_request, take_request
 from db.store_schedule import pause_schedule, resume_schedule
-from runner.schedule.timetable import Host, Timetable
+from runner.schedule.timetable import UPCOMING_FIRINGS, Host, Timetable
 from tests.runner.fake_clock import FakeClock, SteppedScheduler
 
 START = datetime(2026, 11, 20, 22, 10, tzinfo=UTC)
@@ -73,7 +73,9 @@ def test_a_due_schedule_queues_its_suite_for_this_host(
     assert (request.spec.suite, request.spec.machine) == ("smoke", "host")
     timetable.reconcile()
     assert len(queue(sqlite_database)) == 1
-    assert [each.next_run_at for each in schedules(sqlite_database)] == [at(0, day=21)]
+    (planned,) = schedules(sqlite_database)
+    assert planned.next_run_at == at(0, day=21)
+    assert planned.upcoming == tuple(at(hour, day=21) for hour in range(UPCOMING_FIRINGS))
 
 
 def test_asleep_over_three_firings_is_one_firing(
@@ -187,13 +189,13 @@ def test_a_paused_schedule_is_silent_and_resumes_without_a_backlog(
     start: Start, clock: FakeClock, sqlite_database: Database
 ) -> None:
     timetable = start()
-    pause_schedule(sqlite_database, "hourly")
+    pause_schedule(sqlite_database, "hourly", by="ann", at=clock.now)
     timetable.reconcile()
     clock.now = at(2, 30, day=21)
     timetable.reconcile()
     assert fired(sqlite_database) == []
     assert [each.next_run_at for each in schedules(sqlite_database)] == [None]
-    resume_schedule(sqlite_database, "hourly", at=clock.now)
+    resume_schedule(sqlite_database, "hourly", by="ann", at=clock.now)
     timetable.reconcile()
     assert fired(sqlite_database) == []
     clock.now = at(3, 0, day=21)

@@ -1,0 +1,19 @@
+"""Reads of stored views."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from db.session import Database
+from db.tables import STORED_VIEW
+
+
+def stored_link(db: Database, view_id: str) -> str | None:
+    """The link that is kept under `view_id`; None where there is none."""
+    if "\x00" in view_id:  # PostgreSQL refuses to look for it
+        return None
+    with db.read() as connection:
+        link: str | None = connection.scalar(
+            select(STORED_VIEW.c.link).where(STORED_VIEW.c.view_id == view_id)
+        )
+    return link

@@ -1,0 +1,32 @@
+"""Writes about measuring hosts: what their services say of themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import update
+
+from db.hosts import HostState
+from db.session import Database
+from db.store_batch import upsert
+from db.tables import HOST
+
+
+def save_host(db: Database, state: HostState) -> None:
+    """Put down what a host's service says now, in the place of what it said before."""
+    content = state.model_dump() | {
+        "devices": None
+        if state.devices is None
+        else [device.model_dump(mode="json") for device in state.devices]
+    }
+    with db.write() as connection:
+        statement = upsert(connection, HOST).values(**content)
+        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=content))
+
+
+def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> None:
+    """Say that the service `owner` ended as it should, unless another speaks for its host by now."""
+    with db.write() as connection:
+        connection.execute(
+            update(HOST).where(HOST.c.name == name, HOST.c.owner == owner).values(stopped_at=at)
+        )
