@@ -30,6 +30,7 @@ from db.fields import (
     Triple,
     UtcDatetime,
 )
+from db.streams import StreamFacts
 
 SCHEMA: Literal["compilewatch.trial/1"] = "compilewatch.trial/1"
 
@@ -79,6 +80,7 @@ class FailureKind(StrEnum):
     CANCELLED = "cancelled"
     BAD_RECORD = "bad_record"
     DEVICE_LOST = "device_lost"
+    WORKLOAD_ERROR = "workload_error"
 
 
 class SourceKind(StrEnum):
@@ -333,6 +335,7 @@ class Trial(Record):
     numerics: Numerics | None = None
     device_state: DeviceState | None = None
     host_state: HostState | None = None
+    stream: StreamFacts | None = None
     profile: Profile | None = None
     trace: Trace | None = None
 

@@ -207,6 +207,7 @@ class TrialDetailRow(Row, table=True):
     sampling: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     profile: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     trace: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    stream: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
 
 
 class TrialSamplesRow(Row, table=True):
