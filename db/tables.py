@@ -32,11 +32,12 @@ from db.table_hosts import HOST
 from db.table_parts import Row, Tallied, by_value
 from db.table_sign_offs import SIGN_OFF
 from db.table_stored_views import STORED_VIEW
+from db.table_tokens import API_TOKEN
 from db.verdicts.vocabulary import Metric, Verdict
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
-__all__ = ["HOST", "METADATA", "SIGN_OFF", "STORED_VIEW"]
+__all__ = ["API_TOKEN", "HOST", "METADATA", "SIGN_OFF", "STORED_VIEW"]
 
 
 class MachineRow(Row, Tallied, table=True):
