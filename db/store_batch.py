@@ -26,11 +26,11 @@ from db.queries.records import load_trials
 from db.records import FailureKind, Status, Trial
 from db.store_insert import insert_rows
 from db.store_rows import (
-    CaseIds,
     Identifier,
-    content_hash,
+    Prepared,
     detail_row,
-    dimension_rows,
+    dimension_row,
+    prepare,
     sample_rows,
     trial_row,
 )
@@ -105,24 +105,22 @@ class TrialWriter:
         self._identifier = Identifier()
         self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in _DIMENSIONS}
         self._newest: dict[str, tuple[datetime, str]] = {}
-        self._hashes: dict[str, str] = {}
 
     def save(self, trials: Sequence[Trial]) -> tuple[int, int]:
         """Insert the trials that are not stored yet: how many were new, how many known.
 
         Raises ConflictError for a trial whose id is stored with different content.
         """
-        ids = [self._identifier.ids(trial) for trial in trials]
-        hashes = [content_hash(trial, case) for trial, case in zip(trials, ids, strict=True)]
         stored = self._stored_hashes([trial.trial_id for trial in trials])
-        new: dict[str, tuple[Trial, CaseIds, str]] = {}
-        for trial, case_ids, content in zip(trials, ids, hashes, strict=True):
-            known = stored.get(trial.trial_id)
+        new: dict[str, Prepared] = {}
+        for entry in prepare(trials, self._identifier):
+            trial_id = entry.trial.trial_id
+            known = stored.get(trial_id)
             if known is None:
-                stored[trial.trial_id] = content
-                new[trial.trial_id] = (trial, case_ids, content)
-            elif known != content:
-                raise self._conflict(trial, new)
+                stored[trial_id] = entry.content
+                new[trial_id] = entry
+            elif known != entry.content:
+                self._require_equal(entry.trial, new.get(trial_id))
         self._insert(list(new.values()))
         return len(new), len(trials) - len(new)
 
@@ -143,38 +141,34 @@ class TrialWriter:
         found = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(TRIAL.c.trial_id.in_(trial_ids))
         return {row.trial_id: row.content_hash for row in self._connection.execute(found)}
 
-    def _conflict(self, trial: Trial, new: dict[str, tuple[Trial, CaseIds, str]]) -> ConflictError:
-        earlier = new.get(trial.trial_id)
-        other = earlier[0] if earlier else next(load_trials(self._connection, [trial.trial_id]))
+    def _require_equal(self, trial: Trial, earlier: Prepared | None) -> None:
+        """Raise ConflictError unless the trial with this id is the same; only then may hashes differ."""
+        other = earlier.trial if earlier else next(load_trials(self._connection, [trial.trial_id]))
         fields = [name for name in Trial.model_fields if getattr(trial, name) != getattr(other, name)]
-        return ConflictError(
-            f"Trial {trial.trial_id} of run {trial.run_id} is known already, from run {other.run_id}, with "
-            f"different content in {', '.join(fields).replace('schema_', 'schema')}.",
-            "Nothing was changed. Give the second one an id of its own if it is another trial.",
-        )
+        if fields:
+            raise ConflictError(
+                f"Trial {trial.trial_id} of run {trial.run_id} is known already, from run {other.run_id}, "
+                f"with different content in {', '.join(fields).replace('schema_', 'schema')}.",
+                "Nothing was changed. Give the second one an id of its own if it is another trial.",
+            )
 
-    def _insert(self, new: list[tuple[Trial, CaseIds, str]]) -> None:
+    def _insert(self, new: list[Prepared]) -> None:
         if not new:
             return
         self._insert_dimensions(new)
-        insert_rows(self._connection, TRIAL, [trial_row(*entry) for entry in new])
-        insert_rows(self._connection, TRIAL_DETAIL, [detail_row(trial) for trial, _, _ in new])
-        samples = [row for trial, _, _ in new for row in sample_rows(trial)]
+        insert_rows(self._connection, TRIAL, [trial_row(entry) for entry in new])
+        insert_rows(self._connection, TRIAL_DETAIL, [detail_row(entry) for entry in new])
+        samples = [row for entry in new for row in sample_rows(entry)]
         insert_rows(self._connection, TRIAL_SAMPLES, samples)
-        for trial, ids, _ in new:
-            self._count(trial, ids)
+        self._count(new)
 
-    def _insert_dimensions(self, new: list[tuple[Trial, CaseIds, str]]) -> None:
+    def _insert_dimensions(self, new: list[Prepared]) -> None:
         missing: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _DIMENSIONS}
-        seen: set[tuple[CaseIds, str]] = set()
-        for trial, ids, _ in new:
-            if (ids, trial.run_id) in seen:
-                continue
-            seen.add((ids, trial.run_id))
-            for name, row in dimension_rows(trial, ids).items():
-                key = row[f"{name}_id"]
-                if key not in self._tallies[name]:
-                    missing[name].setdefault(key, row)
+        for entry in new:
+            for name, rows in missing.items():
+                key = _key(name, entry)
+                if key not in self._tallies[name] and key not in rows:
+                    rows[key] = dimension_row(name, entry.trial, entry.ids)
         for name, rows in missing.items():
             if rows:
                 statement = upsert(self._connection, _DIMENSIONS[name]).on_conflict_do_nothing(
@@ -182,17 +176,30 @@ class TrialWriter:
                 )
                 self._connection.execute(statement, list(rows.values()))
 
-    def _count(self, trial: Trial, ids: CaseIds) -> None:
-        for name in _DIMENSIONS:
-            key = trial.run_id if name == "run" else getattr(ids, name)
-            called = {"machine": trial.machine.name, "build": trial.build.label}.get(name)
-            tally = self._tallies[name].get(key)
-            if tally is None:
-                tally = self._tallies[name][key] = _Tally(0, 0, trial.started_at, trial.started_at, called)
-            tally.add(trial, called)
-        if _is_result(trial):
-            newest = (trial.started_at, trial.run_id)
-            self._newest[ids.series] = max(self._newest.get(ids.series, newest), newest)
+    def _count(self, new: list[Prepared]) -> None:
+        for entry in new:
+            trial = entry.trial
+            for name, tallies in self._tallies.items():
+                key = _key(name, entry)
+                called = _called(name, trial)
+                tally = tallies.get(key)
+                if tally is None:
+                    tally = tallies[key] = _Tally(0, 0, trial.started_at, trial.started_at, called)
+                tally.add(trial, called)
+            if _is_result(trial):
+                newest = (trial.started_at, trial.run_id)
+                self._newest[entry.ids.series] = max(self._newest.get(entry.ids.series, newest), newest)
+
+
+def _key(name: str, entry: Prepared) -> str:
+    """The id of the row of a dimension that a trial refers to."""
+    return entry.trial.run_id if name == "run" else getattr(entry.ids, name)
+
+
+def _called(name: str, trial: Trial) -> str | None:
+    if name == "machine":
+        return trial.machine.name
+    return trial.build.label if name == "build" else None
 
 
 def _is_result(trial: Trial) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from db.fields import INT64_MAX
+from db.fields import INT64_MAX, Record
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
 from db.records import CompilerEvent, Trial
-from db.samples import CODEC, encode_samples, percentile_ns
+from db.samples import CODEC, Blob, SampleArrays
 from db.table_parts import JsonText
 
 SAMPLE_KINDS = (
@@ -34,7 +33,12 @@ DETAIL_PARTS = (
     "sampling",
     "profile",
     "trace",
+    "stream",
 )
+# The quantiles a trial's row keeps: p05, median, p95, p99.
+_SHARES = (0.05, 0.5, 0.95, 0.99)
+# How many combinations of shared objects are remembered before they are let go.
+_RECENT = 10_000
 _COLD_START = ("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns")
 _MEMORY = (
     "peak_bytes",
@@ -120,10 +124,10 @@ def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
 def _content_hash(
     trial: Trial, ids: CaseIds, details: Sequence[str | None], raw: Sequence[tuple[str, bytes]]
 ) -> str:
-    """Equal only for equal records, and for all of them that this release wrote.
+    """Equal only for equal records; equal ones may differ in it where they differ in the order of keys.
 
-    Fields that have their default are no part of the details, so that a later release with more optional
-    fields still recognises what this one stored.
+    What has its default is left out, so that a later release with more optional fields still recognises what
+    this one stored.
     """
     told = (
         *(trial.schema_, trial.trial_id, trial.run_id, trial.started_at.isoformat()),
@@ -131,8 +135,7 @@ def _content_hash(
         *(trial.suite, trial.label, trial.source.kind.value, trial.source.name, trial.status.value),
         *(ids.machine, ids.build, ids.workload, ids.strategy),
         *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
-        [str(part) for part in details],
-        sorted(trial.summary.metrics.items()) if trial.summary else None,
+        [(name, str(part)) for name, part in zip(DETAIL_PARTS, details, strict=True) if part is not None],
         [(kind, len(values)) for kind, values in raw],
     )
     digest = hashlib.sha256(repr(told).encode())
@@ -141,12 +144,13 @@ def _content_hash(
     return digest.hexdigest()[:32]
 
 
-def trial_row(trial: Trial, ids: CaseIds, content: str) -> dict[str, Any]:
+def trial_row(new: Prepared) -> dict[str, Any]:
     """The narrow row: identity, outcome, and figures by plain arithmetic; None where nothing is known."""
+    trial, ids = new.trial, new.ids
     failure = trial.failure
     return {
         "trial_id": trial.trial_id,
-        "content_hash": content,
+        "content_hash": new.content,
         "series_id": ids.series,
         "build_id": ids.build,
         "run_id": trial.run_id,
@@ -162,7 +166,7 @@ def trial_row(trial: Trial, ids: CaseIds, content: str) -> dict[str, Any]:
         "status": trial.status,
         "failure_kind": failure.kind if failure else None,
         "failure_message": failure.message if failure else None,
-        **_latency(trial),
+        **_latency(trial, new.percentiles_ns),
         **_cold_start(trial),
         **{name: getattr(trial.memory, name, None) for name in _MEMORY},
         **_compiler(trial),
@@ -172,22 +176,24 @@ def trial_row(trial: Trial, ids: CaseIds, content: str) -> dict[str, Any]:
     }
 
 
-def _latency(trial: Trial) -> dict[str, Any]:
+def _latency(trial: Trial, percentiles_ns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """From the samples where there are any, else from the summary an imported result brought along."""
-    ordered, control = sorted(trial.samples_ns), sorted(trial.control_samples_ns)
+    unknown = (None,) * len(_SHARES)
+    p05, median, p95, p99 = percentiles_ns.get("samples_ns", unknown)
+    _, control, _, _ = percentiles_ns.get("control_samples_ns", unknown)
     figures = {
-        "latency_ns": percentile_ns(ordered, 0.5),
-        "latency_p05_ns": percentile_ns(ordered, 0.05),
-        "latency_p95_ns": percentile_ns(ordered, 0.95),
-        "latency_p99_ns": percentile_ns(ordered, 0.99),
-        "samples": len(ordered) or None,
-        "control_latency_ns": percentile_ns(control, 0.5),
-        "control_samples": len(control) or None,
+        "latency_ns": median,
+        "latency_p05_ns": p05,
+        "latency_p95_ns": p95,
+        "latency_p99_ns": p99,
+        "samples": len(trial.samples_ns) or None,
+        "control_latency_ns": control,
+        "control_samples": len(trial.control_samples_ns) or None,
     }
-    if trial.summary is not None and not ordered:
+    if trial.summary is not None and median is None:
         figures["latency_ns"] = trial.summary.latency_ns
         figures["samples"] = trial.summary.n
-    if trial.summary is not None and not control:
+    if trial.summary is not None and control is None:
         figures["control_latency_ns"] = trial.summary.control_latency_ns
     return figures
 
@@ -213,48 +219,32 @@ def _total(events: Sequence[CompilerEvent] | None) -> int | None:
     return None if events is None else min(sum(event.count for event in events), INT64_MAX)
 
 
-def detail_row(trial: Trial) -> dict[str, Any]:
-    row: dict[str, Any] = {"trial_id": trial.trial_id}
-    for name in DETAIL_PARTS:
-        part = getattr(trial, name)
-        row[name] = None if part is None else JsonText(part.model_dump_json(exclude_defaults=True))
-    return row
+def _details(trial: Trial) -> tuple[JsonText | None, ...]:
+    parts = (getattr(trial, name) for name in DETAIL_PARTS)
+    return tuple(
+        None if part is None else JsonText(part.model_dump_json(exclude_defaults=True)) for part in parts
+    )
 
 
-def sample_rows(trial: Trial) -> list[dict[str, Any]]:
+def detail_row(new: Prepared) -> dict[str, Any]:
+    return {"trial_id": new.trial.trial_id, **dict(zip(DETAIL_PARTS, new.details, strict=True))}
+
+
+def sample_rows(new: Prepared) -> list[dict[str, Any]]:
     """One row per array that is not empty."""
-    arrays = ((kind, getattr(trial, kind)) for kind in SAMPLE_KINDS)
-    return [
-        {
-            "trial_id": trial.trial_id,
-            "kind": kind,
-            "n": len(values),
-            "codec": CODEC,
-            "data": encode_samples(values),
-        }
-        for kind, values in arrays
-        if values
-    ]
+    return [{"trial_id": new.trial.trial_id, "kind": kind, **blob._asdict()} for kind, blob in new.arrays]
 
 
-def dimension_rows(trial: Trial, ids: CaseIds) -> dict[str, dict[str, Any]]:
-    """Per dimension table the row a trial refers to, as it is inserted when it is new."""
+def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:
+    """The row of a dimension table that a trial refers to, as it is inserted when it is new."""
     tallies = {"trials": 0, "failed_trials": 0, "first_seen_at": None, "last_seen_at": None}
-    return {
-        "machine": {
-            "machine_id": ids.machine,
-            **trial.machine.model_dump(exclude={"device_uuid"}),
-            **tallies,
-        },
-        "build": {"build_id": ids.build, **trial.build.model_dump(), **tallies},
-        "workload": {"workload_id": ids.workload, **trial.workload.model_dump(), **tallies},
-        "strategy": {"strategy_id": ids.strategy, **trial.strategy.model_dump(), **tallies},
-        "series": {
-            "series_id": ids.series,
-            "machine_id": ids.machine,
-            "workload_id": ids.workload,
-            "strategy_id": ids.strategy,
-            **tallies,
-        },
-        "run": {"run_id": trial.run_id, "suite": trial.suite, "label": trial.label, **tallies},
-    }
+    match name:
+        case "run":
+            return {"run_id": trial.run_id, "suite": trial.suite, "label": trial.label, **tallies}
+        case "series":
+            known = {
+                f"{part}_id": getattr(ids, part) for part in ("series", "machine", "workload", "strategy")
+            }
+            return known | tallies
+    part: Record = getattr(trial, name)
+    return {f"{name}_id": getattr(ids, name), **part.model_dump(exclude={"device_uuid"}), **tallies}

@@ -12,7 +12,7 @@ from db.errors import NotFoundError
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
 from db.records import Build, Machine, Source, Strategy, Trial, Workload
-from db.samples import decode_samples
+from db.samples import Blob, decode_samples
 from db.session import Database
 from db.tables import (
     BUILD,
@@ -40,6 +40,7 @@ _TRIAL_COLUMNS = [
         "build_label",
     )
 ]
+_STACK_KEY = ("series_id", "build_id", "machine_name", "device_uuid", "build_label")
 _DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
 
 
@@ -74,20 +75,26 @@ def _whole_trials() -> Select[Any]:
 def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
     cases: dict[str, dict[str, Any]] = {}
     builds: dict[str, dict[str, Any]] = {}
+    stacks: dict[tuple[str | None, ...], dict[str, Any]] = {}
     result = connection.execute(statement.execution_options(yield_per=_BATCH)).mappings()
     for rows in result.partitions():
         samples = _samples(connection, [row["trial_id"] for row in rows])
         _load_cases(connection, {row["series_id"] for row in rows} - cases.keys(), cases)
         _load_builds(connection, {row["build_id"] for row in rows} - builds.keys(), builds)
         for row in rows:
-            yield _assemble(row, cases[row["series_id"]], builds[row["build_id"]], samples[row["trial_id"]])
+            key = tuple(row[name] for name in _STACK_KEY)
+            stack = stacks.get(key)
+            if stack is None:
+                stack = stacks[key] = _stack(row, cases[row["series_id"]], builds[row["build_id"]])
+            yield _assemble(row, stack, samples[row["trial_id"]])
 
 
 def _samples(connection: Connection, trial_ids: list[str]) -> dict[str, dict[str, list[int]]]:
     found: dict[str, dict[str, list[int]]] = defaultdict(dict)
     statement = select(TRIAL_SAMPLES).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
-    for row in connection.execute(statement):
-        found[row.trial_id][row.kind] = decode_samples(row.data, codec=row.codec, n=row.n)
+    rows = connection.execute(statement).all()
+    for row, values in zip(rows, decode_samples([Blob(r.data, r.codec, r.n) for r in rows]), strict=True):
+        found[row.trial_id][row.kind] = values
     return found
 
 
@@ -123,17 +130,24 @@ def _fields(
     return {name: row[prefix + name] for name in model.model_fields if prefix + name in row}
 
 
-def _assemble(
-    row: RowMapping, case: dict[str, Any], build: dict[str, Any], samples: dict[str, list[int]]
-) -> Trial:
+def _stack(row: RowMapping, case: dict[str, Any], build: dict[str, Any]) -> dict[str, Any]:
+    """Workload, strategy, machine and build, shared by all trials that have the same ones."""
+    return {
+        "workload": case["workload"],
+        "strategy": case["strategy"],
+        "machine": Machine(
+            **case["machine"] | {"name": row["machine_name"], "device_uuid": row["device_uuid"]}
+        ),
+        "build": Build(**build | {"label": row["build_label"]}),
+    }
+
+
+def _assemble(row: RowMapping, stack: dict[str, Any], samples: dict[str, list[int]]) -> Trial:
     fields: dict[str, Any] = {
         **{name: row[name] for name in _TRIAL_FIELDS},
         **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
         **samples,
+        **stack,
         "source": Source(kind=row["source_kind"], name=row["source_name"]),
-        "workload": case["workload"],
-        "strategy": case["strategy"],
-        "machine": case["machine"] | {"name": row["machine_name"], "device_uuid": row["device_uuid"]},
-        "build": build | {"label": row["build_label"]},
     }
     return Trial(**fields)

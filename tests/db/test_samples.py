@@ -11,40 +11,61 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db.errors import DatabaseError
-from db.samples import CODEC, decode_samples, encode_samples, percentile_ns
+from db.samples import CODEC, Blob, SampleArrays, decode_samples, encode_samples, percentile_ns
 
-int64s = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=200)
+int64s = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=60)
+near = st.integers(0, 2**62).flatmap(lambda low: st.lists(st.integers(low, low + 2**20), min_size=1))
 
 
-@given(values=int64s)
-def test_samples_come_back_as_they_were(values: list[int]) -> None:
-    assert decode_samples(encode_samples(values), codec=CODEC, n=len(values)) == values
+@given(arrays=st.lists(int64s | near, max_size=6))
+def test_samples_come_back_as_they_were(arrays: list[list[int]]) -> None:
+    blobs = [
+        Blob(data, CODEC, len(a)) for data, a in zip(SampleArrays(arrays).encoded(), arrays, strict=True)
+    ]
+    assert decode_samples(blobs) == arrays
+    assert [Blob(encode_samples(values), CODEC, len(values)) for values in arrays] == blobs
 
 
 def test_the_format_on_disk_stays_readable() -> None:
-    """Written by the first release: 1, 258 and 2**62 in byte planes, lowest bytes first."""
-    planes = bytes([1, 2, 0, 0, 1, 0] + [0] * 15 + [0, 0, 64])
-    assert decode_samples(zlib.compress(planes), codec="planes-zlib", n=3) == [1, 258, 2**62]
+    """1, 258 and 2**62 as the first codec wrote them, and 7, 8 and 263 as this one does."""
+    first = zlib.compress(bytes([1, 2, 0, 0, 1, 0] + [0] * 15 + [0, 0, 64]))
+    second = bytes([7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1])
+    blobs = [Blob(first, "planes-zlib", 3), Blob(second, "offset-planes", 3), Blob(b"", "offset-planes", 0)]
+    assert decode_samples(blobs) == [[1, 258, 2**62], [7, 8, 263], []]
+    assert encode_samples([7, 8, 263]) == second
 
 
-def test_a_steady_latency_takes_three_bytes_a_sample() -> None:
+def test_equal_samples_take_eight_bytes_and_steady_ones_three_each() -> None:
     generator = random.Random(0)
     samples = [round(8e6 * (1 + generator.uniform(-0.01, 0.01))) for _ in range(1000)]
-    assert len(encode_samples(samples)) / len(samples) < 3
+    assert len(encode_samples(samples)) == 3008
+    assert len(encode_samples([8_000_000] * 1000)) == 8
 
 
 @pytest.mark.parametrize(
     ("data", "codec", "says"),
     [
-        (b"no zlib stream", CODEC, "damaged"),
-        (encode_samples([1, 2, 3])[:-4], CODEC, "damaged"),
-        (encode_samples([1, 2]), CODEC, "16 bytes where 3 values need 24"),
+        (b"no zlib stream", "planes-zlib", "damaged"),
+        (zlib.compress(bytes(24))[:-4], "planes-zlib", "damaged"),
+        (zlib.compress(bytes(16)), "planes-zlib", "16 bytes where 3 values need 24"),
+        (encode_samples([1, 2, 300])[:-1], CODEC, "13 bytes for 3 values"),
+        (encode_samples([1, 2, 3])[:7], CODEC, "7 bytes for 3 values"),
+        (bytes(8 + 27), CODEC, "35 bytes for 3 values"),
         (encode_samples([1, 2, 3]), "zstd-9", "codec 'zstd-9'"),
     ],
 )
 def test_a_damaged_or_unknown_blob_is_a_sentence(data: bytes, codec: str, says: str) -> None:
     with pytest.raises(DatabaseError, match=says):
-        decode_samples(data, codec=codec, n=3)
+        decode_samples([Blob(data, codec, 3)])
+
+
+@given(
+    arrays=st.lists(st.lists(st.integers(0, 2**62), min_size=1, max_size=40), min_size=1, max_size=5),
+    shares=st.lists(st.sampled_from([0.0, 0.05, 0.5, 0.95, 0.99, 1.0]), min_size=1, max_size=3),
+)
+def test_percentiles_of_many_arrays_are_those_of_each(arrays: list[list[int]], shares: list[float]) -> None:
+    expected = [[percentile_ns(sorted(values), share) for share in shares] for values in arrays]
+    assert SampleArrays(arrays).percentiles_ns(shares) == expected
 
 
 @given(

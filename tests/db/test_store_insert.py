@@ -4,10 +4,19 @@ import pytest
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
+from db.records import Trial
 from db.session import Database
 from db.store import save_trials
 from db.store_insert import insert_rows
-from db.store_rows import Identifier, content_hash, detail_row, sample_rows, trial_row
+from db.store_rows import (
+    DETAIL_PARTS,
+    SAMPLE_KINDS,
+    Identifier,
+    detail_row,
+    prepare,
+    sample_rows,
+    trial_row,
+)
 from db.tables import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from tests.builders import make_imported, make_trial
 
@@ -20,11 +29,11 @@ TABLES = (TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES)
 
 
 def rows_of() -> dict[str, list[dict[str, object]]]:
-    ids = [Identifier().ids(trial) for trial in TRIALS]
+    prepared = prepare(TRIALS, Identifier())
     return {
-        "trial": [trial_row(t, i, content_hash(t, i)) for t, i in zip(TRIALS, ids, strict=True)],
-        "trial_detail": [detail_row(trial) for trial in TRIALS],
-        "trial_samples": [row for trial in TRIALS for row in sample_rows(trial)],
+        "trial": [trial_row(entry) for entry in prepared],
+        "trial_detail": [detail_row(entry) for entry in prepared],
+        "trial_samples": [row for entry in prepared for row in sample_rows(entry)],
     }
 
 
@@ -57,3 +66,42 @@ def test_a_refused_row_leaves_the_transaction_to_roll_back(database: Database) -
 def test_no_rows_are_no_statement(database: Database) -> None:
     with database.write() as connection:
         insert_rows(connection, TRIAL, [])
+
+
+def test_every_field_of_a_record_is_part_of_its_content() -> None:
+    """A field that is added to the record and forgotten in the content would let a changed record pass."""
+    scalars = {
+        "schema_",
+        "trial_id",
+        "run_id",
+        "started_at",
+        "ended_at",
+        "suite",
+        "label",
+        "source",
+        "status",
+    }
+    stack = {"workload", "strategy", "machine", "build"}
+    assert set(Trial.model_fields) == scalars | stack | set(DETAIL_PARTS) | set(SAMPLE_KINDS)
+
+
+def test_the_content_tells_any_two_different_records_apart() -> None:
+    trial = make_trial(trial_id="one")
+    others = [
+        trial.model_copy(update=change)
+        for change in (
+            {"run_id": "another"},
+            {"ended_at": None},
+            {"suite": None, "label": "standard"},
+            {"source": trial.source.model_copy(update={"name": "x"})},
+            {"build": trial.build.model_copy(update={"label": "x"})},
+            {"machine": trial.machine.model_copy(update={"name": "x"})},
+            {"samples_ns": trial.samples_ns[:-1]},
+            {"samples_ns": trial.samples_ns[:-1], "control_warmup_ns": trial.samples_ns[-1:]},
+            {"memory": None},
+            {"memory": trial.memory.model_copy(update={"peak_bytes": None})},
+        )
+    ]
+    contents = [entry.content for entry in prepare([trial, trial, *others], Identifier())]
+    assert contents[0] == contents[1]
+    assert len(set(contents)) == 1 + len(others)
