@@ -27,6 +27,10 @@ def _compiled(mode: str) -> Strategy:
     )
 
 
+def _with_backend(name: str, backend: str) -> Strategy:
+    return Strategy(name=name, kind=StrategyKind.COMPILE, backend=backend, cache=CacheState.COLD)
+
+
 BUILTIN: dict[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
@@ -35,6 +39,12 @@ BUILTIN: dict[str, Strategy] = {
         _compiled("reduce-overhead"),
         _compiled("max-autotune"),
         _compiled("max-autotune-no-cudagraphs"),
+        # Captured by torch.export and executed operation by operation: what capture alone costs and gains.
+        Strategy(name="export", kind=StrategyKind.EXPORT, cache=CacheState.COLD),
+        # Captured and compiled in another process (AOTInductor); the measured one loads the package.
+        Strategy(
+            name="packaged", kind=StrategyKind.AOT_PACKAGE, backend="inductor", cache=CacheState.PACKAGED
+        ),
     )
 }
 
@@ -46,6 +56,7 @@ _MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
     {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
 )
 _SUBMODULE = re.compile(r"submodule:[A-Za-z_]\w*(\.\w+)*")
+_BACKEND = re.compile(r"backend:([A-Za-z_]\w*)")
 
 # torch._inductor.list_mode_options(): these modes only switch on CUDA graphs and Triton autotuning.
 _GPU_ONLY_MODES = {
@@ -73,22 +84,27 @@ def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> St
     """The strategy behind a short name: a built-in one or one of `named`, with modifiers after "+".
 
     `default+dynamic`, `reduce-overhead+regional+fullgraph`, `max-autotune+submodule:encoder.layer`,
-    `default+warm`. The name of the result has its modifiers in one order, whatever order they were given in.
-    Raises NotFoundError naming the nearest strategy or modifier.
+    `default+warm`, and `backend:aot_eager` for another backend. The name of the result has its modifiers in one
+    order, whatever order they were given in. Raises NotFoundError naming the nearest strategy or modifier.
     """
     known = {**BUILTIN, **(named or {})}
     if name in known:
         return known[name]
     base, *modifiers = name.split("+")
+    other = _BACKEND.fullmatch(base)
+    if other is not None and base not in known:
+        known[base] = _with_backend(base, other.group(1))
+    if not modifiers and base in known:
+        return known[base]
     if base not in known:
         raise NotFoundError(
             f"There is no strategy {base!r}.",
             f"{_nearest(base, list(known))}`compilewatch list strategies` shows all.",
         )
     strategy = known[base]
-    if strategy.kind is StrategyKind.EAGER:
+    if strategy.kind is not StrategyKind.COMPILE:
         raise NotFoundError(
-            f"{base} is not compiled, so +{modifiers[0]} means nothing for it.", f"Write {base}."
+            f"{base} is not torch.compile, so +{modifiers[0]} means nothing for it.", f"Write {base}."
         )
     groups = {_group_of(modifier, name): modifier for modifier in modifiers}
     if len(groups) < len(modifiers):

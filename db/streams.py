@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from db.fields import Count, Finite, Name, Nanoseconds, Record, Text
 
 
@@ -32,9 +34,9 @@ class StreamFacts(Record):
     latency_per_token_ns: Finite | None = None
     """Median latency of an iteration over its `tokens`."""
     control_latency_per_token_ns: Finite | None = None
-    first_batches_ns: list[Nanoseconds] = []
+    first_batches_ns: list[Nanoseconds] = Field(default=[])
     """Host time of each batch in the first iteration, getting the batch included; the first of them only."""
-    control_first_batches_ns: list[Nanoseconds] = []
+    control_first_batches_ns: list[Nanoseconds] = Field(default=[])
     compiles: list[CompileAt] | None = None
     """In the order they happened; null for eager, and where torch does not tell."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from runner.worker.loading import WorkloadError
+from runner.worker.loading import UnsupportedCaseError
 
 
 def _portable(strategy: dict[str, Any], name: str) -> Any:
@@ -19,7 +19,7 @@ def _portable(strategy: dict[str, Any], name: str) -> Any:
         return None
     found = getattr(torch.compiler, name, None)
     if found is None:
-        raise WorkloadError(
+        raise UnsupportedCaseError(
             f"torch {torch.__version__} has no torch.compiler.{name}; portable caches need 2.7."
         )
     return found
@@ -32,7 +32,7 @@ def save(strategy: dict[str, Any], artifacts: Path) -> None:
         return
     saved = save_artifacts()
     if saved is None:
-        raise WorkloadError("Nothing was compiled, so there is no cache to carry.")
+        raise UnsupportedCaseError("Nothing was compiled, so there is no cache to carry.")
     artifacts.write_bytes(saved[0])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from runner.worker.internals import mode_options
-from runner.worker.loading import WorkloadError
+from runner.worker.loading import UnsupportedCaseError
 from runner.workloads.built import TRAINING, Built
 
 _SUBMODULE = "submodule:"
@@ -79,47 +79,67 @@ def apply(built: Built, strategy: dict[str, Any], artifacts: Path) -> Callable[.
     """The callable that executes the workload under `strategy`.
 
     `torch.compile` compiles at the first call. A package is made and written to `artifacts` where there is
-    none, else loaded from there. Raises WorkloadError when the scope finds nothing to compile.
+    none, else loaded from there. Raises UnsupportedCaseError where the strategy cannot execute the workload.
     """
     target = built.model_or_fn
+    _mark_lengths(built)
     if strategy["kind"] == "export":
         return _exported(built)
     if strategy["kind"] == "aot_package":
         return _packaged(built, strategy, artifacts.with_suffix(".pt2"))
     if strategy["kind"] != "compile":
-        raise WorkloadError(f"This worker cannot execute a strategy of kind {strategy['kind']}.")
+        raise UnsupportedCaseError(f"This worker cannot execute a strategy of kind {strategy['kind']}.")
     arguments, scope = compile_arguments(strategy), strategy.get("scope", "full")
     if scope == "full":
         compiled: Callable[..., Any] = torch.compile(target, **arguments)
         return compiled
     if not isinstance(target, torch.nn.Module):
-        raise WorkloadError(f"Scope {scope} needs an nn.Module; this workload is a function.")
+        raise UnsupportedCaseError(f"Scope {scope} needs an nn.Module; this workload is a function.")
     for block in _scoped(target, scope, built.regions):
         block.compile(**arguments)
     return target
+
+
+def _mark_lengths(built: Built) -> None:
+    """Tell the compiler which dimension of a stream's inputs varies, where its policy is to say so."""
+    stream = built.stream
+    if stream is None or stream.marked_dimension is None:
+        return
+    for batch in stream.batches():
+        for tensor in batch.inputs:
+            torch._dynamo.mark_dynamic(tensor, stream.marked_dimension)  # type: ignore[no-untyped-call]
 
 
 def _scoped(model: torch.nn.Module, scope: str, regions: tuple[str, ...]) -> list[torch.nn.Module]:
     if scope == "regional":
         blocks = list(repeated_blocks(model, regions))
         if not blocks:
-            raise WorkloadError(
-                "No repeated blocks were found; name their classes in the workload's `regions`."
+            sought = f"of class {' or '.join(regions)} " if regions else ""
+            raise UnsupportedCaseError(
+                f"The model has no repeated blocks {sought}to compile; name their classes in the workload's "
+                "`regions`."
             )
         return blocks
     path = scope.removeprefix(_SUBMODULE)
     try:
         return [model.get_submodule(path)]
     except AttributeError:
-        raise WorkloadError(f"The model has no submodule {path!r}.") from None
+        raise UnsupportedCaseError(f"The model has no submodule {path!r}.") from None
 
 
 def _exported(built: Built) -> Callable[..., Any]:
-    if built.task == TRAINING or not isinstance(built.model_or_fn, torch.nn.Module):
-        raise WorkloadError("torch.export needs an nn.Module in inference.")
-    program = torch.export.export(built.model_or_fn, built.inputs)
-    module: Callable[..., Any] = program.module()
+    module: Callable[..., Any] = _program(built, "torch.export").module()
     return module
+
+
+def _program(built: Built, what: str) -> torch.export.ExportedProgram:
+    """The model as one graph of its own inputs' shapes."""
+    model = built.model_or_fn
+    if built.task == TRAINING or not isinstance(model, torch.nn.Module):
+        raise UnsupportedCaseError(f"{what} needs an nn.Module in inference.")
+    if built.stream is not None:
+        raise UnsupportedCaseError(f"{what} is for one batch, and this workload goes through several.")
+    return torch.export.export(model, built.inputs)
 
 
 def _packaged(built: Built, strategy: dict[str, Any], package: Path) -> Callable[..., Any]:
@@ -127,9 +147,7 @@ def _packaged(built: Built, strategy: dict[str, Any], package: Path) -> Callable
     from torch import _inductor
 
     if not package.exists():
-        if built.task == TRAINING or not isinstance(built.model_or_fn, torch.nn.Module):
-            raise WorkloadError("An ahead-of-time package needs an nn.Module in inference.")
-        program = torch.export.export(built.model_or_fn, built.inputs)
+        program = _program(built, "An ahead-of-time package")
         options = dict(strategy.get("options") or {})
         _inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=options)
     loaded: Callable[..., Any] = _inductor.aoti_load_package(str(package))

@@ -12,14 +12,14 @@ from runner.worker.internals import mark_step
 Step = Callable[[], Any]
 
 
-def marked(step: Step) -> Step:
-    """`step` preceded by the mark that lets a CUDA graph reuse the memory of the step before."""
+def marked(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` preceded by the mark that lets a CUDA graph reuse the memory of the call before."""
 
-    def marked_step() -> Any:
+    def marked_call(*arguments: Any) -> Any:
         mark_step()
-        return step()
+        return call(*arguments)
 
-    return marked_step
+    return marked_call
 
 
 def launches(step: Step) -> int | None:

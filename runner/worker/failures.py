@@ -18,6 +18,9 @@ _SCRATCH_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR")
 _OUT_OF_MEMORY_TEXT = ("DefaultCPUAllocator: can't allocate", "out of memory", "not enough memory")
 _NO_COMPILER_TEXT = ("No working C++ compiler found", "Failed to find C compiler")
 _DEVICE_TEXT = ("CUDA error", "HIP error", "Found no NVIDIA driver", "No CUDA GPUs", "not compiled with CUDA")
+_UNSUPPORTED = {"Unsupported", "FailOnRecompileLimitHit", "UnsupportedCaseError"}
+# Until the first eager result nothing but the workload's own code has run.
+_WORKLOAD_PHASES = ("build_model", "eager_first")
 _NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeException")
 
 
@@ -65,16 +68,14 @@ def kind_of(error: BaseException, phase: str) -> str:
         ("missing_compiler", "InvalidCxxCompiler" in names or _says(errors, _NO_COMPILER_TEXT)),
         ("device_lost", "AcceleratorError" in names or _says(errors, _DEVICE_TEXT)),
         ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
-        (
-            "unsupported",
-            bool(names & {"Unsupported", "FailOnRecompileLimitHit"}) or _says(errors, _NO_META_TEXT),
-        ),
+        ("unsupported", bool(names & _UNSUPPORTED) or _says(errors, _NO_META_TEXT)),
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
         (
             "import_error",
             "ImportError" in names and phase in ("import_torch", "import_libraries", "build_model"),
         ),
         ("import_error", phase == "import_libraries"),
+        ("workload_error", "WorkloadError" in names or phase in _WORKLOAD_PHASES),
     )
     for kind, holds in by_evidence:
         if holds:

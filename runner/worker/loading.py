@@ -27,6 +27,10 @@ class WorkloadError(Exception):
     """The builder is there and does not do what a builder does; the message says how."""
 
 
+class UnsupportedCaseError(Exception):
+    """The workload is sound, and this strategy can do nothing with it; the message says why."""
+
+
 def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
     """The function named "module:function", with the directories of `path` put first on `sys.path`.
 
@@ -43,6 +47,7 @@ def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
 def build_workload(builder: Callable[..., Any], workload: Mapping[str, Any], device: torch.device) -> Built:
     """Call `builder` with the sizes of `workload`, the object of that name in the trial's specification.
 
+    `regions` named there take the place of the builder's own.
     Where the builder declares no `device`, model and inputs are moved there; where it declares no `dtype`,
     they are cast to it (floating point only; a 16-bit training step keeps float32 weights and runs under
     autocast instead). A model is put in train or eval mode according to the task.
@@ -52,10 +57,18 @@ def build_workload(builder: Callable[..., Any], workload: Mapping[str, Any], dev
     if not isinstance(dtype, torch.dtype):
         raise WorkloadError(f"{workload['dtype']!r} is no dtype of torch.")
     arguments = _arguments(builder, workload, {"device": device, "dtype": dtype})
-    returned = builder(**arguments)
+    built = _built(builder(**arguments), workload["task"], arguments, device, dtype)
+    regions = tuple(workload.get("regions", ()))
+    return replace(built, regions=regions) if regions else built
+
+
+def _built(
+    returned: object, task: str, arguments: Mapping[str, Any], device: torch.device, dtype: torch.dtype
+) -> Built:
+    """What a builder that was given `arguments` returned, on `device` in `dtype`."""
     if isinstance(returned, Built):
         return returned
-    built = _from_tuple(returned, workload["task"])
+    built = _from_tuple(returned, task)
     if "dtype" not in arguments:
         built = _cast(built, dtype)
     return built if "device" in arguments else _changed(built, lambda tensor: tensor.to(device))

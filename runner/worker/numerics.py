@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from runner.worker.same import Comparison, compare
 from runner.worker.steps import Variant, grad_context, loss_of, output_of, tensors_of
-from runner.workloads.built import TRAINING, Built
+from runner.worker.streams import shapes_of
+from runner.workloads.built import TRAINING, Batch, Built
 
 # benchmarks/dynamo/common.py and torchbench.py: 1e-4 for float32 inference, 1e-3 for reduced precision,
 # 1e-2 for gradients of large models.
@@ -22,6 +24,9 @@ _DEGENERATE_BELOW = 1e-4
 # Gradients are often far below the tolerance, where upstream's absolute rule passes anything; so each is
 # judged by its own size, but none by less than this part of the largest one: those are rounding noise.
 _SMALLEST_GRADIENT = 1e-3
+# Of a stream: a wrong result is wrong at the first batches or at a shape that was compiled for itself.
+_CHECKED_BATCHES = 8
+_CHECKED_SHAPES = 16
 
 Results = dict[str, torch.Tensor]
 
@@ -36,17 +41,43 @@ def tolerance_of(built: Built, results: Results) -> float:
     return max((_TOLERANCE.get(dtype, _REDUCED_TOLERANCE) for dtype in floating), default=0.0)
 
 
+def _checked(built: Built) -> list[Batch]:
+    """What results are compared on: of a stream the first batches, then one of each other shape."""
+    if built.stream is None:
+        return [Batch(built.inputs)]
+    chosen: list[Batch] = []
+    seen: set[Any] = set()
+    for batch in built.stream.batches():
+        shapes = shapes_of(batch)
+        is_new = shapes not in seen and len(seen) < _CHECKED_SHAPES
+        if is_new or len(chosen) < _CHECKED_BATCHES:
+            chosen.append(batch)
+        seen.add(shapes)
+    return chosen
+
+
 def _results(built: Built, call: Callable[..., Any], seed: int) -> Results:
-    """Outputs of one call; for training the loss and every gradient of one forward and backward."""
+    """Outputs of one call; for training the loss and every gradient of one forward and backward. Of a stream
+    those of several batches.
+    """
     torch.manual_seed(seed)
+    results: Results = {}
+    for number, batch in enumerate(_checked(built), 1):
+        found = _results_of(built, call, batch)
+        suffix = "" if built.stream is None else f" of batch {number}"
+        results |= {name + suffix: value for name, value in found.items()}
+    return results
+
+
+def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Results:
     if built.task != TRAINING:
         with grad_context(built.task):
-            outputs = tensors_of(output_of(built, call))
+            outputs = tensors_of(output_of(built, call, batch))
             return {f"output {index}": value.clone() for index, value in enumerate(outputs)}
     model = built.model_or_fn
     assert isinstance(model, torch.nn.Module)
     model.zero_grad(set_to_none=True)
-    loss, _ = loss_of(built, call)
+    loss = loss_of(built, call, batch)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = {
         f"gradient of {name}": parameter.grad.clone()
@@ -63,11 +94,19 @@ def _float64(built: Built) -> Built:
         model: Callable[..., Any] = built.model_or_fn
     else:
         model = copy.deepcopy(built.model_or_fn).double()
-    inputs = tuple(
+    exact = replace(built, model_or_fn=model, inputs=_doubled(built.inputs), autocast_dtype=None)
+    stream = built.stream
+    if stream is None:
+        return exact
+    batches = [Batch(_doubled(batch.inputs), batch.target) for batch in _checked(built)]
+    return replace(exact, stream=replace(stream, batches=lambda: batches))
+
+
+def _doubled(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
         value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-        for value in built.inputs
+        for value in inputs
     )
-    return Built(model, inputs, built.task, built.loss)
 
 
 def _exact_results(built: Built, seed: int) -> Results | None:

@@ -93,6 +93,16 @@ class PhaseClock:
                 return
 
 
+def both(first: Callable[[str], None], second: Callable[[str], None]) -> Callable[[str], None]:
+    """One listener of timed regions that tells two."""
+
+    def heard(event: str) -> None:
+        first(event)
+        second(event)
+
+    return heard
+
+
 def with_remainder(spent_ns: dict[str, int], first_call_ns: int) -> dict[str, int | None]:
     """`phases_ns` of the record: the phases that were seen, and `other` as what is left of the call.
 

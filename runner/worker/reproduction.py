@@ -39,9 +39,9 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
             started = time.perf_counter_ns()
             artifacts = Path(tempfile.mkdtemp()) / "artifacts"
             call = apply(target, strategy, artifacts)
-            compiled = make_variant(target, call, optimizer_compiler(strategy)).step
             if uses_cudagraphs(strategy, device.type):
-                compiled = marked(compiled)
+                call = marked(call)
+            compiled = make_variant(target, call, optimizer_compiler(strategy)).step
             compiled_output = compiled()
             if device.type == "cuda":
                 torch.cuda.synchronize(device)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from runner.worker.loading import WorkloadError
-from runner.workloads.built import TRAINING, Built
+from runner.workloads.built import TRAINING, Batch, Built
 
 Step = Callable[[], Any]
 # A sixteenth of torch.amp.GradScaler's start, which overflows in the first steps of most models.
@@ -27,6 +27,8 @@ class Variant:
     call: Callable[..., Any]
     optimizer: torch.optim.Optimizer | None
     step: Step
+    one_batch: Callable[[Batch], Any]
+    """What `step` does, for one batch; `step` goes through all of a stream's."""
 
     @property
     def module(self) -> torch.nn.Module | None:
@@ -84,18 +86,19 @@ def _device_type(built: Built) -> str:
     return next((value.device.type for value in built.inputs if isinstance(value, torch.Tensor)), "cpu")
 
 
-def output_of(built: Built, call: Callable[..., Any]) -> Any:
+def output_of(built: Built, call: Callable[..., Any], batch: Batch) -> Any:
     """The output of one forward pass, mixed precision included."""
     with _autocast(built):
-        return call(*built.inputs)
+        return call(*batch.inputs)
 
 
-def loss_of(built: Built, call: Callable[..., Any]) -> tuple[torch.Tensor, Any]:
-    """Loss and output of one forward pass; the loss stays outside what is compiled."""
+def loss_of(built: Built, call: Callable[..., Any], batch: Batch) -> torch.Tensor:
+    """Loss of one forward pass; it stays outside what is compiled."""
     with _autocast(built):
-        output = call(*built.inputs)
-        loss = (built.loss or default_loss)(output)
-    return loss, output
+        output = call(*batch.inputs)
+        if built.loss is None:
+            return default_loss(output)
+        return built.loss(output) if built.stream is None else built.loss(output, batch.target)
 
 
 def make_variant(
@@ -114,11 +117,29 @@ def make_variant(
     def forward() -> Any:
         return target(*built.inputs)
 
-    def forward_autocast() -> Any:
-        with _autocast(built):
-            return target(*built.inputs)
+    def forward_batch(batch: Batch) -> Any:
+        return output_of(built, target, batch)
 
-    return Variant(built, target, None, forward if built.autocast_dtype is None else forward_autocast)
+    # Of the smallest workloads a step takes microseconds, so the plain one has nothing around it.
+    is_plain = built.stream is None and built.autocast_dtype is None
+    step = forward if is_plain else _iteration(built, forward_batch)
+    return Variant(built, target, None, step, forward_batch)
+
+
+def _iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
+    """One call of `one`, or one for each batch of the stream; returns the last result."""
+    stream = built.stream
+    if stream is None:
+        batch = Batch(built.inputs)
+        return lambda: one(batch)
+
+    def iterate() -> Any:
+        result = None
+        for batch in stream.batches():
+            result = one(batch)
+        return result
+
+    return iterate
 
 
 def _training_variant(
@@ -133,19 +154,20 @@ def _training_variant(
     if built.compile_optimizer and compile_step is not None:
         update = compile_step(update)
 
-    def train() -> torch.Tensor:
+    def train(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        loss, _ = loss_of(built, call)
+        loss = loss_of(built, call, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         update()
         return loss.detach()
 
-    if built.autocast_dtype is torch.float16:
-        return Variant(built, call, optimizer, _scaled(built, call, optimizer))
-    return Variant(built, call, optimizer, train)
+    one = _scaled(built, call, optimizer) if built.autocast_dtype is torch.float16 else train
+    return Variant(built, call, optimizer, _iteration(built, one), one)
 
 
-def _scaled(built: Built, call: Callable[..., Any], optimizer: torch.optim.Optimizer) -> Step:
+def _scaled(
+    built: Built, call: Callable[..., Any], optimizer: torch.optim.Optimizer
+) -> Callable[[Batch], torch.Tensor]:
     """A training step whose small float16 gradients are kept by a scaled loss.
 
     The scale is set anew after every step: one that grows and backs off would make steps differ, and a step
@@ -153,9 +175,9 @@ def _scaled(built: Built, call: Callable[..., Any], optimizer: torch.optim.Optim
     """
     scaler = torch.amp.GradScaler(_device_type(built), init_scale=_LOSS_SCALE)
 
-    def train() -> torch.Tensor:
+    def train(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        loss, _ = loss_of(built, call)
+        loss = loss_of(built, call, batch)
         scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         scaler.step(optimizer)
         scaler.update(_LOSS_SCALE)

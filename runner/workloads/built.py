@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +18,37 @@ INFERENCE = "inference"
 TRAINING = "training"
 FUNCTION = "function"
 TASKS = (INFERENCE, TRAINING, FUNCTION)
+
+
+class Batch(NamedTuple):
+    """What one call of the model gets, on the device; `target` is the second argument of a training loss."""
+
+    inputs: tuple[Any, ...]
+    target: Any = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Several batches that one iteration goes through: an epoch, or requests of different lengths.
+
+    The time of an iteration includes that of `batches` itself, as a data loader's is part of an epoch.
+    """
+
+    batches: Callable[[], Iterable[Batch]]
+    """Makes the batches of one iteration: every time of the same shapes in the same order."""
+
+    policy: str | None = None
+    """How lengths are evened out: `none`, `max`, `buckets` or `dynamic`. None where all are equal."""
+
+    marked_dimension: int | None = None
+    """The dimension of every input tensor that is marked as varying before anything is compiled. `batches`
+    then returns the same tensors every time."""
+
+    tokens: int | None = None
+    """Tokens of one iteration that are wanted, padding not counted."""
+
+    padded_tokens: int | None = None
+    """Tokens of one iteration that are computed, padding included."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +65,15 @@ class Built:
     """An `nn.Module` (train/eval mode already set) or a plain function of tensors."""
 
     inputs: tuple[Any, ...]
-    """Positional arguments of every call, on the device, shared by all variants and never written to."""
+    """Positional arguments of every call, on the device, shared by all variants and never written to. With a
+    `stream` those of its first batch."""
 
     task: str = INFERENCE
     """`inference`, `training` or `function`."""
 
-    loss: Callable[[Any], torch.Tensor] | None = None
-    """Training: scalar loss of the output, targets bound in it. None: mean of the squared output."""
+    loss: Callable[..., torch.Tensor] | None = None
+    """Training: scalar loss of the output, targets bound in it. None: mean of the squared output. With a
+    `stream` it is given the batch's target as second argument."""
 
     optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None
     """Training: makes the optimizer of one variant from its parameters. None: `torch.optim.SGD(lr=1e-3)`."""
@@ -59,6 +92,9 @@ class Built:
 
     tolerance: float | None = None
     """Overrides the dtype's default tolerance of the numeric check."""
+
+    stream: Stream | None = None
+    """Batches that one iteration goes through, one call of the model each."""
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:

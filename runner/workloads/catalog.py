@@ -9,6 +9,13 @@ from __future__ import annotations
 
 from db.records import Task
 from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.streams import STREAMS
+
+
+def _tokens(definition: WorkloadDefinition) -> float:
+    """Of one batch of sequences of equal length."""
+    return (definition.batch_size or 1) * definition.shape["sequence_length"]
+
 
 _SMOKE = (
     WorkloadDefinition(
@@ -29,7 +36,7 @@ _SMOKE = (
         batch_size=32,
         shape={"sequence_length": 32},
         item="token",
-        items_per_iteration=32 * 32,
+        count_items=_tokens,
         kwargs={"width": 64, "heads": 4, "layers": 1},
     ),
     WorkloadDefinition(
@@ -40,6 +47,7 @@ _SMOKE = (
         batch_size=512,
         shape={"width": 512},
         item="row",
+        has_regions=False,
     ),
     WorkloadDefinition(
         name="mlp-train",
@@ -50,6 +58,7 @@ _SMOKE = (
         shape={"width": 256},
         item="row",
         kwargs={"layers": 3, "classes": 10},
+        has_regions=False,
     ),
 )
 
@@ -107,7 +116,7 @@ _STANDARD = (
         shape={"sequence_length": 512},
         dtype="bfloat16",
         item="token",
-        items_per_iteration=8 * 512,
+        count_items=_tokens,
         packages=("transformers",),
     ),
     WorkloadDefinition(
@@ -130,7 +139,7 @@ _STANDARD = (
         shape={"sequence_length": 128},
         dtype="bfloat16",
         item="token",
-        items_per_iteration=32 * 128,
+        count_items=_tokens,
         kwargs={"width": 512, "heads": 8, "layers": 6},
     ),
     WorkloadDefinition(
@@ -143,6 +152,7 @@ _STANDARD = (
         dtype="bfloat16",
         item="sequence",
         kwargs={"hidden": 512},
+        has_regions=False,
     ),
     WorkloadDefinition(
         name="mlp-4096",
@@ -154,6 +164,7 @@ _STANDARD = (
         dtype="bfloat16",
         item="row",
         kwargs={"layers": 4, "classes": 10},
+        has_regions=False,
     ),
     WorkloadDefinition(
         name="elementwise-4096",
@@ -164,6 +175,7 @@ _STANDARD = (
         shape={"width": 4096},
         dtype="bfloat16",
         item="row",
+        has_regions=False,
     ),
 )
 
@@ -178,7 +190,7 @@ def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs:
         shape={"sequence_length": 32},
         dtype=dtype,
         item="token",
-        items_per_iteration=8 * 32,
+        count_items=_tokens,
         kwargs={"width": 64, "heads": 4, "layers": 2, **kwargs},
     )
 
@@ -213,5 +225,5 @@ _UNLISTED = (
 )
 
 WORKLOADS: dict[str, WorkloadDefinition] = {
-    definition.name: definition for definition in (*_SMOKE, *_STANDARD, *_UNLISTED)
+    definition.name: definition for definition in (*_SMOKE, *_STANDARD, *_UNLISTED, *STREAMS)
 }

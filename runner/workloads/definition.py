@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ class WorkloadDefinition:
 
     `target` is the "module:function" that builds it; it is called with `batch_size`, every entry of `shape`
     and `kwargs`, and with `device` and `dtype`, as far as it declares them. `items_per_iteration` counts
-    `item`s (images, sequences, tokens) in one call; None stands for the batch size. `packages` are modules
+    `item`s (images, sequences, tokens) in one iteration; None stands for `count_items`, or the batch size
+    without it. `regions` are classes of repeated blocks in place of the builder's own. `packages` are modules
     it imports besides torch. `path` holds the directories put on the worker's `sys.path`.
     """
 
@@ -33,18 +34,25 @@ class WorkloadDefinition:
     dtype: str = "float32"
     item: str = "item"
     items_per_iteration: float | None = None
+    count_items: Callable[[WorkloadDefinition], float] | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    regions: tuple[str, ...] = ()
+    has_regions: bool = True
+    """Whether the model has repeated blocks, so that compiling them one by one means something."""
+    is_stream: bool = False
+    """Whether one iteration goes through several batches, which no exported program can."""
     packages: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
-        """First 8 hex digits of the SHA-256 of the builder's source file, its name and `kwargs`.
+        """First 8 hex digits of the SHA-256 of the builder's source file, its name, `kwargs` and `regions`.
 
         Batch size, shape and dtype are fields of the record of their own, so they are left out.
         Raises ConfigError when the module cannot be found or read.
         """
-        call = json.dumps([self.target, dict(self.kwargs)], sort_keys=True, separators=(",", ":"))
+        parts = [self.target, dict(self.kwargs), *([list(self.regions)] if self.regions else [])]
+        call = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(call.encode())
         digest.update(_source(self.target, self.path))
         return digest.hexdigest()[:8]
@@ -52,6 +60,8 @@ class WorkloadDefinition:
     def record(self) -> Workload:
         """The workload as a trial record names it."""
         items = self.items_per_iteration
+        if items is None:
+            items = self.batch_size if self.count_items is None else self.count_items(self)
         return Workload(
             name=self.name,
             version=self.version,
@@ -59,7 +69,7 @@ class WorkloadDefinition:
             batch_size=self.batch_size,
             shape=dict(self.shape),
             dtype=self.dtype,
-            items_per_iteration=self.batch_size if items is None else items,
+            items_per_iteration=items,
             item=self.item,
         )
 

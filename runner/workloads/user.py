@@ -72,6 +72,8 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
         item=entry.item or base.item,
         items_per_iteration=entry.items_per_iteration,
         kwargs={**base.kwargs, **entry.kwargs},
+        regions=entry.regions,
+        has_regions=base.has_regions or bool(entry.regions),
     )
 
 

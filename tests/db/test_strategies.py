@@ -39,6 +39,18 @@ def test_one_strategy_has_one_name_whatever_the_order() -> None:
     assert parsed == {"default+dynamic+fullgraph+regional+warm"}
 
 
+def test_another_backend_needs_no_configuration() -> None:
+    plain, more = parse_strategy("backend:aot_eager"), parse_strategy("backend:aot_eager+fullgraph+dynamic")
+    assert (plain.name, plain.kind, plain.backend, plain.mode) == (
+        "backend:aot_eager",
+        StrategyKind.COMPILE,
+        "aot_eager",
+        None,
+    )
+    assert more.name == "backend:aot_eager+dynamic+fullgraph"
+    assert (more.backend, more.dynamic, more.fullgraph) == ("aot_eager", True, True)
+
+
 def test_modifiers_of_a_named_strategy() -> None:
     mine = Strategy(
         name="mine",
@@ -59,7 +71,10 @@ def test_modifiers_of_a_named_strategy() -> None:
         ("default+submodule:", "unknown modifier 'submodule:'", "submodule:PATH"),
         ("default+", "unknown modifier ''", "Modifiers are"),
         ("", "There is no strategy ''.", "compilewatch list strategies"),
-        ("eager+dynamic", "eager is not compiled", "Write eager."),
+        ("eager+dynamic", "eager is not torch.compile", "Write eager."),
+        ("packaged+warm", "packaged is not torch.compile", "Write packaged."),
+        ("backend:", "There is no strategy 'backend:'.", "compilewatch list strategies"),
+        ("backend:aot_eager+dynamc", "unknown modifier 'dynamc'", "Did you mean dynamic?"),
         ("default+dynamic+static", "two modifiers that exclude each other", "Leave one of them out."),
         ("default+regional+submodule:a", "two modifiers that exclude each other", ""),
         ("default+dynamic+dynamic", "two modifiers that exclude each other", ""),
@@ -74,7 +89,8 @@ def test_what_is_refused(name: str, message: str, next_step: str) -> None:
 
 def test_gpu_modes_mean_nothing_on_a_cpu() -> None:
     reasons = {name: not_applicable_reason(strategy, "cpu") for name, strategy in BUILTIN.items()}
-    assert {name for name, reason in reasons.items() if reason is None} == {"eager", "default"}
+    applicable = {name for name, reason in reasons.items() if reason is None}
+    assert applicable == {"eager", "default", "export", "packaged"}
     assert not_applicable_reason(parse_strategy("reduce-overhead+dynamic"), "cpu") is not None
     assert all(not_applicable_reason(strategy, "cuda") is None for strategy in BUILTIN.values())
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db.errors import ConfigError, NotFoundError
-from db.strategies import BUILTIN
+from db.strategies import BUILTIN, parse_strategy
 from runner.config import BuildSettings, Settings
 from runner.config_sources import load_settings
 from runner.plan import Plan, plan_run
@@ -97,7 +97,11 @@ case_counts = st.fixed_dictionaries(
         "workloads": st.lists(
             st.sampled_from(["cnn", "encoder", "elementwise", "unet"]), min_size=1, unique=True
         ),
-        "strategies": st.lists(st.sampled_from(list(BUILTIN)), min_size=1, unique=True),
+        "strategies": st.lists(
+            st.sampled_from([name for name in BUILTIN if name not in ("export", "packaged")]),
+            min_size=1,
+            unique=True,
+        ),
         "trials": st.integers(1, 7),
     }
 )
@@ -198,6 +202,28 @@ def test_a_function_has_no_regions() -> None:
     ]
 
 
+def test_what_cannot_be_exported_is_known_before_it_is_built() -> None:
+    names = ["encoder", "mlp-train", "elementwise", "decode"]
+    plan = plan_run(Settings(), workloads=names, strategies=["export", "packaged"], device="cpu")
+    assert {trial.workload.name for trial in plan.trials} == {"encoder"}
+    assert {(case.workload, case.reason) for case in plan.not_applicable} == {
+        ("mlp-train", "only a model in inference is exported"),
+        ("elementwise", "only a model in inference is exported"),
+        ("decode", "an exported program is for one batch, and this goes through several"),
+    }
+
+
+def test_smoke_under_every_strategy_and_cache_state() -> None:
+    plan = plan_run(Settings(), suite="smoke-all", device="cpu")
+    measured = Counter(trial.workload.name for trial in plan.trials)
+    # 11 of 14 strategies mean something on a CPU; a function has no regions, what trains is not exported.
+    assert measured == {"cnn": 11, "encoder": 11, "elementwise": 8, "mlp-train": 8}
+    assert {trial.strategy.cache.value for trial in plan.trials} == {
+        *("none", "cold", "warm", "portable", "packaged"),
+    }
+    assert len(plan.trials) + len(plan.not_applicable) == 4 * len(SUITES["smoke-all"].strategies)
+
+
 def test_a_missing_package_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as caught:
@@ -245,4 +271,4 @@ def test_the_configuration_is_the_default_of_options() -> None:
 def test_built_in_suites_name_known_things() -> None:
     for suite in SUITES.values():
         assert set(suite.workloads) <= set(WORKLOADS)
-        assert set(suite.strategies) <= set(BUILTIN)
+        assert [parse_strategy(name).name for name in suite.strategies] == list(suite.strategies)

@@ -29,8 +29,8 @@ PATH_WITHOUT_COMPILER = "/nonexistent"
         ("writes_invalid_record", FailureKind.BAD_RECORD, "build_model", "samples_ns"),
         ("exits_quietly", FailureKind.BAD_RECORD, "build_model", "without a record"),
         ("exits_with_three", FailureKind.CRASH, "build_model", "exit code 3"),
-        ("raises", FailureKind.CRASH, "build_model", "no layer 7"),
-        ("returns_nonsense", FailureKind.CRASH, "build_model", "A builder returns"),
+        ("raises", FailureKind.WORKLOAD_ERROR, "build_model", "no layer 7"),
+        ("returns_nonsense", FailureKind.WORKLOAD_ERROR, "build_model", "A builder returns"),
         ("not_there", FailureKind.IMPORT_ERROR, "import_libraries", "not_there"),
     ],
 )

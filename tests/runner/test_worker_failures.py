@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.worker.failures import describe, kind_of
+from runner.worker.loading import UnsupportedCaseError, WorkloadError
 
 
 def named(name, *bases, **attributes):
@@ -45,7 +46,11 @@ TORCH_DYNAMO = type("TorchDynamoException", (RuntimeError,), {})
         (ModuleNotFoundError("No module named 'torch'"), "import_torch", "import_error"),
         (ModuleNotFoundError("No module named 'transformers'"), "build_model", "import_error"),
         (SyntaxError("invalid syntax"), "import_libraries", "import_error"),
-        (ValueError("my own mistake"), "eager_first", "crash"),
+        (ValueError("my own mistake"), "build_model", "workload_error"),
+        (ValueError("my own mistake"), "eager_first", "workload_error"),
+        (ValueError("who knows"), "sampling", "crash"),
+        (WorkloadError("no floating-point output to take a loss of"), "first_call", "workload_error"),
+        (UnsupportedCaseError("no submodule"), "first_call", "unsupported"),
     ],
 )
 def test_kinds(error, phase, kind):

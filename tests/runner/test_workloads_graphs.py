@@ -16,7 +16,7 @@ from torch import nn
 
 from runner.worker.loading import build_workload, import_builder
 from runner.worker.steps import loss_of, tensors_of
-from runner.workloads.built import TRAINING, Built
+from runner.workloads.built import TRAINING, Batch, Built
 from runner.workloads.catalog import WORKLOADS
 
 PURE_TORCH = [name for name, definition in WORKLOADS.items() if not definition.packages]
@@ -165,7 +165,8 @@ def test_untrained_batch_norm_makes_any_two_outputs_agree() -> None:
 def test_a_training_steps_loss_is_outside_the_graph(name: str) -> None:
     ready = load(name, batch_size=2)
     capture = Capture()
-    loss, _ = loss_of(ready, torch.compile(ready.model_or_fn, backend=capture, fullgraph=True))
+    batch = Batch(ready.inputs) if ready.stream is None else next(iter(ready.stream.batches()))
+    loss = loss_of(ready, torch.compile(ready.model_or_fn, backend=capture, fullgraph=True), batch)
     loss.backward()
     assert len(capture.graphs) == 1
     assert loss.dtype is torch.float32

@@ -96,7 +96,8 @@ def test_the_documented_sweep_makes_the_documented_names() -> None:
     assert names == [f"encoder-sweep-b{b}-s{s}" for b in (1, 8, 32) for s in (64, 128)]
     last = known["encoder-sweep-b32-s128"]
     assert (last.batch_size, last.shape, last.kwargs["width"]) == (32, {"sequence_length": 128}, 64)
-    assert last.record().items_per_iteration == 32
+    # The encoder's items are tokens.
+    assert last.record().items_per_iteration == 32 * 128
     assert last.version == known["encoder"].version
 
 

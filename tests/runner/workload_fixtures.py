@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from runner.workloads.built import Built
+from runner.workloads import epoch
+from runner.workloads.built import Batch, Built, Stream
 
 
 def healthy():
@@ -213,6 +214,45 @@ class Stack(torch.nn.Module):
 def three_blocks():
     torch.manual_seed(0)
     return Built(Stack().eval(), (torch.randn(2, 8),), "inference")
+
+
+class Head(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = Stack()
+        self.extra = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(8, 8)) for _ in range(2))
+
+    def forward(self, x):
+        x = self.body(x)
+        for layer in self.extra:
+            x = layer(x)
+        return x
+
+
+def two_kinds_of_blocks():
+    torch.manual_seed(0)
+    return Head().eval(), (torch.randn(2, 8),)
+
+
+def three_lengths():
+    """Batches of (2, length, 8) that are served one after the other."""
+    torch.manual_seed(0)
+    batches = [Batch((torch.randn(2, length, 8),)) for length in (5, 7, 11)]
+    stream = Stream(lambda: batches, "none", tokens=40, padded_tokens=46)
+    return Built(Stack().eval(), batches[0].inputs, stream=stream)
+
+
+def ragged_epoch(drop_last=False):
+    """Two batches of 8 images and one of 3."""
+    return epoch.build(
+        batch_size=8,
+        images=19,
+        image_size=8,
+        channels=8,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+        drop_last=drop_last,
+    )
 
 
 def random_output():

@@ -1,0 +1,121 @@
+"""Every kind of strategy through the real worker, by the name that a person types.
+
+Most with Dynamo's own backend: what a modifier means is decided before code is generated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from db.records import FailureKind, NumericsStatus, Status, Strategy, Trial
+from db.strategies import parse_strategy
+from runner.config_sources import load_settings
+from runner.plan import plan_run
+from runner.supervise import run_trial
+from tests.runner.measuring import FEW, FIXTURES, LOCKS, compiled, make_spec, measure
+
+CONFIGURATION = f"""
+[[strategy]]
+name = "careful"
+backend = "eager"
+dynamic = false
+fullgraph = true
+
+[[workload]]
+name = "stack"
+target = "workload_fixtures:two_kinds_of_blocks"
+path = ["{FIXTURES}"]
+regions = ["Block"]
+"""
+
+
+def counted(trial: Trial) -> tuple[int | None, int | None]:
+    """(graphs, operations captured) of a trial that went well."""
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler is not None
+    assert trial.numerics is not None
+    assert trial.numerics.status is NumericsStatus.PASS
+    return trial.compiler.graphs, trial.compiler.ops_captured
+
+
+@pytest.mark.parametrize(
+    ("name", "graphs"),
+    # Three lengths: one graph each, one and then one for any length, one for any length from the start.
+    # (`+dynamic` is in test_workloads_streams.)
+    [("backend:eager+static", 3), ("backend:eager", 2)],
+)
+def test_dynamic_shapes_as_asked_for(name: str, graphs: int) -> None:
+    trial = measure("three_lengths", parse_strategy(name))
+    assert counted(trial)[0] == graphs
+    assert trial.strategy.name == name
+
+
+def test_another_backend_and_one_graph() -> None:
+    trial = measure("three_blocks", parse_strategy("backend:aot_eager+fullgraph"))
+    assert counted(trial)[0] == 1
+    assert (trial.strategy.backend, trial.strategy.fullgraph) == ("aot_eager", True)
+
+
+def test_torch_export() -> None:
+    trial = measure("three_blocks", parse_strategy("export"))
+    graphs, _ = counted(trial)
+    assert graphs == 0
+    assert trial.strategy.name == "export"
+    assert len(trial.control_samples_ns) == len(trial.samples_ns) > 0
+
+
+def test_what_cannot_be_exported_is_unsupported() -> None:
+    trial = measure("three_lengths", parse_strategy("export"))
+    assert trial.failure is not None
+    assert trial.failure.kind is FailureKind.UNSUPPORTED
+    assert "goes through several" in trial.failure.message
+
+
+def test_a_combination_of_the_configuration_on_regions_named_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by themselves the regions would be Block and the two `Sequential`; named, they are Block alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "compilewatch.toml").write_text(CONFIGURATION)
+    plan = plan_run(
+        load_settings(), workloads=["stack"], strategies=["careful+regional"], trials=1, device="cpu"
+    )
+    (spec,) = plan.trials
+    told = spec.model_dump(mode="json", by_alias=True) | {"sampling": FEW}
+    trial = run_trial(told, lock_dir=LOCKS)
+    # One graph serves all three blocks: a linear layer and a ReLU.
+    assert counted(trial) == (1, 2)
+    strategy = trial.strategy
+    assert (strategy.name, strategy.scope, strategy.fullgraph) == ("careful+regional", "regional", True)
+    assert strategy.dynamic is False
+
+
+def test_a_region_that_is_not_there_is_unsupported() -> None:
+    spec = make_spec("three_blocks", compiled("eager", scope="regional"))
+    spec["workload"]["regions"] = ["Blok"]
+    trial = run_trial(spec, lock_dir=LOCKS)
+    assert trial.failure is not None
+    assert trial.failure.kind is FailureKind.UNSUPPORTED
+    assert "no repeated blocks of class Blok" in trial.failure.message
+
+
+@pytest.fixture(scope="module")
+def freezing() -> Trial:
+    options = {"freezing": True, "max_fusion_size": 8, "coordinate_descent_tuning": True}
+    strategy: Strategy = compiled("inductor", options=options, mode=None)
+    return measure("three_blocks", strategy)
+
+
+def test_options_reach_inductor_as_a_dictionary(freezing: Trial) -> None:
+    assert counted(freezing)[0] == 1
+    assert freezing.strategy.options["freezing"] is True
+
+
+def test_a_bypassed_cache_is_neither_hit_nor_miss(freezing: Trial) -> None:
+    """Freezing bakes the weights into the graph, so it is never cached: reading no hit as cold is wrong."""
+    assert freezing.compiler is not None
+    cache = freezing.compiler.cache
+    assert cache is not None
+    assert (cache.fx_graph_hits or 0, cache.fx_graph_misses or 0) == (0, 0)
