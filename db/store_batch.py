@@ -34,6 +34,7 @@ from db.store_rows import (
     sample_rows,
     trial_row,
 )
+from db.store_run_parts import RunParts
 from db.tables import (
     BUILD,
     DATA_VERSION,
@@ -105,6 +106,7 @@ class TrialWriter:
         self._identifier = Identifier()
         self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in _DIMENSIONS}
         self._newest: dict[str, tuple[datetime, str]] = {}
+        self._run_parts = RunParts()
 
     def save(self, trials: Sequence[Trial]) -> tuple[int, int]:
         """Insert the trials that are not stored yet: how many were new, how many known.
@@ -125,7 +127,7 @@ class TrialWriter:
         return len(new), len(trials) - len(new)
 
     def finish(self) -> None:
-        """Write what the inserted trials change elsewhere: tallies, newest runs, the data version."""
+        """Write what the inserted trials change elsewhere: tallies, newest runs, run parts, the data version."""
         for name, tallies in self._tallies.items():
             if tallies:
                 self._connection.execute(_tally_update(name), _tally_parameters(tallies))
@@ -135,6 +137,7 @@ class TrialWriter:
                 for series_id, (started_at, run_id) in self._newest.items()
             ]
             self._connection.execute(_newest_upsert(self._connection), rows)
+        self._run_parts.write(self._connection)
         bump_data_version(self._connection)
 
     def _stored_hashes(self, trial_ids: list[str]) -> dict[str, str]:
@@ -186,6 +189,7 @@ class TrialWriter:
                 if tally is None:
                     tally = tallies[key] = _Tally(0, 0, trial.started_at, trial.started_at, called)
                 tally.add(trial, called)
+            self._run_parts.add((trial.run_id, entry.ids.machine, entry.ids.build), trial.started_at)
             if _is_result(trial):
                 newest = (trial.started_at, trial.run_id)
                 self._newest[entry.ids.series] = max(self._newest.get(entry.ids.series, newest), newest)

@@ -30,14 +30,16 @@ from db.runs import RunStatus
 from db.schedules import FiringOutcome
 from db.table_hosts import HOST
 from db.table_parts import Row, Tallied, by_value
+from db.table_run_parts import RUN_PART
 from db.table_sign_offs import SIGN_OFF
 from db.table_stored_views import STORED_VIEW
 from db.table_tokens import API_TOKEN
+from db.table_watch import HOST_HEALTH, SCHEDULE_WATCH
 from db.verdicts.vocabulary import Metric, Verdict
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
-__all__ = ["API_TOKEN", "HOST", "METADATA", "SIGN_OFF", "STORED_VIEW"]
+__all__ = ["API_TOKEN", "HOST", "HOST_HEALTH", "METADATA", "RUN_PART", "SCHEDULE_WATCH", "SIGN_OFF", "STORED_VIEW"]
 
 
 class MachineRow(Row, Tallied, table=True):
@@ -143,7 +145,8 @@ class TrialRow(Row, table=True):
 
     __tablename__: ClassVar[str] = "trial"
     __table_args__ = (
-        Index(None, "series_id", "started_at"),
+        # With the build: which builds a case was measured with is answered from the index alone.
+        Index(None, "series_id", "started_at", "build_id"),
         Index(None, "run_id", "series_id"),
         Index(None, "build_id", "started_at"),
         Index(None, "started_at"),

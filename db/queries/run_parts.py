@@ -1,29 +1,121 @@
-"""Which machines and builds a run measured; almost always one of each."""
+"""What each run measured, and when: which builds and runs a machine has, without a look at its trials."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import pandas as pd
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Connection, func, select
 
+from db.queries.filters import Filters
 from db.queries.frames import frame_of
+from db.queries.selection import matching, matching_series
 from db.session import Database
-from db.tables import SERIES, TRIAL
+from db.table_run_parts import RUN_PART
+from db.tables import LATEST, RUN, SERIES, TRIAL
 
 _COLUMNS = {"run_id": "str", "machine_id": "str", "build_id": "str"}
 
 
 def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:
     """One row per run, machine and build that have a trial in common; none for a run without trials."""
-    wanted = list(run_ids)
-    columns = (TRIAL.c.run_id, SERIES.c.machine_id, TRIAL.c.build_id)
-    statement = (
-        select(*columns)
-        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
-        .where(TRIAL.c.run_id.in_(wanted))
-        .group_by(*columns)
-        .order_by(*columns)
-    )
+    columns = [RUN_PART.c[name] for name in _COLUMNS]
+    statement = select(*columns).where(RUN_PART.c.run_id.in_(list(run_ids))).order_by(*columns)
     with db.read() as connection:
         return frame_of(connection.execute(statement).all(), _COLUMNS)
+
+
+def measured_builds(db: Database, filters: Filters = Filters()) -> list[str]:  # noqa: B008
+    """The builds of the trials that `filters` let through, the one measured last first."""
+    if _is_of_whole_runs(filters):
+        when = func.max(RUN_PART.c.last_seen_at)
+        statement = select(RUN_PART.c.build_id, when).where(*_of_parts(filters)).group_by(RUN_PART.c.build_id)
+    else:
+        when = func.max(TRIAL.c.started_at)
+        statement = select(TRIAL.c.build_id, when).where(*matching(filters)).group_by(TRIAL.c.build_id)
+    with db.read() as connection:
+        return list(connection.scalars(statement.order_by(when.desc(), statement.selected_columns[0])))
+
+
+def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # noqa: B008
+    """The build of the newest trial among the newest runs of the series that `filters` let through."""
+    of_series = select(LATEST.c.run_id, LATEST.c.series_id).join(
+        SERIES, SERIES.c.series_id == LATEST.c.series_id
+    )
+    newest = of_series.where(*matching_series(filters)).subquery()
+    statement = (
+        select(TRIAL.c.build_id, func.max(TRIAL.c.started_at).label("last"))
+        .join(newest, (TRIAL.c.run_id == newest.c.run_id) & (TRIAL.c.series_id == newest.c.series_id))
+        .where(*matching(filters))
+        .group_by(TRIAL.c.build_id)
+    )
+    with db.read() as connection:
+        found = connection.execute(statement).all()
+    return max(found, key=lambda row: (row.last, row.build_id)).build_id if found else None
+
+
+def newest_runs_began(db: Database, filters: Filters, runs: int) -> datetime | None:
+    """When the first of the `runs` newest runs of the machines, builds and suites selected began to store
+    trials; None where there are fewer. Other filters are about single trials and leave runs as they are.
+    """
+    newest = (
+        select(func.min(RUN_PART.c.first_seen_at).label("began"))
+        .where(*_of_parts(filters))
+        .group_by(RUN_PART.c.run_id)
+        .order_by(func.max(RUN_PART.c.last_seen_at).desc())
+        .limit(runs)
+    )
+    with db.read() as connection:
+        began: list[datetime] = list(connection.scalars(newest))
+    return min(began) if len(began) == runs else None
+
+
+def runs_near(
+    connection: Connection, filters: Filters, moment: datetime, limit: int, *, but: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The `limit` runs nearest in time to `moment`, of the machines, builds and suites selected."""
+    others = [RUN_PART.c.run_id.not_in(list(but))]
+    before = _runs(
+        connection, filters, limit, [RUN_PART.c.last_seen_at <= moment, *others], newest_first=True
+    )
+    if len(before) == limit:
+        return before
+    after = [RUN_PART.c.last_seen_at > moment, *others]
+    return before + _runs(connection, filters, limit - len(before), after, newest_first=False)
+
+
+def _runs(
+    connection: Connection,
+    filters: Filters,
+    limit: int,
+    conditions: list[ColumnElement[bool]],
+    *,
+    newest_first: bool,
+) -> tuple[str, ...]:
+    when = func.max(RUN_PART.c.last_seen_at)
+    statement = (
+        select(RUN_PART.c.run_id)
+        .where(*_of_parts(filters), *conditions)
+        .group_by(RUN_PART.c.run_id)
+        .order_by(when.desc() if newest_first else when, RUN_PART.c.run_id)
+        .limit(limit)
+    )
+    return tuple(connection.scalars(statement))
+
+
+def _is_of_whole_runs(filters: Filters) -> bool:
+    """Whether a run is either in the selection with all its trials or out of it."""
+    whole = Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds)
+    return filters == whole
+
+
+def _of_parts(filters: Filters) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if filters.machines:
+        conditions.append(RUN_PART.c.machine_id.in_(filters.machines))
+    if filters.builds:
+        conditions.append(RUN_PART.c.build_id.in_(filters.builds))
+    if filters.suites:
+        conditions.append(RUN_PART.c.run_id.in_(select(RUN.c.run_id).where(RUN.c.suite.in_(filters.suites))))
+    return conditions

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
-from sqlalchemy import Connection, Select, String, and_, or_, select, tuple_, type_coerce
+from sqlalchemy import ColumnElement, Connection, Select, String, and_, or_, select, tuple_, type_coerce
 
 from db.errors import NotFoundError, one_line
 from db.metrics.compile_cost import compile_cost_ns
@@ -18,6 +20,7 @@ from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 __all__ = [
     "COLUMNS",
     "cold_start_frame",
+    "frame_where",
     "latest_trials_frame",
     "trial_record",
     "trial_records",
@@ -132,6 +135,13 @@ def latest_trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFr
         return _frame(connection, _trials(filters).where(newest), filters)
 
 
+def frame_where(
+    connection: Connection, conditions: Sequence[ColumnElement[bool]], filters: Filters
+) -> pd.DataFrame:
+    """Like `trials_frame`, of those under `conditions`, which let through no other than `filters`."""
+    return _frame(connection, _columns().where(*conditions), filters)
+
+
 def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int) -> pd.DataFrame:
     """Like `trials_frame`, at most `limit` trials, those that follow the trial `after` in its order.
 
@@ -150,11 +160,15 @@ def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int
 
 
 def _trials(filters: Filters) -> Select[tuple[object, ...]]:
+    return _columns().where(*matching(filters))
+
+
+def _columns() -> Select[tuple[object, ...]]:
     columns = [
         type_coerce(TRIAL.c[name], String) if dtype == "str" else TRIAL.c[name]
         for name, dtype in _OF_TRIAL.items()
     ]
-    return select(*columns).select_from(TRIAL).where(*matching(filters))
+    return select(*columns).select_from(TRIAL)
 
 
 def _frame(connection: Connection, statement: Select[tuple[object, ...]], filters: Filters) -> pd.DataFrame:

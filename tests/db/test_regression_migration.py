@@ -11,8 +11,10 @@ from alembic.config import Config
 from sqlalchemy import Connection, create_engine, insert, inspect, make_url, select
 
 from db.errors import DatabaseError
+from db.identities import build_identity, machine_identity
 from db.migrations import HEAD, VERSION_TABLE
 from db.queries.regressions import regressions_frame
+from db.queries.run_parts import run_parts
 from db.queries.trials import trial_record
 from db.session import Database, open_database
 from db.store import save_trials
@@ -58,6 +60,14 @@ def _to_revision(connection: Connection, revision: str) -> None:
     command.upgrade(config, revision)
 
 
+def _parts() -> list[dict[str, str]]:
+    """What each run measured, worked out from the records."""
+    parts = {
+        (trial.run_id, machine_identity(trial.machine), build_identity(trial.build)) for trial in TRIALS
+    }
+    return [dict(zip(("run_id", "machine_id", "build_id"), part, strict=True)) for part in sorted(parts)]
+
+
 @pytest.fixture
 def old_database(empty_database_url: str, sqlite_database: Database) -> dict[str, list[dict[str, Any]]]:
     """Fills `empty_database_url` as the earlier release would have: its tables, the rows of real trials."""
@@ -89,6 +99,7 @@ def test_the_upgrade_changes_no_number(
             assert _rows(connection) == old_database
             assert set(inspect(connection).get_table_names()) >= ADDED
         assert [trial_record(database, trial.trial_id) for trial in TRIALS] == TRIALS
+        assert run_parts(database, {trial.run_id for trial in TRIALS}).to_dict("records") == _parts()
         assert regressions_frame(database).empty
 
 

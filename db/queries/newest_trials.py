@@ -1,0 +1,55 @@
+"""The newest trials of a selection, and how many it has, without reading all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+from sqlalchemy import func, select
+
+from db.queries.filters import Filters
+from db.queries.run_parts import newest_runs_began
+from db.queries.selection import matching, matching_series
+from db.queries.trials import trials_frame
+from db.session import Database
+from db.table_run_parts import RUN_PART
+from db.tables import SERIES, TRIAL
+
+_FIRST_RUNS, _WIDENED = 4, 8
+
+
+def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFrame:
+    """The last `limit` rows of `trials_frame`, looked for in ever more of the newest runs."""
+    runs = _FIRST_RUNS
+    while not filters.runs and (began := newest_runs_began(db, filters, runs)) is not None:
+        frame = trials_frame(db, replace(filters, since=max(began, filters.since or began)))
+        if len(frame) >= limit or (filters.since is not None and began <= filters.since):
+            return frame.tail(limit).reset_index(drop=True)
+        runs *= _WIDENED
+    return trials_frame(db, filters).tail(limit).reset_index(drop=True)
+
+
+def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008
+    """How many trials `filters` let through; from the tallies where these tell it."""
+    of_series = Filters(
+        machines=filters.machines,
+        workloads=filters.workloads,
+        strategies=filters.strategies,
+        tasks=filters.tasks,
+    )
+    if filters == of_series:
+        statement = select(func.sum(SERIES.c.trials)).where(*matching_series(filters))
+    elif filters == Filters(machines=filters.machines, builds=filters.builds):
+        conditions = [
+            column.in_(ids)
+            for column, ids in (
+                (RUN_PART.c.machine_id, filters.machines),
+                (RUN_PART.c.build_id, filters.builds),
+            )
+            if ids
+        ]
+        statement = select(func.sum(RUN_PART.c.trials)).where(*conditions)
+    else:
+        statement = select(func.count()).select_from(TRIAL).where(*matching(filters))
+    with db.read() as connection:
+        return int(connection.scalar(statement) or 0)

@@ -1,0 +1,111 @@
+"""What runs measured, kept at write time: always what the trials themselves say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from sqlalchemy import select
+
+from db.metrics.cases import summarize_cases
+from db.queries.comparison import HISTORY_RUNS, comparison_frame
+from db.queries.filters import Filters
+from db.queries.newest_trials import count_trials, newest_trials_frame
+from db.queries.run_parts import measured_builds, newest_build, newest_runs_began, run_parts
+from db.queries.trials import latest_trials_frame, trials_frame
+from db.records import Status, Task
+from db.session import Database
+from db.store import save_trials
+from db.table_run_parts import RUN_PART
+from db.verdicts.sides import Selection
+from db.verdicts.upgrade import compare_builds
+from tests.builders import START, make_history
+
+SELECTIONS = [
+    Filters(),
+    Filters(suites=("standard",)),
+    Filters(tasks=(Task.TRAINING,)),
+    Filters(workloads=("mlp",), strategies=("default",)),
+    Filters(since=START + timedelta(days=1), until=START + timedelta(days=2)),
+    Filters(statuses=(Status.FAILED,)),
+    Filters(suites=("none such",)),
+]
+
+
+@pytest.fixture
+def measured(database: Database) -> Database:
+    """Two machines with other builds each, written in two parts so that rows are updated, not only made."""
+    builds = ("2.11.0", "2.12.0", "2.13.0")
+    trials = [
+        *make_history(workloads=("bert-base", "mlp"), builds=builds, failures=[("mlp", "default", 1)]),
+        *make_history(workloads=("mlp",), builds=("2.12.0",), machines=("gpu-box-1",), seed=1),
+    ]
+    save_trials(database, trials[::2])
+    save_trials(database, trials[1::2])
+    return database
+
+
+def _expected(database: Database) -> set[tuple[Any, ...]]:
+    groups = trials_frame(database).groupby(["run_id", "machine_id", "build_id"])["started_at"]
+    return {(*key, len(group), group.min(), group.max()) for key, group in groups}
+
+
+def test_the_parts_of_runs_are_what_the_trials_say(measured: Database) -> None:
+    with measured.read() as connection:
+        rows = connection.execute(select(RUN_PART)).all()
+    assert {tuple(row) for row in rows} == _expected(measured)
+    assert len(run_parts(measured, [row.run_id for row in rows])) == len(rows)
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+def test_builds_are_those_of_the_trials_newest_first(measured: Database, filters: Filters) -> None:
+    for machine in (None, *trials_frame(measured)["machine_id"].unique()):
+        here = Filters(**{**vars(filters), "machines": (machine,) if machine else ()})
+        newest = trials_frame(measured, here).groupby("build_id")["started_at"].max()
+        assert measured_builds(measured, here) == list(newest.sort_values(ascending=False).index)
+        latest = latest_trials_frame(measured, here)
+        expected = None if latest.empty else latest.sort_values("started_at")["build_id"].iloc[-1]
+        assert newest_build(measured, here) == expected
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+@pytest.mark.parametrize("limit", [1, 5, 1000])
+def test_the_newest_trials_are_the_last_of_all(measured: Database, filters: Filters, limit: int) -> None:
+    everything = trials_frame(measured, filters)
+    found = newest_trials_frame(measured, filters, limit)
+    pd.testing.assert_frame_equal(found, everything.tail(limit).reset_index(drop=True))
+    assert count_trials(measured, filters) == len(everything)
+
+
+def test_the_newest_runs_began_with_the_oldest_of_them(measured: Database) -> None:
+    began = trials_frame(measured).groupby("run_id")["started_at"].agg(["min", "max"]).sort_values("max")
+    assert newest_runs_began(measured, Filters(), 2) == began["min"].iloc[-2:].min()
+    assert newest_runs_began(measured, Filters(), len(began)) == began["min"].min()
+    assert newest_runs_began(measured, Filters(), len(began) + 1) is None
+
+
+def test_a_short_history_is_compared_as_if_all_was_read(measured: Database) -> None:
+    everything = trials_frame(measured)
+    old, new = (
+        Selection(name=build, build_ids=(build,)) for build in reversed(measured_builds(measured)[:2])
+    )
+    found = comparison_frame(measured, old, new)
+    assert compare_builds(found, old, new, history=found) == compare_builds(
+        everything, old, new, history=everything
+    )
+
+
+def test_a_long_history_is_read_in_part(database: Database) -> None:
+    runs = HISTORY_RUNS + 7
+    save_trials(database, make_history(workloads=("mlp",), builds=["2.13.0"] * runs, trials_per_case=2))
+    ids = list(trials_frame(database)["run_id"].unique())
+    base, head = (Selection(name=run, run_ids=(run,)) for run in (ids[0], ids[-1]))
+    found = comparison_frame(database, base, head)
+    assert list(found["run_id"].unique()) == [ids[0], *ids[-1 - HISTORY_RUNS :]]
+    assert found["started_at"].is_monotonic_increasing
+    assert len(summarize_cases(found))
+    early = Selection(name=ids[2], run_ids=(ids[2],))
+    # what came before is too little: the runs that followed make it up
+    assert list(comparison_frame(database, base, early)["run_id"].unique()) == ids[: HISTORY_RUNS + 2]
