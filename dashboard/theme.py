@@ -48,6 +48,16 @@ _BASE_DASHES: dict[str, list[int]] = {
     "max-autotune-no-cudagraphs": [4, 2],
 }
 _VARIANT_DASHES: list[list[int]] = [[5, 2, 1, 2], [3, 4], [12, 4], [1, 3]]
+# A variant has its base's colour, so its mark must tell it: by its first modifier, whatever the base.
+_VARIANT_SHAPES = {
+    "dynamic": "triangle-up",
+    "static": "triangle-down",
+    "fullgraph": "square",
+    "regional": "triangle-right",
+    "warm": "diamond",
+    "portable": "triangle-left",
+}
+_OTHER_VARIANT = "stroke"
 
 PHASE_COLOURS = {
     "interpreter": "#B8BEC7",
@@ -87,7 +97,7 @@ def ordered(strategies: Iterable[str]) -> list[str]:
 def looks(strategies: Iterable[str]) -> dict[str, StrategyLook]:
     """The look of each strategy. It depends on the name alone, so it is the same on every page.
 
-    A variant (`default+dynamic`) keeps the colour and shape of its base and differs in its dash.
+    A variant (`default+dynamic`) keeps the colour of its base and differs in its dash and shape.
     """
     return {name: _look(name) for name in ordered(strategies)}
 
@@ -100,6 +110,7 @@ def _look(name: str) -> StrategyLook:
     dash = _BASE_DASHES.get(base, [6, 2])
     if variant:
         dash = _VARIANT_DASHES[sum(variant.encode()) % len(_VARIANT_DASHES)]
+        shape = _VARIANT_SHAPES.get(variant.partition("+")[0], _OTHER_VARIANT)
     return StrategyLook(colour, dash, shape)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,6 +21,10 @@ _SHORTEST = timedelta(days=1)
 _FLATTEST = 0.1
 
 
+# What one point of each axis is.
+POINT_WORDS = {"time": "run", "torch": "build"}
+
+
 class Window(NamedTuple):
     """The ends of the time axis and of the value axis."""
 
@@ -28,6 +32,19 @@ class Window(NamedTuple):
     last: datetime
     low: float
     high: float
+
+
+def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataFrame:
+    """`points` by time, or by version where the axis is `torch`; `builds` are all build ids, oldest first.
+
+    Builds that one run measured by turns are told apart by version alone, so they break ties of the run.
+    """
+    rank = {build_id: position for position, build_id in enumerate(builds)}
+    version = points["build_id"].map(rank)
+    if axis == "torch":
+        return points.assign(_version=version).sort_values(["_version", "last_started_at"], kind="stable")
+    of_run = points.groupby("run_id")["last_started_at"].transform("max")
+    return points.assign(_of_run=of_run, _version=version).sort_values(["_of_run", "_version"], kind="stable")
 
 
 def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> pd.DataFrame:
@@ -90,11 +107,11 @@ def window(rows: pd.DataFrame) -> Window:
 
 
 def events(points: pd.DataFrame) -> pd.DataFrame:
-    """Where the build changed from one run to the next: `at`, `label`, `detail`, `cause`.
+    """Where the build changed from one point to the next: `at`, `label`, `detail`, `cause`.
 
-    `cause` is `confounded` where several components changed at once that could each be the reason.
+    `points` in the order of `in_order`. `cause` is `confounded` where several components changed at once that could each be the reason.
     """
-    runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]).sort_values("last_started_at"))
+    runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]))
     found: list[dict[str, Any]] = []
     for before, after in pairwise(runs):
         if before["build_id"] == after["build_id"]:
@@ -128,8 +145,11 @@ def _spaced(changes: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     return changes.assign(label=shown)
 
 
-def finding(rows: pd.DataFrame, metric: str, workload: str) -> str:
-    """The newest value of the leading strategy and how it moved since the point before."""
+def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:
+    """The newest value of the leading strategy and how it moved since the point before.
+
+    `rows` as `frame` returns them, in the order of `in_order`.
+    """
     figure = FIGURES[metric]
     if rows.empty:
         return f"No {figure.word.lower()} of {workload} is known"
@@ -138,9 +158,10 @@ def finding(rows: pd.DataFrame, metric: str, workload: str) -> str:
     last = rows.groupby("strategy").tail(1)
     leading = last.sort_values("value", ascending=not figure.higher_is_better).iloc[0]
     text = f"{leading['strategy']} on {workload}: {figure.word.lower()} {leading['value_text']}"
-    earlier = rows[(rows["strategy"] == leading["strategy"]) & (rows["at"] < leading["at"])]
-    if earlier.empty:
+    mine = rows[rows["strategy"] == leading["strategy"]]
+    if len(mine) < 2:
         return text
-    before = earlier.iloc[-1]
+    before = mine.iloc[-2]
     change = leading["value"] / before["value"] - 1 if before["value"] else 0.0
-    return f"{text}, {units.percent(change, signed=True)} since the run before"
+    since = f"{before['build']}" if before["build"] != leading["build"] else f"the {POINT_WORDS[axis]} before"
+    return f"{text}, {units.percent(change, signed=True)} since {since}"

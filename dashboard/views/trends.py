@@ -44,17 +44,16 @@ def _workloads(snapshot: Snapshot, link: Link) -> list[str]:
 
 @remembered
 def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
-    points = with_strategies(read_points(snapshot, filters_of(link)), link.strategy)
+    builds = read_choices(snapshot).builds
+    by = "build" if link.axis == "torch" else "run"
+    points = with_strategies(read_points(snapshot, filters_of(link), by), link.strategy)
+    points = trend_rows.in_order(points, link.axis, list(builds))
     mine = points[points["workload_label"] == focus]
-    drawn = mine
-    if link.axis == "torch":
-        by_build = with_strategies(read_points(snapshot, filters_of(link), "build"), link.strategy)
-        drawn = by_build[by_build["workload_label"] == focus]
     newest = points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
     return Seen(
         workloads=sorted(set(points["workload_label"])),
         focus=focus,
-        chart=trend_rows.frame(drawn, link.metric, read_choices(snapshot).builds).sort_values("at"),
+        chart=trend_rows.frame(mine, link.metric, builds),
         events=trend_rows.events(mine),
         cases=_case_rows(points, FIGURES[link.metric]),
         without_number=[str(aside) for aside in asides(newest)],
@@ -97,7 +96,7 @@ def _filters(view: View, workloads: list[str]) -> None:
 def _main_chart(view: View, seen: Seen) -> None:
     link, frame, focus = view.link, seen.chart, seen.focus
     with st.container(border=True):
-        elements.finding(trend_rows.finding(frame, link.metric, focus), _reading(link.axis))
+        elements.finding(trend_rows.finding(frame, link.metric, focus, link.axis), _reading(link.axis))
         if frame.empty:
             elements.nothing_to_show(
                 f"{_METRIC_WORDS[link.metric]} of {focus} was not measured under these filters."
@@ -150,6 +149,7 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
     if table.empty:
         return
     figure = FIGURES[view.link.metric]
+    before = trend_rows.POINT_WORDS[view.link.axis]
     st.session_state["trend-rows"] = list(table["workload"])
     st.markdown(f"#### {figure.word} of every case")
     elements.table(
@@ -158,7 +158,7 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
             "newest": st.column_config.TextColumn(f"Newest ({figure.unit})", alignment="right"),
-            "change": st.column_config.NumberColumn("Change since the run before (%)", format="%+.1f"),
+            "change": st.column_config.NumberColumn(f"Change since the {before} before (%)", format="%+.1f"),
             "history": st.column_config.LineChartColumn("History", width="medium"),
             "runs": st.column_config.NumberColumn("Runs"),
             "last": st.column_config.DatetimeColumn(
@@ -166,7 +166,7 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
             ),
         },
         key="trend-table",
-        alt=f"{figure.word} of every case: newest value, change since the run before, history",
+        alt=f"{figure.word} of every case: newest value, change since the {before} before, history",
         on_select=_focus_row,
     )
 

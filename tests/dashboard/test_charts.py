@@ -91,6 +91,27 @@ def test_strategies_look_the_same_everywhere_and_differ_from_each_other() -> Non
     assert len({look.colour for name, look in looks.items() if "+" not in name}) == 5
 
 
+def test_marks_tell_the_variants_of_one_base_apart() -> None:
+    variants = ["default", "default+dynamic", "default+static", "default+warm", "default+portable"]
+    assert len({look.shape for look in theme.looks(variants).values()}) == len(variants)
+
+
+def test_over_builds_the_newest_point_is_that_of_the_newest_version() -> None:
+    """Builds measured by turns: the older one happened to come last."""
+    moments = pd.to_datetime(["2026-11-20T03:00Z", "2026-11-20T03:01Z", "2026-11-19T03:00Z"])
+    points = pd.DataFrame(
+        {"build_id": ["new", "old", "old"], "run_id": ["2", "2", "1"], "last_started_at": moments}
+    )
+    by_version = trend_rows.in_order(points, "torch", ["old", "new"])
+    assert list(by_version["build_id"]) == ["old", "old", "new"]
+    by_time = trend_rows.in_order(points, "time", ["old", "new"])
+    assert list(zip(by_time["run_id"], by_time["build_id"], strict=True)) == [
+        ("1", "old"),
+        ("2", "old"),
+        ("2", "new"),
+    ]
+
+
 def test_only_compiled_cases_with_a_speedup_are_drawn(cases: pd.DataFrame) -> None:
     rows = speedups.frame(cases)
     assert "eager" not in set(rows["strategy"])
