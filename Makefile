@@ -10,6 +10,7 @@ PYTHON ?= python3
 EXTRAS ?= postgres
 HOST ?= 127.0.0.1
 PORT ?= 8501
+BUILDS ?= .compilewatch/builds
 PYTEST_ARGS ?=
 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
@@ -20,6 +21,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
 
+DEMO_HISTORY := docs/measured/cpu-history.jsonl
+DEMO_DATABASE := .compilewatch/demo.db
+
 HAS_FINISHED_RUN := import json, sys; sys.exit(all(row["status"] != "finished" for row in json.load(sys.stdin)["rows"]))
 
 # The stamps carry the checkout's path and the extras: console scripts of a moved checkout point to the old
@@ -28,7 +32,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up serve dev browser test test-slow test-gpu lint fix bench docs clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds lint fix bench docs screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +46,11 @@ up: install ## install, measure the smoke suite if nothing was measured yet, ser
 	    $(BIN)/compilewatch run --suite smoke || { code=$$?; [ $$code = 1 ] || exit $$code; }; \
 	fi
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
+
+demo: install ## serve the recorded history of six torch releases; nothing is measured
+	@mkdir -p $(dir $(DEMO_DATABASE))
+	@$(BIN)/compilewatch import $(DEMO_HISTORY) --db sqlite:///$(DEMO_DATABASE)
+	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT) --db sqlite:///$(DEMO_DATABASE)
 
 serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
@@ -65,8 +74,8 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installed: $(BIN)/compilewatch"
 
 $(INSTALLED_DEV): $(INSTALLED)
-	@echo "Installing compilewatch[dev,report,notify,$(EXTRAS)] into $(VENV)"
-	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,report,notify,$(EXTRAS)]'
+	@echo "Installing compilewatch[dev,report,notify,trace,$(EXTRAS)] into $(VENV)"
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,report,notify,trace,$(EXTRAS)]'
 	@touch $@
 
 # Without Chromium the browser tests are skipped, and say so; nothing else needs it.
@@ -93,6 +102,9 @@ test-slow: dev ## the exhaustive tests, minutes long
 test-gpu: dev ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu $(PYTEST_ARGS)
 
+test-builds: dev ## what each installed release of torch gives (BUILDS=directory of environments)
+	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/test_torch_releases.py $(PYTEST_ARGS)
+
 lint: dev ## ruff and mypy
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
@@ -105,9 +117,14 @@ fix: dev ## let ruff mend and format what it can
 bench: dev ## print the measured ratios: overhead, agreement with torch's own timer, page speed
 	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
 
-docs: dev ## write docs/commands.md from the command line itself, check every link and command in the docs
+docs: dev ## write the reference pages from the code, build the site into build/docs, check links and commands
 	$(BIN)/python -m typer runner.cli.app utils docs --name compilewatch --title Commands --output docs/commands.md
+	$(BIN)/python -m docs.reference.generate
+	$(BIN)/zensical build --strict --config-file .zensical.toml
 	$(BIN)/python -m pytest tests/house/test_docs.py
+
+screenshots: dev browser ## take the pictures in docs/images again, from the recorded history
+	$(BIN)/python -m docs.images.generate
 
 clean: ## remove .venv and every cache; measured data stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

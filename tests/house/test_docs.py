@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,27 @@ def test_command_reference_is_current(tmp_path: Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     kept = (ROOT / REFERENCE).read_text(encoding="utf-8")
     assert kept == written.read_text(encoding="utf-8"), "the command line changed: run make docs and commit"
+
+
+def test_reference_pages_are_current() -> None:
+    command = [sys.executable, "-m", "docs.reference.generate", "--check"]
+    checked = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    shutil.copy(ROOT / ".zensical.toml", tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", ".zensical.toml"]
+    built = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = {page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").rglob("*.md")}
+    missing = [page for page in pages if page.name != "index" and not _built(tmp_path, page)]
+    assert missing == []
+
+
+def _built(folder: Path, page: Path) -> bool:
+    return (folder / "build" / "docs" / page / "index.html").is_file()
 
 
 def test_a_wrong_command_in_a_page_is_found() -> None:

@@ -1,0 +1,48 @@
+"""Takes the pictures beside it from the real dashboard over the recorded history: `make screenshots`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.dashboard.serving import ROOT, served
+from tests.e2e.browser import chromium, new_page, open_at
+
+HERE = Path(__file__).parent
+HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
+
+# Picture -> title of the page, its address, height of the window.
+PICTURES: dict[str, tuple[str, str, int]] = {
+    "overview": ("Overview", "/", 1000),
+    "trends": ("Trends", "/trends?axis=torch&focus=elementwise", 900),
+    "upgrade": ("Upgrade", "/upgrade", 1000),
+    "modes": ("Modes", "/modes", 900),
+    "break-even": ("Break-even", "/break-even?focus=elementwise", 900),
+    "cold-start": ("Cold start", "/cold-start", 900),
+    "trial": ("Trial", "/trial?workload=elementwise&strategy=default", 1000),
+    "runs": ("Runs", "/runs", 900),
+}
+
+
+def main() -> int:
+    """Import the history into a new database, serve it, and photograph every page in `PICTURES`."""
+    with tempfile.TemporaryDirectory() as directory:
+        url = f"sqlite:///{directory}/history.db"
+        subprocess.run(
+            [sys.executable, "-m", "runner", "import", str(HISTORY), "--db", url], cwd=ROOT, check=True
+        )
+        with served(url, Path(directory) / "log") as server, chromium() as browser:
+            for name, (title, address, height) in PICTURES.items():
+                with new_page(browser, server.origin, width=1440, height=height) as (page, _):
+                    open_at(page, server.origin + address, title)
+                    # The browser draws the charts after the script has ended.
+                    page.wait_for_timeout(1_500)
+                    page.screenshot(path=HERE / f"{name}.png")
+                sys.stderr.write(f"docs/images/{name}.png\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Writes the reference pages beside it from the code they describe: `make docs`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from db.records import Trial
+from db.verdicts.policy import Policy, policy_entries
+from runner.config import Settings
+
+HERE = Path(__file__).parent
+NOTICE = "<!-- Written by `make docs` from {source}; edit that instead. -->\n"
+
+Json = Mapping[str, Any]
+
+
+def pages() -> dict[str, str]:
+    """File name -> text of every generated page."""
+    return {
+        "configuration.md": configuration_page(),
+        "record.md": record_page(),
+        "policy.md": policy_page(),
+    }
+
+
+def configuration_page() -> str:
+    """Every key of compilewatch.toml, a table for each of its sections."""
+    schema = Settings.model_json_schema()
+    parts = [
+        NOTICE.format(source="runner/config.py"),
+        "# Configuration\n",
+        "Keys of `compilewatch.toml`. A variable of the environment wins over the file "
+        "(`COMPILEWATCH_RUN__TRIALS=5`), an option over both. `compilewatch config show` prints what is in "
+        "force and where each value comes from, `compilewatch config check` what is wrong. "
+        "`compilewatch.example.toml`, at the top of the repository, has every key to copy.\n",
+        "## Top level\n",
+        _table(("key", "value", "default", "meaning"), _keys(schema, schema["$defs"], own=True)),
+    ]
+    for definition in _sections(schema):
+        title, _, text = definition.get("description", "").partition(": ")
+        text = " ".join(text.split())
+        parts += [f"## {title.strip('`')}\n", f"{text[:1].upper()}{text[1:]}\n"]
+        parts.append(
+            _table(("key", "value", "default", "meaning"), _keys(definition, schema["$defs"], own=False))
+        )
+    return "\n".join(parts)
+
+
+def record_page() -> str:
+    """Every field of the trial record."""
+    schema = Trial.model_json_schema(by_alias=True)
+    definitions = {"Trial": schema, **schema["$defs"]}
+    parts = [
+        NOTICE.format(source="db/records.py"),
+        "# Trial record\n",
+        "One JSON object for each trial, `compilewatch.trial/1`: what a measured process reports, the "
+        "database keeps, and `compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes "
+        "are bytes, timestamps are UTC. `null` means that the figure could not be measured, never zero. "
+        "Unknown keys are refused. `compilewatch schema` prints the same as JSON Schema.\n",
+    ]
+    for name, definition in definitions.items():
+        if "properties" not in definition:
+            continue
+        about = " ".join(definition.get("description", "").split())
+        parts += [f"## {name}\n", *([about + "\n"] if about else [])]
+        parts.append(_table(("field", "value", "meaning"), _fields(definition, schema["$defs"])))
+    return "\n".join(parts)
+
+
+def policy_page() -> str:
+    """Every constant of the judge, with its value and source."""
+    rows = [(f"`{entry.name}`", f"`{entry.value}`", entry.meaning) for entry in policy_entries(Policy())]
+    return "\n".join(
+        (
+            NOTICE.format(source="db/verdicts/policy.py"),
+            "# Policy\n",
+            "When a change counts as real: every constant of the judge, its default and where it comes from. "
+            "Set them under `[policy]` in the configuration. *Measured* refers to the tables of "
+            "[how often the judge is wrong](../measured/verdicts.md).\n",
+            _table(("constant", "default", "meaning and source"), rows),
+        )
+    )
+
+
+def _sections(schema: Json) -> Iterator[Json]:
+    """Tables of the file in the order of the settings; the judge's constants have a page of their own."""
+    for name, field in schema["properties"].items():
+        reference = _reference(field)
+        if reference and name != "policy":
+            yield schema["$defs"][reference]
+
+
+def _keys(definition: Json, definitions: Json, *, own: bool) -> Iterator[tuple[str, ...]]:
+    required = definition.get("required", ())
+    for name, field in definition.get("properties", {}).items():
+        if own and _reference(field):
+            continue
+        default = "required" if name in required else _value(field.get("default"))
+        # TOML has no null: a key is left out instead.
+        kind = _kind(field, definitions).removesuffix(" or null")
+        yield f"`{name}`", kind, default, field.get("description", "")
+
+
+def _fields(definition: Json, definitions: Json) -> Iterator[tuple[str, ...]]:
+    for name, field in definition["properties"].items():
+        yield f"`{name}`", _kind(field, definitions), " ".join(field.get("description", "").split())
+
+
+def _reference(field: Json) -> str | None:
+    """The definition that a field, or a list of them, is made of."""
+    inner = field.get("items", field)
+    found = inner.get("$ref") if isinstance(inner, Mapping) else None
+    return str(found).rsplit("/", 1)[-1] if found else None
+
+
+def _kind(field: Json, definitions: Json) -> str:
+    """What a value may be, in words."""
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_kind(each, definitions) for each in field["anyOf"]))
+    if "$ref" in field:
+        name = str(field["$ref"]).rsplit("/", 1)[-1]
+        return _choices(definitions[name]["enum"]) if "enum" in definitions[name] else name
+    if "enum" in field or "const" in field:
+        return _choices(field.get("enum") or [field["const"]])
+    held = field.get("items") or field.get("additionalProperties")
+    of = f" of {_kind(held, definitions)}" if isinstance(held, Mapping) and held else ""
+    if field.get("format") == "date-time":
+        return "time"
+    return _WORDS.get(field.get("type"), "anything") + of
+
+
+_WORDS = {
+    "array": "list",
+    "object": "table",
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+    None: "anything",
+}
+
+
+def _choices(values: list[Any]) -> str:
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def _value(default: Any) -> str:
+    return "unset" if default is None else f"`{json.dumps(default)}`"
+
+
+def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> str:
+    lines = [headings, tuple("---" for _ in headings), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def main() -> int:
+    """Write every page; with `--check`, say which are not as the code is, and exit 1."""
+    stale = [name for name, text in pages().items() if _read(HERE / name) != text]
+    if "--check" in sys.argv[1:]:
+        sys.stderr.writelines(
+            f"docs/reference/{name} is not as the code is; run `make docs`.\n" for name in stale
+        )
+        return 1 if stale else 0
+    for name in stale:
+        (HERE / name).write_text(pages()[name], encoding="utf-8")
+    return 0
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
