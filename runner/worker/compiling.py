@@ -107,7 +107,7 @@ def _mark_lengths(built: Built) -> None:
         return
     for batch in stream.batches():
         for tensor in batch.inputs:
-            torch._dynamo.mark_dynamic(tensor, stream.marked_dimension)  # type: ignore[no-untyped-call]
+            torch._dynamo.mark_dynamic(tensor, stream.marked_dimension)
 
 
 def _scoped(model: torch.nn.Module, scope: str, regions: tuple[str, ...]) -> list[torch.nn.Module]:

@@ -195,10 +195,11 @@ def test_nothing_left_to_measure_is_an_error() -> None:
         plan_run(Settings(), strategies=["reduce-overhead"], device="cpu")
 
 
-def test_a_function_has_no_regions() -> None:
+def test_what_has_no_repeated_blocks_has_no_regions() -> None:
     plan = plan_run(Settings(), strategies=["default", "default+regional"], device="cpu")
-    assert [(case.workload, case.strategy) for case in plan.not_applicable] == [
-        ("elementwise", "default+regional")
+    assert [(case.workload, case.strategy, case.reason) for case in plan.not_applicable] == [
+        ("elementwise", "default+regional", "a function has no submodules to compile one by one"),
+        ("mlp-train", "default+regional", "the model has no repeated blocks to compile one by one"),
     ]
 
 

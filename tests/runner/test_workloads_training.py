@@ -12,7 +12,8 @@ from torch import nn
 from db.records import NumericsStatus, Status, Task
 from runner.worker.compiling import optimizer_compiler
 from runner.worker.loading import build_workload, import_builder
-from runner.worker.steps import make_variant
+from runner.worker.numerics import check
+from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import TRAINING, Built
 from runner.workloads.catalog import WORKLOADS
 from tests.runner.measuring import compiled, measure
@@ -117,6 +118,22 @@ def test_it_learns(name: str):
     step = make_variant(_load(name)).step
     losses = [float(step()) for _ in range(20)]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name.startswith("encoder-train")])
+def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):
+    """Loss and every gradient against float64, after steps that moved the weights of both sides."""
+    strategy = {"kind": "compile", "backend": "aot_eager", "mode": None}
+    built = _load(name)
+    initial = {key: value.clone() for key, value in built.model_or_fn.state_dict().items()}  # type: ignore[attr-defined]
+    target = own_copy(built)
+    call = torch.compile(target.model_or_fn, backend="aot_eager", fullgraph=True)
+    eager, other = make_variant(built), make_variant(target, call, optimizer_compiler(strategy))
+    for _ in range(2):
+        torch.testing.assert_close(eager.step(), other.step(), rtol=1e-2, atol=1e-2)
+    found, message = check(eager, other, initial, 0)
+    assert (found["status"], found["reference"]) == ("pass", "float64"), message
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
