@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from db.fields import Bytes, Finite, UtcDatetime
-from db.records import Record
+from db.fields import Bytes, Finite, Record, UtcDatetime
 
 SILENT_AFTER = timedelta(minutes=5)
 """A service that lives says so every few seconds; one that was silent for longer is down or cut off."""

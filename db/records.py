@@ -270,6 +270,9 @@ class DeviceState(Record):
     utilization_percent: Finite | None = None
     throttle_reasons: list[Name] | None = None
     other_processes: Count | None = None
+    ecc: bool | None = None
+    ecc_errors: Count | None = None
+    """New ones that could not be corrected."""
     energy_mj: Count | None = None
     suspect: bool | None = None
     suspect_reasons: list[Text] | None = None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from db.fields import Name, Text, UtcDatetime
-from db.records import Record
+from db.fields import Name, Record, Text, UtcDatetime
 
 
 class Decision(StrEnum):

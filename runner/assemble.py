@@ -27,6 +27,7 @@ from runner.death import Ending, failure_of, log_tail
 from runner.device_state import DeviceFacts, DeviceWatch
 from runner.process import Outcome
 from runner.scrub import scrub
+from runner.worker.channel import SLOWED
 from runner.worker.host import machine_facts
 
 _RECORD_PARTS = (
@@ -34,10 +35,14 @@ _RECORD_PARTS = (
     "samples_ns",
     "control_warmup_ns",
     "control_samples_ns",
+    "host_samples_ns",
+    "control_host_samples_ns",
+    "sampling",
     "memory",
     "compiler",
     "numerics",
     "host_state",
+    "stream",
 )
 
 
@@ -70,8 +75,7 @@ class Listening:
         elif mark == "facts":
             self.facts = content
         elif mark == "pause":
-            self.watch.sample()
-            return b"\n"
+            return SLOWED if self.watch.sample() else b"\n"
         elif mark == "record" and isinstance(content.get("record"), dict):
             self.records.append(content["record"])
         return None
@@ -146,19 +150,7 @@ def assemble(
     compiler: str | None,
 ) -> Trial:
     """The record of one process. Whatever the worker sent, this returns a valid trial."""
-    base: dict[str, Any] = {
-        "trial_id": spec["trial_id"],
-        "run_id": spec["run_id"],
-        "suite": spec.get("suite"),
-        "label": spec.get("label"),
-        "started_at": started_at,
-        "ended_at": ended_at,
-        "source": Source(kind=SourceKind.MEASURED, name=f"compilewatch {__version__}"),
-        "workload": _part(Workload, spec["workload"]),
-        "strategy": _part(Strategy, spec["strategy"]),
-        "machine": _machine(spec, listening, device),
-        "build": _build(listening, device, compiler, spec.get("label")),
-    }
+    base = _base(spec, listening, (started_at, ended_at), device, compiler)
     fault = _fault(outcome, listening)
     record = listening.records[0] if listening.records and fault is None and outcome.stopped is None else None
     problem = fault
@@ -169,6 +161,35 @@ def assemble(
             problem = f"The record is not one: {_first_fault(error)}"
     ending = Ending(outcome, listening.phase, float(spec["timeout_s"]), oom_killed, problem)
     return Trial(**base, status=Status.FAILED, failure=failure_of(ending))
+
+
+def unmeasured(spec: Mapping[str, Any], failure: Failure, *, at: datetime, device: DeviceFacts) -> Trial:
+    """The record of a trial that was never begun, and why."""
+    listening = Listening(lambda _phase: None, DeviceWatch("cpu"))
+    return Trial(**_base(spec, listening, (at, at), device, None), status=Status.FAILED, failure=failure)
+
+
+def _base(
+    spec: Mapping[str, Any],
+    listening: Listening,
+    times: tuple[datetime, datetime],
+    device: DeviceFacts,
+    compiler: str | None,
+) -> dict[str, Any]:
+    """What a record has however its process ended; `times` are its start and end."""
+    return {
+        "trial_id": spec["trial_id"],
+        "run_id": spec["run_id"],
+        "suite": spec.get("suite"),
+        "label": spec.get("label"),
+        "started_at": times[0],
+        "ended_at": times[1],
+        "source": Source(kind=SourceKind.MEASURED, name=f"compilewatch {__version__}"),
+        "workload": _part(Workload, spec["workload"]),
+        "strategy": _part(Strategy, spec["strategy"]),
+        "machine": _machine(spec, listening, device),
+        "build": _build(listening, device, compiler, spec.get("label")),
+    }
 
 
 def _measured(base: dict[str, Any], record: dict[str, Any], outcome: Outcome, listening: Listening) -> Trial:

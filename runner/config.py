@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from db.records import Strategy, StrategyKind, Task
 from db.strategies import CACHE_OF_KIND
 from db.verdicts.policy import Policy
+from runner.config_sampling import SamplingSettings
 from runner.config_types import (
     SIZE,
     Device,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from db.verdicts.targets import Target
 
 
-class RunSettings(Section):
+class RunSettings(SamplingSettings):
     """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
 
     suite: ShortName = "smoke"
@@ -54,7 +55,6 @@ class RunSettings(Section):
         default=600, description="a trial that takes longer is a failure"
     )
     threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
-    samples: Annotated[int, Field(ge=5)] = Field(default=50, description="timed iterations per trial")
     device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
     matmul_precision: Literal["highest", "high", "medium"] = "high"
     seed: int = Field(default=0, description="of weights, inputs and the order of trials")

@@ -29,6 +29,11 @@ _OTHER_REASONS = {
 _ALL_REASONS = _SUSPECT_REASONS | _OTHER_REASONS
 
 
+def reasons_in_words(reasons: int) -> list[str]:
+    """The clock event reasons of a bit mask, those that cast doubt first; idle clocks are none."""
+    return [name for bit, name in _ALL_REASONS.items() if reasons & bit]
+
+
 def nvml_query(function: str, *arguments: Any) -> Any:
     """One NVML query by name, or None where this driver, device or permission does not answer it."""
     found = getattr(pynvml, function, None)
@@ -107,8 +112,11 @@ class DeviceWatch:
     _handle: Any = field(init=False)
     _series: dict[str, list[float]] = field(default_factory=dict, init=False)
     _reasons: int | None = field(default=None, init=False)
+    _readings: int = field(default=0, init=False)
+    _slow_readings: dict[str, int] = field(default_factory=dict, init=False)
     _energy: list[int] = field(default_factory=list, init=False)
     _processes: list[int] = field(default_factory=list, init=False)
+    _ecc_errors: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._handle = nvml_handle(self.device)
@@ -122,8 +130,11 @@ class DeviceWatch:
         if value is not None:
             self._series.setdefault(name, []).append(convert(value))
 
-    def sample(self) -> None:
-        """Read everything once; called while the worker waits, so never inside a timed block."""
+    def sample(self) -> bool:
+        """Read everything once; called while the worker waits, so never inside a timed block.
+
+        Whether the device was slowed just then, so that its clock says nothing of the software.
+        """
         handle = self._handle
         self._note("sm", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM))
         self._note("memory", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
@@ -137,25 +148,44 @@ class DeviceWatch:
         reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
         if reasons is None:
             reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        slowed = [name for bit, name in _SUSPECT_REASONS.items() if (reasons or 0) & bit]
         if reasons is not None:
             self._reasons = (self._reasons or 0) | int(reasons)
+            self._readings += 1
+            for name in slowed:
+                self._slow_readings[name] = self._slow_readings.get(name, 0) + 1
         energy = nvml_query("nvmlDeviceGetTotalEnergyConsumption", handle)
         if energy is not None:
             self._energy.append(int(energy))
+        errors = nvml_query(
+            "nvmlDeviceGetTotalEccErrors",
+            handle,
+            pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+            pynvml.NVML_VOLATILE_ECC,
+        )
+        if errors is not None:
+            self._ecc_errors.append(int(errors))
         # Inside a container NVML lists no process at all, which does not mean that none is there.
         running = nvml_query("nvmlDeviceGetComputeRunningProcesses", handle)
         if running:
             self._processes.append(len({entry.pid for entry in running}) - 1)
+        return bool(slowed)
 
     def state(self) -> DeviceState | None:
         """`DeviceState` of the record; None where nothing was read."""
         if not self._series and self._reasons is None:
             return None
-        active = [name for bit, name in _ALL_REASONS.items() if (self._reasons or 0) & bit]
-        doubts = [name for bit, name in _SUSPECT_REASONS.items() if (self._reasons or 0) & bit]
+        active = reasons_in_words(self._reasons or 0)
+        doubts = [
+            f"{name} in {count} of {self._readings} readings" for name, count in self._slow_readings.items()
+        ]
         others = max(self._processes) if self._processes else None
         if others:
             doubts.append(f"{others} other processes on the device")
+        broken = self._ecc_errors[-1] - self._ecc_errors[0] if self._ecc_errors else None
+        if broken:
+            doubts.append(f"{broken} memory errors that ECC could not correct")
+        mode = nvml_query("nvmlDeviceGetEccMode", self._handle)
         utilization = self._series.get("utilization")
         return DeviceState(
             sm_clock_mhz=_triple(self._series.get("sm", [])),
@@ -165,6 +195,8 @@ class DeviceWatch:
             utilization_percent=statistics.median(utilization) if utilization else None,
             throttle_reasons=None if self._reasons is None else active,
             other_processes=others,
+            ecc=None if mode is None else bool(mode[0]),
+            ecc_errors=broken,
             energy_mj=self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None,
             suspect=bool(doubts),
             suspect_reasons=doubts,

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict
 from ulid import ULID
 
 from db.errors import ConfigError
-from db.records import Strategy, Task
+from db.records import Strategy, StrategyKind, Task
 from db.strategies import not_applicable_reason
 from runner.config import BuildSettings, Settings
+from runner.passes import NO_PASSES, Passes
 from runner.selection import Selection, check_packages, select
-from runner.trial_spec import Sampling, TorchSettings, TrialSpec, WorkloadSpec
+from runner.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 from runner.workloads.definition import WorkloadDefinition
 
 
@@ -68,8 +69,9 @@ def plan_run(
     device: str,
     label: str | None = None,
     builds: Sequence[BuildSettings] = (),
+    passes: Passes = NO_PASSES,
 ) -> Plan:
-    """What `compilewatch run` would measure.
+    """What `compilewatch run` would measure. `passes` follow the first trial of every case.
 
     `suite` and `workloads`: neither stands for the configured suite, both for those workloads of the suite,
     `workloads` alone for no suite. `device` is resolved ("cpu", "cuda:0"), never "auto". No `builds` stands
@@ -97,8 +99,12 @@ def plan_run(
         )
         for build in builds or (None,)
     )
-    specs = _specs(settings, selection, device, runs, _ordered(cases, len(runs), rounds, settings.run.seed))
-    return Plan(runs=runs, trials=tuple(specs), not_applicable=not_applicable, canaries=settings.run.canaries)
+    order = _ordered(cases, len(runs), rounds, settings.run.seed)
+    specs = tuple(
+        spec.model_copy(update={"passes": passes}) if spec.round == 0 else spec
+        for spec in _specs(settings, selection, device, runs, order)
+    )
+    return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
 
 
 def _specs(
@@ -121,7 +127,7 @@ def _specs(
             device=device,
             threads=settings.threads,
             settings=TorchSettings(matmul_precision=settings.run.matmul_precision),
-            sampling=Sampling(samples=settings.run.samples),
+            sampling=settings.run.sampling_plan(),
             timeout_s=settings.run.timeout_s,
             seed=settings.run.seed,
             worker_env=dict(selection.worker_env[name]),
@@ -147,9 +153,20 @@ def _split(selection: Selection, device: str) -> tuple[dict[str, list[Strategy]]
 
 
 def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
+    """Why `strategy` can do nothing with this workload, as far as that is known before it is built."""
     if definition.task is Task.FUNCTION and strategy.scope != "full":
         return "a function has no submodules to compile one by one"
-    return None
+    if strategy.scope == "regional" and not definition.has_regions:
+        return "the model has no repeated blocks to compile one by one"
+    if strategy.kind not in (StrategyKind.EXPORT, StrategyKind.AOT_PACKAGE):
+        return None
+    if definition.task is not Task.INFERENCE:
+        return "only a model in inference is exported"
+    return (
+        "an exported program is for one batch, and this goes through several"
+        if definition.is_stream
+        else None
+    )
 
 
 def _ordered(
@@ -174,5 +191,6 @@ def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
         **definition.record().model_dump(),
         target=definition.target,
         kwargs=dict(definition.kwargs),
+        regions=definition.regions,
         path=definition.path,
     )

@@ -22,7 +22,7 @@ from runner.environment import pinned_settings
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, PlannedRun, workload_spec
 from runner.selection import select
-from runner.trial_spec import Sampling, TorchSettings, TrialSpec
+from runner.trial_spec import TorchSettings, TrialSpec
 from runner.worker.host import split_version, torch_variant
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.targets import split_target
@@ -50,7 +50,7 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
         device=_device(trial),
         threads=trial.machine.threads or settings.threads,
         settings=TorchSettings(matmul_precision=_matmul_precision(trial) or settings.run.matmul_precision),
-        sampling=Sampling(samples=settings.run.samples),
+        sampling=settings.run.sampling_plan(),
         timeout_s=settings.run.timeout_s,
         seed=settings.run.seed,
         worker_env=_environment(trial),

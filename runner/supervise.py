@@ -4,6 +4,7 @@ end."""
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import sys
 import tempfile
@@ -13,16 +14,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from db.records import CacheState, Trial
+from pydantic import ValidationError
+
+from db.diagnosis import Profile
+from db.records import CacheState, Status, StrategyKind, Trial
 from runner.assemble import Listening, assemble
 from runner.death import oom_kills
 from runner.device_lock import default_lock_dir, device_lock
 from runner.device_state import DeviceFacts, DeviceWatch, device_facts
 from runner.environment import pinned_settings, worker_environment
 from runner.host_build import compiler_version
+from runner.passes import NO_PASSES, Passes
 from runner.process import GuardedProcess, Outcome
+from runner.scrub import scrub
+from runner.trace import trace_directory, trace_in
 from runner.trial_spec import TrialSpec
+from runner.worker.sampling import SamplingPlan
 
+_LOG = logging.getLogger("compilewatch.runner")
 OnPhase = Callable[[str], None]
 WORKER = Path(__file__).parent / "worker" / "main.py"
 GRACE_S = 3.0
@@ -31,7 +40,10 @@ _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
 
 class TrialInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a trial: its processes are gone and `trial` says `cancelled`; store it, then stop."""
+    """Ctrl-C during a trial: its processes are gone; store `trial`, then stop.
+
+    It says `cancelled`, or is whole where only a pass after it was cut short.
+    """
 
     def __init__(self, trial: Trial) -> None:
         super().__init__()
@@ -51,6 +63,7 @@ class _Attempt:
     on_phase: OnPhase
     is_cancelled: Callable[[], bool]
     device: DeviceFacts
+    passes: Passes = NO_PASSES
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -61,17 +74,20 @@ def run_trial(
     lock_dir: Path | None = None,
     on_phase: OnPhase | None = None,
     is_cancelled: Callable[[], bool] = _never,
+    passes: Passes | None = None,
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
 
     Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device"
-    included. `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. Raises
-    TrialInterrupted on Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
+    included. `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. `passes`
+    default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on Ctrl-C, and
+    DeviceBusyError when cancelled while waiting or where no lock can be had.
     """
     content = spec.model_dump(mode="json", by_alias=True) if isinstance(spec, TrialSpec) else dict(spec)
     heard = on_phase or (lambda _phase: None)
     device = device_facts(content["device"])
-    attempt = _Attempt(content, str(interpreter), heard, is_cancelled, device)
+    asked = passes or (spec.passes if isinstance(spec, TrialSpec) else NO_PASSES)
+    attempt = _Attempt(content, str(interpreter), heard, is_cancelled, device, asked)
     with device_lock(
         device.uuid or content["device"],
         lock_dir or default_lock_dir(),
@@ -94,9 +110,58 @@ def _run(attempt: _Attempt, lock: int) -> Trial:
                 return failed
         trial = _run_process(attempt, scratch, scratch / "measure", lock, prime=False)
         assert trial is not None
-        return trial
+        return _explained(trial, attempt, scratch, lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _explained(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Trial:
+    """`trial` with what the passes after it found. One that fails is told, and its part stays unknown."""
+    if trial.status is not Status.OK:
+        return trial
+    if attempt.passes.profile:
+        trial = _profiled(trial, attempt, scratch, lock)
+    data_dir = attempt.passes.trace_into
+    if data_dir is not None and trial.strategy.kind is not StrategyKind.EAGER:
+        directory = trace_directory(data_dir, trial.trial_id)
+        directory.mkdir(parents=True, exist_ok=True)
+        # What is written into a cache is what there is to see, so this process starts from empty ones.
+        role = _Role(
+            scratch / "trace",
+            told={"prime": True, "settle": True, "artifacts": str(scratch / "trace" / "artifacts")},
+            environment={"TORCH_TRACE": str(directory)},
+        )
+        if _passed(_listen(attempt, scratch, role, lock), "trace", trial) is not None:
+            trial = trial.model_copy(update={"trace": trace_in(data_dir, trial.trial_id)})
+    return trial
+
+
+def _profiled(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Trial:
+    # The caches of the measured process hold what it compiled, so that the same code is watched.
+    role = _Role(scratch / "measure", told={"profile": True})
+    record = _passed(_listen(attempt, scratch, role, lock), "profile", trial)
+    if record is None:
+        return trial
+    try:
+        return trial.model_copy(update={"profile": Profile.model_validate(record.get("profile"))})
+    except ValidationError as error:
+        _LOG.warning("The profile of %s is not one: %s", trial.workload.name, error.errors()[0]["msg"])
+        return trial
+
+
+def _passed(finished: _Finished, name: str, trial: Trial) -> dict[str, Any] | None:
+    """The record of a pass that succeeded; None, with a warning, of one that did not.
+
+    Raises TrialInterrupted on Ctrl-C: the trial before it is whole.
+    """
+    if finished.interrupted:
+        raise TrialInterrupted(trial)
+    if finished.listening.succeeded():
+        return finished.listening.records[0]
+    told = [record["failure"]["message"] for record in finished.listening.records if "failure" in record]
+    reason = scrub(told[0]).partition("\n")[0] if told else finished.outcome.stopped or "its process died"
+    _LOG.warning("No %s of %s / %s: %s", name, trial.workload.name, trial.strategy.name, reason)
+    return None
 
 
 def run_canaries(
@@ -120,7 +185,7 @@ def run_canaries(
             device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
         ) as lock:
             attempt.started_at = datetime.now(UTC)
-            finished = _listen(attempt, scratch, scratch / "measure", lock, prime=False)
+            finished = _listen(attempt, scratch, _Role(scratch / "measure"), lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if finished.interrupted or finished.outcome.stopped == "cancelled":
@@ -134,6 +199,15 @@ def _canary_records(listening: Listening, content: Mapping[str, Any]) -> list[di
     """The process's record with one canary's samples in it; a failure is the failure of each."""
     name = content["workload"]["name"]
     return [record | record.get("canaries", {}).get(name, {}) for record in listening.records]
+
+
+@dataclass(frozen=True)
+class _Role:
+    """What one process of a trial is for: where its caches are, and what it is told and given besides."""
+
+    caches: Path
+    told: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -165,7 +239,7 @@ class _Finished:
 
 def _run_process(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
     """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
-    finished = _listen(attempt, scratch, caches, lock, prime=prime)
+    finished = _listen(attempt, scratch, _Role(caches, {"prime": prime}), lock)
     if prime and not finished.interrupted and finished.listening.succeeded():
         return None
     trial = finished.trial(attempt, attempt.spec)
@@ -174,14 +248,15 @@ def _run_process(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, p
     return trial
 
 
-def _listen(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> _Finished:
+def _listen(attempt: _Attempt, scratch: Path, role: _Role, lock: int) -> _Finished:
     """Start one worker and listen until it is gone."""
     spec = attempt.spec
     watch = DeviceWatch(spec["device"])
-    environment = worker_environment(caches, threads=spec["threads"], extra=spec.get("worker_env", {}))
+    extra = {**spec.get("worker_env", {}), **role.environment}
+    environment = worker_environment(role.caches, threads=spec["threads"], extra=extra)
     listening = Listening(attempt.on_phase, watch)
     told = worker_specification(spec, sample_device=watch.is_there)
-    told |= {"prime": prime, "artifacts": str(scratch / "artifacts")}
+    told |= {"artifacts": str(scratch / "artifacts"), **role.told}
     kills = oom_kills()
     process = GuardedProcess(
         [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
@@ -190,7 +265,8 @@ def _listen(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime:
         stdin=json.dumps(told).encode() + b"\n",
         grace_s=GRACE_S,
         lock=lock,
-        keep_scratch=prime,
+        # The caches of one process are what the next one of the trial starts from.
+        keep_scratch=any(role.told.values()) or attempt.passes != NO_PASSES,
         on_line=listening.hear,
     )
     interrupted = False
@@ -213,4 +289,7 @@ def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dic
     pinned = {name: value for name, value in pinned_settings(0).items() if name != "OMP_NUM_THREADS"}
     environment = pinned | dict(spec.get("worker_env", {}))
     settings = dict(spec.get("settings", {})) | {"environment": environment}
+    if spec["device"] != "cpu":
+        # Samples with and without it are not comparable, unlike those of a longer warm-up.
+        settings["flush_l2"] = spec["sampling"].get("flush_l2", SamplingPlan.flush_l2)
     return dict(spec) | {"settings": settings, "device_state": sample_device}

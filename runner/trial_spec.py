@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from db.records import Strategy, Workload
+from runner.passes import NO_PASSES, Passes
+from runner.worker.sampling import SamplingPlan
 
 SPEC_SCHEMA: Literal["compilewatch.spec/1"] = "compilewatch.spec/1"
 
@@ -23,6 +25,7 @@ class WorkloadSpec(Workload):
 
     target: str
     kwargs: dict[str, Any] = Field(default={})
+    regions: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
 
 
@@ -30,12 +33,6 @@ class TorchSettings(Part):
     """Global settings of torch that change speed; stored in the trial's `build.settings`."""
 
     matmul_precision: Literal["highest", "high", "medium"]
-
-
-class Sampling(Part):
-    """What the configuration says of sampling; blocks, warm-up and bounds are the worker's."""
-
-    samples: int
 
 
 class TrialSpec(Part):
@@ -51,7 +48,7 @@ class TrialSpec(Part):
     device: str
     threads: int
     settings: TorchSettings
-    sampling: Sampling
+    sampling: SamplingPlan
     timeout_s: float
     seed: int
     worker_env: dict[str, str] = {}
@@ -59,6 +56,7 @@ class TrialSpec(Part):
     round: int = Field(exclude=True)
     build: str | None = Field(default=None, exclude=True)
     interpreter: Path | None = Field(default=None, exclude=True)
+    passes: Passes = Field(default=NO_PASSES, exclude=True)
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
@@ -14,14 +15,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.metrics.streams import compile_texts, stream_texts
 from db.queries import facets
 from db.queries.regressions import regressions_frame
 from db.queries.trials import trial_record
-from db.records import Trial
+from db.records import SourceKind, Trial
 from db.session import Database
-from db.units import MISSING, count, duration, moment, percent, size
+from db.units import MISSING, count, duration, moment, percent
 from runner.cli.catalog import CATALOG
 from runner.cli.documents import frame_rows, print_document
+from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, trace_texts
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
 
@@ -46,7 +49,7 @@ _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
 
 # What a person looks for; `--json` has every column.
 _SHOWN = {
-    Subject.RUNS: ("run_id", "suite", "label", "started_at", "status", "trials", "failed_trials"),
+    Subject.RUNS: ("run_id", "suite", "label", "source", "started_at", "status", "trials", "failed_trials"),
     Subject.BUILDS: (
         "build_id",
         "build_label",
@@ -116,24 +119,26 @@ def show(
     config: ConfigOption = None,
 ) -> int:
     """One trial whole. Example: compilewatch show 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
-    with database_of(settings_of(config, db), migrate=False) as database:
+    settings = settings_of(config, db)
+    with database_of(settings, migrate=False) as database:
         trial = trial_record(database, trial_id)
     if json_:
         print_document(trial.model_dump(mode="json", by_alias=True))
         return 0
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in _facts(trial):
+    for name, value in _facts(trial, settings.data_dir):
         table.add_row(Text(name, style="dim"), Text(value))
     console().print(table)
     return 0
 
 
-def _facts(trial: Trial) -> list[tuple[str, str]]:
+def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     """Name and text of what a person wants to know of one trial."""
     cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
     facts = [
         ("trial", trial.trial_id),
         ("run", trial.run_id),
+        ("source", _source(trial)),
         ("started", moment(trial.started_at)),
         ("case", f"{trial.workload.name} / {trial.strategy.name}"),
         ("machine", f"{trial.machine.name}: {trial.machine.device_name}"),
@@ -149,6 +154,7 @@ def _facts(trial: Trial) -> list[tuple[str, str]]:
         ]
     if trial.control_samples_ns:
         facts += [("eager control", duration(_median(trial.control_samples_ns)))]
+    facts += sampling_texts(trial)
     if cold is not None:
         facts += [
             ("time to first result", duration(cold.total_ns)),
@@ -156,13 +162,7 @@ def _facts(trial: Trial) -> list[tuple[str, str]]:
         ]
         phases = cold.phases_ns.model_dump() if cold.phases_ns else {}
         facts += [(f"  {name}", duration(value)) for name, value in phases.items() if value is not None]
-    if memory is not None:
-        facts += [
-            (
-                "peak memory",
-                size(memory.peak_bytes if memory.peak_bytes is not None else memory.peak_rss_bytes),
-            )
-        ]
+    facts += memory_texts(memory) if memory is not None else []
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs))]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]
@@ -170,9 +170,20 @@ def _facts(trial: Trial) -> list[tuple[str, str]]:
         facts += [
             (name, f"{event.count} x {event.location or MISSING}: {event.reason}") for name, event in events
         ]
+    if trial.stream is not None:
+        facts += stream_texts(trial.stream)
+        facts += [(f"  {where}", what) for where, what in compile_texts(trial.stream)]
     if trial.numerics is not None:
         facts += [("numerics", trial.numerics.status.value)]
-    return facts
+    return facts + profile_texts(trial) + trace_texts(trial, data_dir)
+
+
+def _source(trial: Trial) -> str:
+    """Where the numbers come from, and what that leaves open."""
+    if trial.source.kind is SourceKind.MEASURED:
+        return f"measured by {trial.source.name}"
+    known = f"{count(len(trial.samples_ns))} samples" if trial.samples_ns else "only a summary, no samples"
+    return f"imported from {trial.source.name}: {known}"
 
 
 def _median(samples: Sequence[int]) -> float:

@@ -45,6 +45,7 @@ from runner.device_choice import resolve_device
 from runner.execution import Outcome, execute
 from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts, check_interpreter
+from runner.passes import Passes
 from runner.plan import Plan, plan_run
 from runner.regression_log import log_builds, log_run
 from runner.selection import select
@@ -77,6 +78,20 @@ def run(
     label: Annotated[
         str | None, typer.Option(help="A name for the build, such as '2.13 + driver 580'.")
     ] = None,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Look into the first trial of every case with torch.profiler, in a process apart.",
+        ),
+    ] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Keep the compiler's own log of every case, and tlparse's report where it is there.",
+        ),
+    ] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -103,6 +118,7 @@ def run(
         device=resolved,
         label=label,
         builds=builds,
+        passes=Passes(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
     )
     require_space(settings.data_dir)
     logging.basicConfig(level=logging.WARNING, format="compilewatch: %(message)s", stream=sys.stderr)

@@ -45,7 +45,7 @@ def launch(device: torch.device, dtype: torch.dtype, *, size: int) -> Step:
 
 
 def measure(
-    device: torch.device, workloads: list[dict[str, Any]], pause: Callable[[], None]
+    device: torch.device, workloads: list[dict[str, Any]], pause: Callable[[], object]
 ) -> dict[str, dict[str, Any]]:
     """Warm-up, samples and host evidence of each of `workloads` by name, as parts of a trial's record.
 

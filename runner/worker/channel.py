@@ -8,6 +8,9 @@ import sys
 import time
 from typing import Any
 
+SLOWED = b"slowed\n"
+"""The runner's answer to a pause when the device is below its clock for heat or lack of power."""
+
 
 class Channel:
     """One JSON object per line on `descriptor`; never stdout, where models print."""
@@ -31,10 +34,10 @@ class Channel:
         """What this process runs on; early, so that a failed trial has it too."""
         self._write({"mark": "facts", "machine": machine, "build": build})
 
-    def pause(self) -> None:
-        """Let the runner read the device's state between two timed blocks; returns when it has."""
+    def pause(self) -> bool:
+        """Let the runner read the device's state between two timed blocks; whether the device was slowed."""
         self._write({"mark": "pause"})
-        sys.stdin.buffer.readline()
+        return sys.stdin.buffer.readline() == SLOWED
 
     def record(self, content: dict[str, Any]) -> None:
         """The last line: everything that was measured, or the failure."""

@@ -155,7 +155,8 @@ def collect_log() -> Iterator[list[tuple[str, str]]]:
     names = ("torch._dynamo", "torch._inductor")
     set_logs = _attribute("torch._logging", "set_logs")
     if set_logs is not None:
-        set_logs(graph_breaks=True, recompiles=True, cudagraphs=True)
+        # Up to 2.9 the reasons for which CUDA graphs are skipped are among the performance hints.
+        set_logs(graph_breaks=True, recompiles=True, cudagraphs=True, perf_hints=True)
     for name in names:
         logging.getLogger(name).addHandler(handler)
     try:
@@ -186,3 +187,39 @@ def profiled_allocations(step: Callable[[], Any]) -> list[int] | None:
         return None
     events = [event for event in results.events() if event.name() == "[memory]"]
     return [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
+
+
+def watch_operators(step: Callable[[], Any], note: Callable[[Any, Any], None]) -> bool:
+    """Run `step` and call `note(arguments, result)` for each operator in it that reads or writes memory.
+
+    Left out are views, whose results share what they were made of, and allocations. Returns whether this
+    release lets operators be watched; the step ran in either case.
+    """
+    mode = _attribute("torch.utils._python_dispatch", "TorchDispatchMode")
+    if mode is None:
+        step()
+        return False
+
+    class Watch(mode):  # type: ignore[misc,valid-type]
+        def __torch_dispatch__(
+            self,
+            func: Any,
+            types: Any,
+            args: Any = (),
+            kwargs: Any = None,
+        ) -> Any:
+            result = func(*args, **(kwargs or {}))
+            if not _only_names(func):
+                note((args, kwargs or {}), result)
+            return result
+
+    with Watch():
+        step()
+    return True
+
+
+def _only_names(operator: Any) -> bool:
+    """Whether an operator's result is a view of an input, or memory that nothing was written to."""
+    aliases = [returned.alias_info for returned in operator._schema.returns]
+    is_view = any(alias is not None and not alias.is_write for alias in aliases)
+    return is_view or "empty" in operator._schema.name

@@ -1,20 +1,27 @@
-"""Warm-up until steady, then samples in alternating blocks. Knows neither torch nor the device."""
+"""Warm-up until steady, then samples in alternating blocks until the median is known. Knows neither torch nor
+the device.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from runner.worker.evidence import Block, BlockWatch, canary_ns
+from runner.worker.precision import relative_half_width
 
 Step = Callable[[], Any]
 
 PAIRS = 10
 """Eager and compiled take turns at least this often: the host's speed drifts within a second."""
+LOOKS = 1.25
+"""How much more there must be before the interval is looked at again: who looks after every round stops at
+the first one that happens to look narrow.
+"""
 STEADY_RATIO = 2.0
 UNSTEADY_CALLS = 10
 """A slow call after this many is the host's doing: CUDA graphs record at the second and third call, automatic
@@ -24,14 +31,22 @@ dynamic shapes recompile at the first other shape, and both are over by then."""
 class Timer(Protocol):
     def time_steps(self, step: Step, count: int) -> list[int]: ...
 
+    def on_host(self, step: Step, count: int) -> list[int]: ...
+
     def once(self, step: Step) -> int: ...
 
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """How many samples, in what blocks, after what warm-up. Bounds hold per side."""
+    """How many samples, in what blocks, after what warm-up. Bounds hold per side.
+
+    At least `samples`, then more until the median's 95 % interval is within `relative_interval` of it on
+    either side, `max_samples` are taken or `max_ns` is spent; after `max_ns` no fewer than `min_samples`.
+    """
 
     samples: int = 50
+    max_samples: int = 200
+    relative_interval: float = 0.02
     min_samples: int = 5
     block_ns: int = 100_000_000
     max_ns: int = 20_000_000_000
@@ -54,6 +69,7 @@ class Side:
     step: Step
     warmup_ns: list[int] = field(default_factory=list)
     samples_ns: list[int] = field(default_factory=list)
+    host_samples_ns: list[int] = field(default_factory=list)
 
     def latency_ns(self) -> int:
         """What a step takes, by the second half of the warm-up."""
@@ -70,10 +86,11 @@ def is_steady(calls_ns: list[int]) -> bool:
     return statistics.median(calls_ns[-third:]) >= 0.9 * before
 
 
-def warm_up(side: Side, timer: Timer, plan: SamplingPlan) -> None:
+def warm_up(side: Side, timer: Timer, plan: SamplingPlan) -> str:
     """Call until at least `warmup_calls` and `warmup_ns` are spent and the calls are steady.
 
-    Ends in any case at `warmup_max_calls` or `warmup_max_ns`, after three calls at least.
+    Ends in any case at `warmup_max_calls` or `warmup_max_ns`, after three calls at least. Returns what ended
+    it: "steady", "calls" or "time".
     """
     spent = 0
     while True:
@@ -81,10 +98,10 @@ def warm_up(side: Side, timer: Timer, plan: SamplingPlan) -> None:
         side.warmup_ns.append(took)
         spent += took
         count = len(side.warmup_ns)
-        if count >= 3 and (count >= plan.warmup_max_calls or spent >= plan.warmup_max_ns):
-            return
         if count >= plan.warmup_calls and spent >= plan.warmup_ns and is_steady(side.warmup_ns):
-            return
+            return "steady"
+        if count >= 3 and (count >= plan.warmup_max_calls or spent >= plan.warmup_max_ns):
+            return "calls" if count >= plan.warmup_max_calls else "time"
 
 
 def until_steady(first_call_ns: int, warmup_ns: list[int]) -> tuple[int, int]:
@@ -100,15 +117,39 @@ def until_steady(first_call_ns: int, warmup_ns: list[int]) -> tuple[int, int]:
 
 @dataclass
 class Evidence:
-    """Every block that was timed, and how many were not counted."""
+    """Every block that was timed, how many were not counted, and why sampling ended."""
 
     blocks: list[Block] = field(default_factory=list)
     canaries_ns: list[int] = field(default_factory=list)
     rejected: int = 0
+    ended_by: str = ""
+    reached_interval: float | None = None
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """One side's block."""
+
+    samples_ns: list[int]
+    host_ns: list[int]
+
+    def spent_ns(self) -> int:
+        return sum(self.samples_ns) + sum(self.host_ns)
+
+
+_Round = list[_Taken]
+
+
+def _never() -> bool:
+    return False
 
 
 class Sampler:
-    """Takes samples of one or two sides in blocks, in the order A B, B A, so that a drift favours neither."""
+    """Takes samples of one or two sides in blocks, in the order A B, B A, so that a drift favours neither.
+
+    `between_blocks` is called before the first block and after each, and says whether the device was slowed
+    then; a block beside such a reading is disturbed.
+    """
 
     def __init__(
         self,
@@ -116,7 +157,7 @@ class Sampler:
         plan: SamplingPlan,
         *,
         cpu_bound: bool,
-        between_blocks: Callable[[], None] = lambda: None,
+        between_blocks: Callable[[], bool] = _never,
         watch: BlockWatch | None = None,
         canary: Callable[[], int] = canary_ns,
     ) -> None:
@@ -126,6 +167,8 @@ class Sampler:
         self._between = between_blocks
         self._watch = watch or BlockWatch()
         self._canary = canary
+        self._slowed = False
+        self._look_at = 0.0
 
     def block_size(self, latency_ns: int) -> int:
         """Samples per block: a share of the planned ones, and no more than fit into `block_ns`."""
@@ -133,54 +176,81 @@ class Sampler:
         return max(1, min(share, self._plan.block_ns // latency_ns))
 
     def take(self, sides: list[Side]) -> Evidence:
-        """Fill `samples_ns` of each side until both have `samples`, or `max_ns` is spent on one.
+        """Fill `samples_ns` of each side as the plan says.
 
-        A round in which the host disturbed a block does not count for either side. Where fewer than half of
-        the planned samples are left undisturbed, the disturbed count too and `rejected` says how many blocks
-        should not have.
+        A round in which a block was disturbed, by the host or by the device, does not count for either side.
+        Where fewer than half of the planned samples are left undisturbed, the disturbed count too and
+        `rejected` says how many blocks should not have.
         """
         evidence = Evidence()
         sizes = [self.block_size(side.latency_ns()) for side in sides]
-        rounds = max(math.ceil(self._plan.samples / size) for size in sizes)
-        kept: list[list[list[int]]] = []
-        disturbed: list[list[list[int]]] = []
-        spent = [0 for _ in sides]
+        planned = max(math.ceil(self._plan.samples / size) for size in sizes)
+        kept: list[_Round] = []
+        disturbed: list[_Round] = []
         started = time.perf_counter_ns()
-        # A disturbed round is repeated, but no more often than there are rounds.
-        for number in range(2 * rounds):
-            if len(kept) >= rounds:
-                break
-            if self._out_of_time(spent, started, len(kept) + len(disturbed), sizes):
-                break
-            blocks = self._round(sides, sizes, evidence, backwards=number % 2 == 1)
-            spent = [total + sum(block) for total, block in zip(spent, blocks, strict=True)]
-            judged = evidence.blocks[-len(sides) :]
-            calm = all(block.may_count(cpu_bound=self._cpu_bound) for block in judged)
+        self._slowed, self._look_at = self._between(), 0.0
+        while not evidence.ended_by:
+            count = len(kept) + len(disturbed)
+            blocks, calm = self._round(sides, sizes, evidence, backwards=count % 2 == 1)
             evidence.rejected += 0 if calm else len(sides)
             (kept if calm else disturbed).append(blocks)
+            evidence.ended_by = self._end(kept, disturbed, sizes, started)
         enough = len(kept) * min(sizes) >= max(self._plan.min_samples, self._plan.samples // 2)
-        for blocks in kept if enough else (kept + disturbed)[:rounds]:
+        for blocks in kept if enough else (kept + disturbed)[:planned]:
             for side, block in zip(sides, blocks, strict=True):
-                side.samples_ns += block
+                side.samples_ns += block.samples_ns
+                side.host_samples_ns += block.host_ns
+        evidence.reached_interval = _widest(side.samples_ns for side in sides)
         return evidence
 
-    def _out_of_time(self, spent: list[int], started: int, rounds: int, sizes: list[int]) -> bool:
+    def _end(self, kept: list[_Round], disturbed: list[_Round], sizes: list[int], started: int) -> str:
+        """What ends the sampling now, empty when nothing does."""
+        planned, most = (
+            max(math.ceil(wanted / size) for size in sizes)
+            for wanted in (self._plan.samples, max(self._plan.samples, self._plan.max_samples))
+        )
+        # A disturbed round is repeated, but no more often than there are rounds.
+        attempts = len(kept) + len(disturbed)
+        if len(kept) >= max(planned, self._look_at):
+            self._look_at = LOOKS * len(kept)
+            sides = [[n for each in kept for n in each[index].samples_ns] for index in range(len(sizes))]
+            width = _widest(sides)
+            if width is not None and width <= self._plan.relative_interval:
+                return "interval"
+        if self._out_of_time(kept + disturbed, started, sizes):
+            return "time"
+        too_many = attempts >= 2 * planned if len(kept) < planned else attempts >= 2 * most
+        return "samples" if len(kept) >= most or too_many else ""
+
+    def _out_of_time(self, rounds: list[_Round], started: int, sizes: list[int]) -> bool:
         """Whether, with the minimum taken, a bound is reached: a side's, or that of all work between too."""
-        if rounds * min(sizes) < self._plan.min_samples:
+        if len(rounds) * min(sizes) < self._plan.min_samples:
             return False
+        spent = max(sum(each[index].spent_ns() for each in rounds) for index in range(len(sizes)))
         overall = time.perf_counter_ns() - started
-        return max(spent) >= self._plan.max_ns or overall >= 2 * len(spent) * self._plan.max_ns
+        return spent >= self._plan.max_ns or overall >= 2 * len(sizes) * self._plan.max_ns
 
     def _round(
         self, sides: list[Side], sizes: list[int], evidence: Evidence, *, backwards: bool
-    ) -> list[list[int]]:
-        """One block of each side."""
-        blocks: list[list[int]] = [[] for _ in sides]
+    ) -> tuple[_Round, bool]:
+        """One block of each side, and whether all were left alone."""
+        blocks = [_Taken([], []) for _ in sides]
         order = range(len(sides))
+        calm = True
         evidence.canaries_ns.append(self._canary())
         for index in reversed(order) if backwards else order:
-            self._between()
+            step, size, before = sides[index].step, sizes[index], self._slowed
             self._watch.begin()
-            blocks[index] = self._timer.time_steps(sides[index].step, sizes[index])
-            evidence.blocks.append(self._watch.end())
-        return blocks
+            blocks[index] = _Taken(self._timer.time_steps(step, size), self._timer.on_host(step, size))
+            block = self._watch.end()
+            self._slowed = self._between()
+            evidence.blocks.append(block)
+            calm = calm and block.may_count(cpu_bound=self._cpu_bound) and not (before or self._slowed)
+        return blocks, calm
+
+
+def _widest(sides: Iterable[list[int]]) -> float | None:
+    """The wider of the sides' intervals, None when one has too few samples for any."""
+    widths = [relative_half_width(samples) for samples in sides]
+    known = [width for width in widths if width is not None]
+    return max(known) if known and len(known) == len(widths) else None

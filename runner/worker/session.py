@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,14 +22,18 @@ from runner.worker import (
     memory,
     numerics,
     phases,
+    profiling,
+    streams,
 )
 from runner.worker.channel import Channel
 from runner.worker.clock import clock_for
 from runner.worker.evidence import host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.process_tree import tree_cpu_ns
-from runner.worker.sampling import Sampler, SamplingPlan, Side, until_steady, warm_up
-from runner.worker.steps import Step, Variant, grad_context, make_variant, own_copy
+from runner.worker.sampling import Evidence, Sampler, SamplingPlan, Side, until_steady, warm_up
+from runner.worker.steps import Variant, grad_context, make_variant, own_copy
+
+SETTLING_CALLS = 3
 
 
 def configure(spec: dict[str, Any]) -> None:
@@ -85,14 +90,15 @@ class Session:
             self._initial = (
                 {k: v.clone() for k, v in module.state_dict().items()} if trains and module else None
             )
+        self._control_first = streams.FirstIteration()
         with self._phase("eager_first", "eager_first_ns"), grad_context(built.task):
-            self._first(self._control.step)
+            self._first(self._control, self._control_first)
         self._subject = self._control if self._is_eager else self._compile()
         self._content["first_result_ns"] = time.monotonic_ns()
         self._cold["process_tree_cpu_ns"] = tree_cpu_ns()
 
-    def _first(self, step: Step) -> None:
-        step()
+    def _first(self, variant: Variant, first: streams.FirstIteration) -> None:
+        first.run(variant)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
@@ -101,18 +107,21 @@ class Session:
         self._log = self._log_context.enter_context(internals.collect_log())
         self._compile_peak = memory.CompilePeak(self._device)
         clock = phases.PhaseClock(time.monotonic_ns)
+        self._first_iteration = first = streams.FirstIteration(self._log)
         self._rss_before = memory.peak_rss_bytes()
         self._compile_peak.begin()
-        with self._phase("first_call"), internals.listen_to_events(clock.begin, clock.end) as heard:
+        begin, end = phases.both(clock.begin, first.begin), phases.both(clock.end, first.end)
+        with self._phase("first_call"), internals.listen_to_events(begin, end) as heard:
+            first.is_heard = heard
             started = time.monotonic_ns()
             if not self._spec.get("prime"):
                 cache_states.load(self._strategy, self._artifacts)
             call = compiling.apply(self._target, self._strategy, self._artifacts)
-            variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
-                variant.step = cudagraphs.marked(variant.step)
+                call = cudagraphs.marked(call)
+            variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
             with affinity.unbound(), grad_context(variant.built.task):
-                self._first(variant.step)
+                self._first(variant, first)
             took = time.monotonic_ns() - started
         self._cold["first_call_ns"] = took
         self._cold |= self._split(clock, took, heard=heard)
@@ -143,7 +152,7 @@ class Session:
         self._side = Side(self._subject.step)
         self._sides = [self._side]
         with grad_context(self._subject.built.task):
-            warm_up(self._side, self._timer, self._plan)
+            self._warmup_ended_by = warm_up(self._side, self._timer, self._plan)
             if not self._is_eager:
                 self._control_side = Side(self._control.step)
                 warm_up(self._control_side, self._timer, self._plan)
@@ -155,25 +164,58 @@ class Session:
     def sample(self) -> None:
         """The timed part: eager and compiled in alternating blocks."""
         self._channel.enter("sampling")
-        between = self._channel.pause if self._spec.get("device_state") else lambda: None
+        between = self._channel.pause if self._spec.get("device_state") else lambda: False
         on_cpu = self._device.type == "cpu"
         sampler = Sampler(self._timer, self._plan, cpu_bound=on_cpu, between_blocks=between)
         with grad_context(self._subject.built.task):
             evidence = sampler.take(self._sides)
-        between()
         self._content |= {
             "warmup_ns": self._side.warmup_ns,
             "samples_ns": self._side.samples_ns,
+            "host_samples_ns": self._side.host_samples_ns,
             "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns),
+            "sampling": self._sampling_facts(evidence),
         }
         if not self._is_eager:
+            self._content["control_host_samples_ns"] = self._control_side.host_samples_ns
             self._content["control_warmup_ns"] = self._control_side.warmup_ns
             self._content["control_samples_ns"] = self._control_side.samples_ns
+
+    def _sampling_facts(self, evidence: Evidence) -> dict[str, Any]:
+        plan = self._plan
+        return {
+            "samples": plan.samples,
+            "max_samples": plan.max_samples,
+            "relative_interval": plan.relative_interval,
+            "reached_interval": evidence.reached_interval,
+            "ended_by": evidence.ended_by,
+            "warmup_ended_by": self._warmup_ended_by,
+            "flush_l2": None if self._device.type == "cpu" else plan.flush_l2,
+            "block_ns": plan.block_ns,
+            "order": "ABBA" if len(self._sides) > 1 else "A",
+            "garbage_collector": gc.isenabled(),
+        }
+
+    def settle(self) -> None:
+        """A few calls more, at which automatic dynamic shapes recompile; for the compiler's own log."""
+        with self._phase("warmup"), grad_context(self._subject.built.task):
+            for _ in range(SETTLING_CALLS):
+                self._subject.step()
+
+    def profile(self) -> None:
+        """Both sides under the profiler, and what eager computes and moves."""
+        with self._phase("profile"), grad_context(self._subject.built.task):
+            own = profiling.profile_side(self._subject.step, self._device)
+            control = None if self._is_eager else profiling.profile_side(self._control.step, self._device)
+            counted = profiling.counted(self._control.step)
+        self._content["profile"] = {"steps": profiling.STEPS, "own": own, "control": control, **counted}
 
     def inspect(self) -> None:
         """Compiler facts, memory and numerics: outside of what is timed."""
         facts = None if self._is_eager else self._compiler_facts()
+        self._content["stream"] = self._stream_facts()
         self._channel.enter("memory")
+        self._timer.release()
         own = memory.step_peak(self._subject, self._device, [] if self._is_eager else [self._control])
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
@@ -191,6 +233,13 @@ class Session:
         )
         if wrong is not None:
             raise WrongResultError(wrong)
+
+    def _stream_facts(self) -> dict[str, Any] | None:
+        built = self._subject.built
+        if self._is_eager:
+            return streams.facts(built, self._control_first, self._side.samples_ns, None, [])
+        samples = (self._side.samples_ns, self._control_side.samples_ns)
+        return streams.facts(built, self._first_iteration, samples[0], self._control_first, samples[1])
 
     def _compiler_facts(self) -> dict[str, Any]:
         asked = compiling.uses_cudagraphs(self._strategy, self._device.type)

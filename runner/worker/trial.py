@@ -55,8 +55,14 @@ def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) ->
         return
     trial = session.Session(spec, channel, content)
     trial.start_cold()
+    if spec.get("settle"):
+        trial.settle()
+        return
     if spec.get("prime"):
         trial.save_cache()
+        return
+    if spec.get("profile"):
+        trial.profile()
         return
     gc.collect()
     gc.freeze()

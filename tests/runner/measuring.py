@@ -10,13 +10,14 @@ from typing import Any
 from db.records import CacheState, Strategy, StrategyKind, Task, Trial
 from db.strategies import EAGER
 from runner.supervise import run_trial
-from runner.trial_spec import Sampling, TorchSettings, TrialSpec, WorkloadSpec
+from runner.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from runner.worker.sampling import SamplingPlan
 
 FIXTURES = Path(__file__).parent
 LOCKS = Path(tempfile.gettempdir()) / "compilewatch-test-locks"
 # Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.
 FAST_COMPILE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-FEW = {"samples": 10, "min_samples": 2, "warmup_calls": 3, "warmup_ns": 0}
+FEW = {"samples": 10, "max_samples": 10, "min_samples": 2, "warmup_calls": 3, "warmup_ns": 0}
 _numbers = itertools.count(1)
 
 
@@ -48,7 +49,7 @@ def make_spec(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> dict[
         "device": "cpu",
         "threads": 1,
         "settings": TorchSettings(matmul_precision="highest"),
-        "sampling": Sampling(samples=10),
+        "sampling": SamplingPlan(samples=10),
         "timeout_s": 120.0,
         "seed": 0,
         "worker_env": FAST_COMPILE,

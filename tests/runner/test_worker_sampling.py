@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.worker.evidence import Block
+from runner.worker.precision import median_rank, relative_half_width
 from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, until_steady, warm_up
 
 MS = 1_000_000
@@ -28,6 +30,9 @@ class FakeTimer:
         self.blocks.append((step, len(samples)))
         return samples
 
+    def on_host(self, step, count):
+        return []
+
     def once(self, step):
         return step()
 
@@ -43,11 +48,12 @@ class FakeWatch:
         return next(self.blocks)
 
 
-def sampler(timer, blocks=None, **plan):
+def sampler(timer, blocks=None, between=lambda: False, **plan):
     return Sampler(
         timer,
         SamplingPlan(**plan),
         cpu_bound=True,
+        between_blocks=between,
         watch=FakeWatch(itertools.repeat(CALM) if blocks is None else iter(blocks)),
         canary=lambda: 500_000,
     )
@@ -92,7 +98,7 @@ def test_a_disturbed_round_counts_for_neither_side_and_is_repeated():
     timer, eager, compiled = FakeTimer(), side(MS), side(MS)
     blocks = [CALM, CALM, CALM, STALLED, OFF_CPU, CALM, *itertools.repeat(CALM, 100)]
     evidence = sampler(timer, blocks).take([eager, compiled])
-    assert evidence.rejected == 4
+    assert (evidence.rejected, evidence.ended_by) == (4, "interval")
     assert len(timer.blocks) == 2 * (PAIRS + 2)
     assert len(eager.samples_ns) == len(compiled.samples_ns) == 50
 
@@ -101,7 +107,7 @@ def test_disturbed_samples_are_kept_out_when_enough_others_are_left():
     values = itertools.count()
     disturbed = Side(lambda: next(values), warmup_ns=[MS] * 10)
     blocks = [CALM if number % 3 else STALLED for number in range(100)]
-    evidence = sampler(FakeTimer(), blocks).take([disturbed])
+    evidence = sampler(FakeTimer(), blocks, max_samples=50).take([disturbed])
     assert evidence.rejected > 0
     rejected_samples = {n for n in range(500) if (n // 5) % 3 == 0}
     assert not rejected_samples & set(disturbed.samples_ns)
@@ -113,6 +119,75 @@ def test_on_a_host_that_is_never_calm_all_samples_count_and_the_record_says_so()
     evidence = sampler(FakeTimer(), itertools.repeat(STALLED)).take([eager, compiled])
     assert len(eager.samples_ns) == len(compiled.samples_ns) == 50
     assert evidence.rejected == len(evidence.blocks) == 4 * PAIRS
+    assert evidence.ended_by == "samples"
+
+
+def uniform(low, high, seed=0):
+    """A side whose latencies are spread evenly from `low` to `high`, in an order that repeats."""
+    draw = random.Random(seed)
+    return Side(lambda: round(draw.uniform(low, high)), warmup_ns=[low] * 10)
+
+
+def test_a_spread_that_hides_the_median_gets_more_samples_until_it_is_known():
+    eager, compiled = uniform(90 * MS, 110 * MS), side(100 * MS)
+    evidence = sampler(FakeTimer(), max_ns=10**15, relative_interval=0.01, max_samples=5_000).take(
+        [eager, compiled]
+    )
+    # For n uniform values on m +- 10 % the interval is m +- 1.96 * 10 % / sqrt(n): 1 % needs about 384.
+    assert evidence.ended_by == "interval"
+    assert 250 <= len(eager.samples_ns) == len(compiled.samples_ns) <= 550
+    assert evidence.reached_interval <= 0.01
+
+
+def test_no_spread_gets_more_than_the_bound_in_count_or_time():
+    eager, compiled = uniform(50 * MS, 150 * MS), uniform(50 * MS, 150 * MS, seed=1)
+    by_count = sampler(FakeTimer(), max_ns=10**15, max_samples=120).take([eager, compiled])
+    assert (by_count.ended_by, len(eager.samples_ns)) == ("samples", 120)
+    assert by_count.reached_interval > 0.02
+    slow = uniform(50 * MS, 150 * MS)
+    by_time = sampler(FakeTimer(), max_ns=8_000 * MS, max_samples=10_000).take([slow])
+    assert by_time.ended_by == "time"
+    assert 75 <= len(slow.samples_ns) <= 90
+
+
+def test_a_median_known_at_once_takes_the_planned_samples_and_no_more():
+    eager = side(MS)
+    evidence = sampler(FakeTimer()).take([eager])
+    assert (len(eager.samples_ns), evidence.ended_by, evidence.reached_interval) == (50, "interval", 0.0)
+
+
+def test_a_slowed_device_disturbs_the_blocks_before_and_after_the_reading():
+    eager, compiled = side(MS), side(MS)
+    # Readings: one before everything, then one after each block. The fourth is after block 3.
+    readings = iter([False, False, False, True, *itertools.repeat(False, 200)])
+    evidence = sampler(FakeTimer(), between=lambda: next(readings)).take([eager, compiled])
+    assert evidence.rejected == 2
+    assert len(eager.samples_ns) == 50
+
+
+def test_what_the_host_saw_is_kept_beside_the_device_times_of_the_same_rounds():
+    class Both(FakeTimer):
+        def on_host(self, step, count):
+            return [step() + 7] * count
+
+    eager = side(MS)
+    sampler(Both()).take([eager])
+    assert eager.host_samples_ns == [MS + 7] * len(eager.samples_ns)
+
+
+def test_the_interval_of_a_median_is_that_of_the_sign_test():
+    # Conover, Practical Nonparametric Statistics, table A3: ranks of the 95 % interval.
+    assert [median_rank(n) for n in (5, 6, 10, 20, 50, 100)] == [None, 1, 2, 6, 18, 40]
+    assert relative_half_width([1, 2, 3, 4, 5]) is None
+    # Ranks 2 and 9 of the ten numbers: (90 - 20) / 2 over their median, 55.
+    assert relative_half_width([100, 30, 20, 10, 40, 50, 60, 70, 80, 90]) == 35 / 55
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=6, max_size=60))
+def test_the_interval_holds_the_median_and_scales_with_it(samples):
+    width = relative_half_width(samples)
+    assert width >= 0
+    assert relative_half_width([1000 * n for n in samples]) == pytest.approx(width)
 
 
 def test_off_cpu_time_counts_only_against_cpu_bound_steps_and_long_blocks():
@@ -125,24 +200,27 @@ def test_off_cpu_time_counts_only_against_cpu_bound_steps_and_long_blocks():
 def run_warm_up(calls_ns, **plan):
     calls = iter(calls_ns)
     found = Side(lambda: next(calls))
-    warm_up(found, FakeTimer(), SamplingPlan(**plan))
-    return found.warmup_ns
+    ended_by = warm_up(found, FakeTimer(), SamplingPlan(**plan))
+    return found.warmup_ns, ended_by
 
 
 def test_warm_up_lasts_for_both_its_calls_and_its_time():
-    assert len(run_warm_up(itertools.repeat(100 * MS))) == 10
-    assert len(run_warm_up(itertools.repeat(20 * MS))) == 25
+    calls, ended_by = run_warm_up(itertools.repeat(100 * MS))
+    assert (len(calls), ended_by) == (10, "steady")
+    assert len(run_warm_up(itertools.repeat(20 * MS))[0]) == 25
 
 
 def test_warm_up_goes_on_while_calls_get_faster():
     falling = itertools.chain((100 * MS - n * 3 * MS for n in range(30)), itertools.repeat(10 * MS))
-    assert len(run_warm_up(falling)) > 30
+    assert len(run_warm_up(falling)[0]) > 30
 
 
 def test_warm_up_ends_even_if_never_steady():
     falling = (int(1e9 * 0.8**n) + 1 for n in itertools.count())
-    assert len(run_warm_up(falling, warmup_max_calls=40)) == 40
-    assert len(run_warm_up(itertools.repeat(6_000 * MS))) == 3
+    calls, ended_by = run_warm_up(falling, warmup_max_calls=40)
+    assert (len(calls), ended_by) == (40, "calls")
+    calls, ended_by = run_warm_up(itertools.repeat(6_000 * MS))
+    assert (len(calls), ended_by) == (3, "time")
 
 
 def test_calls_until_steady_include_late_recording_and_no_late_spike():

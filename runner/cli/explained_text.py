@@ -1,0 +1,72 @@
+"""What `compilewatch show` says of how a trial was sampled, of its memory, its profile and its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+
+from db.diagnosis import Trace
+from db.metrics.samples_taken import samples_taken
+from db.metrics.why import profile_rows, why, work_text
+from db.records import Memory, Trial
+from db.units import MISSING, duration, size
+
+Facts = list[tuple[str, str]]
+
+
+def sampling_texts(trial: Trial) -> Facts:
+    """Why there are as many samples as there are, and what the host's clock says on a GPU."""
+    facts: Facts = []
+    if trial.sampling is not None:
+        facts.append(("sampling", samples_taken(trial.sampling)))
+    if trial.host_samples_ns:
+        eager = trial.control_host_samples_ns
+        beside = f" (eager {duration(median(eager))})" if eager else ""
+        facts.append(("on the host's clock", duration(median(trial.host_samples_ns)) + beside))
+    return facts
+
+
+def memory_texts(memory: Memory) -> Facts:
+    """The peaks that are known; the peak of the process where nothing closer is."""
+    named = [
+        ("peak memory", memory.peak_bytes),
+        ("  of eager", memory.control_peak_bytes),
+        ("  with compilation", memory.peak_with_compile_bytes),
+        ("  reserved", memory.peak_reserved_bytes),
+        ("  of the process", memory.peak_rss_bytes),
+    ]
+    return [(name, size(value)) for name, value in named if value is not None]
+
+
+def profile_texts(trial: Trial) -> Facts:
+    """The sentence first, then the figures and what takes longest."""
+    profile = trial.profile
+    if profile is None:
+        return []
+    facts: Facts = [("why", why(profile) or MISSING)]
+    for name, eager, own in profile_rows(profile):
+        facts.append((f"  {name}", eager if profile.control is None else f"{own} (eager {eager})"))
+    work = work_text(profile, median(trial.samples_ns) if trial.samples_ns else None)
+    facts += [("  work of eager", work)] if work else []
+    for entry in profile.own.top:
+        facts.append((f"  {duration(entry.self_ns)}", f"{entry.calls:g} x {entry.name}"))
+    return facts
+
+
+def trace_texts(trial: Trial, data_dir: Path) -> Facts:
+    """Where the compiler's log and its report lie, as a path where this is the machine that has them."""
+    trace = trial.trace
+    if trace is None:
+        return []
+    here = data_dir.absolute()
+    if not (here / trace.directory).is_dir():
+        where = f"{trace.directory} below the data directory of {trial.machine.name}"
+        return [("trace", f"{where}, {size(trace.size_bytes)}")]
+    facts: Facts = [("trace", f"{here / trace.directory}, {size(trace.size_bytes)}")]
+    return [*facts, ("  report", _report(here, trace))]
+
+
+def _report(here: Path, trace: Trace) -> str:
+    if trace.report is None:
+        return "none; with `pip install compilewatch[trace]` the next trace gets one"
+    return (here / trace.report).as_uri()

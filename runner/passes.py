@@ -1,0 +1,19 @@
+"""What is looked at beside the timed process of a trial, each in a process of its own afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Passes:
+    """`profile`: a few steps under torch.profiler. `trace_into`: the data directory that gets the compiler's
+    own log of a cold compilation; None for no log.
+    """
+
+    profile: bool = False
+    trace_into: Path | None = None
+
+
+NO_PASSES = Passes()

@@ -1,0 +1,126 @@
+"""What reading the state of device and host between blocks does to the samples inside them.
+
+pytest -m benchmark tests/benchmarks/test_device_state_overhead.py -s
+
+Blocks with and without a reading take turns, A B B A, in one process on one step. A reading is what the
+runner does: a line through a pipe to another process, which asks NVML for everything it records, and one
+back. Without a driver NVML only refuses, so the other process also sleeps for 2 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from runner.worker.clock import CpuClock
+from runner.worker.evidence import BlockWatch, canary_ns
+from runner.worker.loading import build_workload, import_builder
+from runner.worker.sampling import PAIRS, SamplingPlan, Side, warm_up
+from runner.worker.steps import make_variant
+from runner.workloads.catalog import WORKLOADS
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = 300
+BLOCK_SIZE = SamplingPlan.samples // PAIRS
+LIMIT = 1.005
+RESAMPLES = 500
+READER = """
+import sys, time
+from runner.device_state import DeviceWatch
+watch = DeviceWatch("cuda:0")
+for _ in sys.stdin:
+    watch.sample()
+    time.sleep(0.002)
+    print(flush=True)
+"""
+
+
+@pytest.fixture
+def read_state():
+    """Asks the other process for a reading and waits for its answer."""
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+
+    def read() -> None:
+        os.write(reader.stdin.fileno(), b"\n")
+        os.read(reader.stdout.fileno(), 1)
+
+    read()
+    yield read
+    reader.stdin.close()
+    reader.wait(10)
+    reader.stdout.close()
+
+
+def taken(step, read_state) -> tuple[list[list[int]], list[list[int]], list]:
+    """(blocks with a reading before them, blocks without, evidence), in alternation."""
+    clock, watch = CpuClock(), BlockWatch()
+    kinds, evidence = {True: [], False: []}, []
+    for number in range(2 * BLOCKS):
+        is_read = number % 4 in (0, 3)
+        if is_read:
+            canary_ns()
+            read_state()
+        watch.begin()
+        kinds[is_read].append(clock.time_steps(step, BLOCK_SIZE))
+        evidence.append(watch.end())
+    return kinds[True], kinds[False], evidence
+
+
+def ratio(read: list[list[int]], unread: list[list[int]]) -> float:
+    """Of the medians over all samples."""
+    with_it, without = ([sample for block in blocks for sample in block] for blocks in (read, unread))
+    return statistics.median(with_it) / statistics.median(without)
+
+
+def interval(read, unread) -> tuple[float, float]:
+    """95 %, from resampled pairs of neighbouring blocks: a drift of the host is in both of a pair."""
+    draw = random.Random(0)
+    ratios = []
+    for _ in range(RESAMPLES):
+        chosen = draw.choices(range(len(read)), k=len(read))
+        ratios.append(ratio([read[n] for n in chosen], [unread[n] for n in chosen]))
+    cuts = statistics.quantiles(ratios, n=40)
+    return cuts[0], cuts[-1]
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("name", ["mlp", "encoder"])
+def test_a_reading_between_blocks_leaves_the_samples_alone(name, read_state):
+    definition = WORKLOADS[name]
+    workload = {
+        "task": definition.task.value,
+        "dtype": definition.dtype,
+        "batch_size": definition.batch_size,
+        "shape": dict(definition.shape),
+        "kwargs": dict(definition.kwargs),
+    }
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        builder = import_builder(definition.target, [])
+        step = make_variant(build_workload(builder, workload, torch.device("cpu"))).step
+        with torch.no_grad():
+            warm_up(Side(step), CpuClock(), SamplingPlan())
+            read, unread, evidence = taken(step, read_state)
+    finally:
+        torch.set_num_threads(threads)
+    low, high = interval(read, unread)
+    found = ratio(read, unread)
+    own = statistics.median([sample for block in unread for sample in block]) / 1e6
+    print(f"{name:8} {own:.4f} ms a step; after a reading x {found:.4f} [{low:.4f}, {high:.4f}]")
+    stalls = [block.stall_fraction for block in evidence if block.stall_fraction is not None]
+    if stalls and statistics.mean(stalls) > 0.05:
+        pytest.skip(f"the host is too busy to tell: tasks waited {statistics.mean(stalls):.0%} of the time")
+    assert low <= LIMIT
+    assert found <= LIMIT or low <= 1 <= high

@@ -1,0 +1,99 @@
+"""Whole trials on a GPU: facts of the device, CUDA graphs, memory, and the ways in which a GPU breaks."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from db.records import CacheState, FailureKind, Status, Strategy, StrategyKind, Task
+from runner.device_state import device_facts
+from tests.gpu.measuring import measure_on_gpu
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("device"), pytest.mark.timeout(900)]
+
+
+def mode(name):
+    return Strategy(
+        name=name, kind=StrategyKind.COMPILE, backend="inductor", mode=name, cache=CacheState.COLD
+    )
+
+
+def test_nvml_facts_are_filled(device):
+    trial = measure_on_gpu("matmul")
+    assert trial.status is Status.OK, trial.failure
+    facts = device_facts("cuda:0")
+    assert trial.machine.device == "cuda"
+    assert trial.machine.device_uuid == facts.uuid
+    assert trial.machine.device_name == facts.name
+    assert trial.machine.power_limit_w == facts.power_limit_w
+    assert trial.build.driver == facts.driver
+    state = trial.device_state
+    assert state is not None
+    for name in ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w", "utilization_percent"):
+        assert getattr(state, name) is not None, name
+    assert state.throttle_reasons is not None
+    assert state.energy_mj is not None
+    assert state.energy_mj > 0
+    low, middle, high = state.sm_clock_mhz
+    assert 0 < low <= middle <= high
+    assert trial.build.settings["flush_l2"] is True
+    assert trial.sampling.flush_l2 is True
+
+
+def test_both_clocks_are_kept_for_both_sides(device):
+    trial = measure_on_gpu("chain", mode("default"))
+    assert trial.status is Status.OK, trial.failure
+    assert len(trial.host_samples_ns) == len(trial.samples_ns)
+    assert len(trial.control_host_samples_ns) == len(trial.control_samples_ns)
+    # Waiting for the device takes longer than the device does.
+    assert statistics.median(trial.host_samples_ns) > statistics.median(trial.samples_ns)
+    phases = trial.cold_start.phases_ns.model_dump()
+    assert sum(value or 0 for value in phases.values()) == trial.cold_start.first_call_ns
+    assert phases["kernel_compile"] is not None
+
+
+def test_cuda_graphs_count_only_when_they_are_launched(device):
+    used = measure_on_gpu("chain", mode("reduce-overhead"))
+    assert used.status is Status.OK, used.failure
+    assert used.compiler.cudagraph_launches >= 1
+    assert used.compiler.cudagraph_skips == []
+    plain = measure_on_gpu("chain", mode("default"))
+    assert plain.compiler.cudagraph_launches == 0
+    assert plain.compiler.cudagraph_skips is None
+
+
+def test_a_skipped_cuda_graph_says_why(device):
+    """The whole graph is skipped, or (with partitions, from 2.9) only the part around the CPU."""
+    trial = measure_on_gpu("visits_the_cpu", mode("reduce-overhead"))
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler.cudagraph_skips or trial.compiler.cudagraph_launches >= 1
+    for reason in trial.compiler.cudagraph_skips:
+        assert "not told" not in reason
+
+
+def test_memory_counts_weights_with_and_without_compilation(device):
+    trial = measure_on_gpu("mlp", mode("default"), task=Task.INFERENCE)
+    assert trial.status is Status.OK, trial.failure
+    weights = 2 * (1024 * 1024 + 1024) * 4
+    memory = trial.memory
+    assert memory.peak_bytes >= weights
+    assert memory.control_peak_bytes >= weights
+    assert memory.peak_reserved_bytes >= memory.peak_bytes
+    assert memory.peak_with_compile_bytes >= weights
+    # The buffer that flushes the L2 cache, tens of megabytes, is no part of it.
+    assert memory.peak_bytes < weights + (8 << 20)
+
+
+def test_more_than_the_device_has_is_out_of_memory(device):
+    trial = measure_on_gpu("takes_all_memory")
+    assert trial.failure.kind is FailureKind.OUT_OF_MEMORY
+    assert trial.failure.phase == "eager_first"
+
+
+@pytest.mark.parametrize("broken", ["writes_far_away", "indexes_past_the_end"])
+def test_an_illegal_access_loses_the_device_for_this_trial_alone(device, broken):
+    trial = measure_on_gpu(broken)
+    assert trial.failure.kind is FailureKind.DEVICE_LOST, trial.failure
+    after = measure_on_gpu("chain", sampling={"samples": 10})
+    assert after.status is Status.OK, after.failure

@@ -1,0 +1,90 @@
+"""Where the compiler's own log goes, and the report of it; tlparse is a stand-in but for one real run."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from db.records import Status
+from runner import trace
+from runner.passes import Passes
+from runner.trace import trace_directory, trace_in
+from tests.runner.measuring import LOCKS, compiled, make_spec
+
+
+def _log(data_dir: Path, text: str, name: str = "dedicated_log_torch_trace_ab.log") -> Path:
+    directory = trace_directory(data_dir, "T1")
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
+    path.write_text(text)
+    return path
+
+
+def _stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    command = tmp_path / "bin" / "tlparse"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\n" + script)
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(trace, "tlparse_command", lambda: str(command))
+
+
+def test_a_log_is_named_below_the_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "tlparse_command", lambda: None)
+    _log(tmp_path, "12345")
+    found = trace_in(tmp_path, "T1")
+    assert found is not None
+    assert (found.directory, found.size_bytes, found.report) == ("traces/T1", 5, None)
+
+
+def test_the_longest_log_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _stand_in(tmp_path, monkeypatch, 'mkdir -p "$3" && echo "$1" > "$3/index.html"\n')
+    longest = _log(tmp_path, "a long log", "one.log")
+    _log(tmp_path, "short", "two.log")
+    found = trace_in(tmp_path, "T1")
+    assert found is not None
+    assert found.report == "traces/T1/report/index.html"
+    assert (tmp_path / found.report).read_text().strip() == str(longest)
+
+
+def test_a_tlparse_that_fails_leaves_the_log_and_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _stand_in(tmp_path, monkeypatch, "echo 'no such log line' >&2; exit 3\n")
+    _log(tmp_path, "12345")
+    found = trace_in(tmp_path, "T1")
+    assert found is not None
+    assert found.report is None
+    assert "no such log line" in caplog.text
+
+
+def test_no_log_leaves_no_directory(tmp_path: Path) -> None:
+    _log(tmp_path, "")
+    assert trace_in(tmp_path, "T1") is None
+    assert not trace_directory(tmp_path, "T1").exists()
+
+
+def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None:
+    from runner.supervise import run_trial
+
+    heard: list[str] = []
+    spec = make_spec("relu_function", compiled("inductor", mode="default"), task="function")
+    trial = run_trial(
+        spec, lock_dir=LOCKS, on_phase=heard.append, passes=Passes(profile=True, trace_into=tmp_path)
+    )
+    assert trial.status is Status.OK, trial.failure
+    assert trial.trace is not None
+    directory = tmp_path / trial.trace.directory
+    assert trial.trace.directory == f"traces/{trial.trial_id}"
+    assert any('"dynamo_start"' in log.read_text() for log in directory.glob("*.log"))
+    # Three processes: the timed one, the profiled one from its caches, the traced one from empty ones.
+    assert heard.count("first_call") == 3
+    assert heard.index("sampling") < heard.index("profile")
+    assert trial.profile is not None
+    assert (trial.profile.control.operators, trial.profile.own.operators) == (3, 0)
+    assert trial.profile.flops == 0
+    if trace.tlparse_command() is None:
+        pytest.skip("tlparse is not installed: pip install compilewatch[trace]")
+    assert trial.trace.report is not None
+    assert "<html" in (tmp_path / trial.trace.report).read_text()

@@ -1,0 +1,145 @@
+"""What a profile counts, against steps whose operators, operations and bytes are known by hand."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.worker import profiling
+from runner.worker.profiling import counted, is_operator, plain_name, profile_side, union_us
+
+CPU = torch.device("cpu")
+
+
+def test_operators_are_counted_from_outside():
+    """Eager linear calls addmm inside; only what Python called counts."""
+    model = torch.nn.Linear(64, 64)
+    x = torch.randn(32, 64)
+    with torch.no_grad():
+        found = profile_side(lambda: torch.relu(model(x)) + 1, CPU)
+    assert found["operators"] == 3
+    names = [entry["name"] for entry in found["top"]]
+    assert "aten::addmm" in names
+    assert len(names) <= 10
+    assert found["step_ns"] > 0
+    assert "launches" not in found
+
+
+def test_time_in_python_is_told_apart_from_time_in_operators():
+    x = torch.ones(8)
+
+    def waits():
+        time.sleep(0.002)
+        return x + 1
+
+    found = profile_side(waits, CPU)
+    assert found["python_ns"] > 2_000_000
+    assert found["python_ns"] <= found["step_ns"]
+
+
+def test_a_matrix_product_takes_its_share():
+    a = torch.randn(400, 400)
+    assert profile_side(lambda: a @ a, CPU)["matrix_fraction"] > 0.8
+    assert profile_side(lambda: torch.sin(a), CPU)["matrix_fraction"] == 0
+
+
+def test_operations_and_bytes_of_a_training_step():
+    weight = torch.randn(16, 8, requires_grad=True)
+    x = torch.randn(4, 16)
+
+    def step():
+        (x @ weight).sum().backward()
+
+    # Forward and the weight's gradient, each 2 x 4 x 16 x 8; the input needs none.
+    assert counted(step)["flops"] == 2 * 2 * 4 * 16 * 8
+    assert counted(step)["bytes"] > 0
+
+
+def test_bytes_are_inputs_and_outputs_of_what_is_no_view():
+    a, b = torch.ones(256, 4), torch.ones(256, 4)
+    assert counted(lambda: a + b)["bytes"] == 3 * 4096
+    assert counted(lambda: a.t())["bytes"] == 0
+    assert counted(lambda: torch.empty(1000))["bytes"] == 0
+    # An expanded input is read from its storage, however large it looks.
+    assert counted(lambda: torch.ones(1).expand(1000).neg())["bytes"] == 4 + 4 + 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aten::addmm", True),
+        ("mkldnn::_linear_pointwise", True),
+        ("autograd::engine::evaluate_function: AddmmBackward0", False),
+        ("AddmmBackward0", False),
+        ("Torch-Compiled Region: 0/0", False),
+        ("## Call CompiledFxGraph fabc ##", False),
+    ],
+)
+def test_what_an_operator_is(name, expected):
+    assert is_operator(name) is expected
+
+
+def test_names_are_the_same_in_every_process():
+    assert plain_name("## Call CompiledFxGraph f2tw3q ##") == "generated code"
+    assert plain_name("Torch-Compiled Region: 1/0") == "Torch-Compiled Region"
+    assert plain_name("aten::mm") == "aten::mm"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("aten::mm", "aten::bmm", "aten::_addmm_activation", "aten::convolution_backward"),
+        *("mkldnn::_linear_pointwise", "aten::_scaled_dot_product_flash_attention_for_cpu"),
+    ],
+)
+def test_matrix_operators(name):
+    assert profiling._MATRIX_OPERATOR.search(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["aten::add", "aten::native_layer_norm", "aten::sum", "aten::upsample_bilinear2d"]
+)
+def test_other_operators(name):
+    assert not profiling._MATRIX_OPERATOR.search(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_matrix"),
+    [
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT", True),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", True),
+        ("triton_tem_fused_mm_0", True),
+        ("void cudnn::cnn::conv2d_grouped_direct_kernel<false>", True),
+        ("triton_poi_fused_add_convert_element_type_3", False),
+        ("void at::native::vectorized_elementwise_kernel<4>", False),
+    ],
+)
+def test_matrix_kernels(name, is_matrix):
+    assert bool(profiling._MATRIX_KERNEL.search(name)) is is_matrix
+
+
+@pytest.mark.parametrize(
+    ("name", "is_launch"),
+    [
+        ("cudaLaunchKernel", True),
+        ("cudaLaunchKernelExC", True),
+        ("cuLaunchKernelEx", True),
+        ("cudaGraphLaunch", True),
+        ("hipExtModuleLaunchKernel", True),
+        ("cudaMemcpyAsync", False),
+        ("cudaDeviceSynchronize", False),
+    ],
+)
+def test_launches(name, is_launch):
+    assert bool(profiling._LAUNCH.search(name)) is is_launch
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60)), max_size=12))
+def test_a_union_is_what_counting_microseconds_gives(spans):
+    intervals = [(start, start + length) for start, length in spans]
+    covered = {us for start, stop in intervals for us in range(start, stop)}
+    assert union_us(intervals) == len(covered)
