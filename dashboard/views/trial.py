@@ -17,11 +17,12 @@ from dashboard.data import (
     remembered,
 )
 from dashboard.links import Link
-from dashboard.views import controls, elements, trial_facts
+from dashboard.views import controls, elements, trial_facts, trial_stream, trial_why
 from dashboard.views.shell import View, strategies
 from db import units
 from db.errors import NotFoundError
 from db.identities import series_identity
+from db.metrics.samples_taken import samples_taken
 from db.queries.filters import Filters
 from db.records import SourceKind, Status, Trial
 
@@ -130,6 +131,8 @@ def _one(view: View, trial: Trial) -> None:
         _samples(trial)
     elif trial.summary is not None:
         elements.note("This result was imported as a summary: it carries no samples.")
+    trial_stream.stream(trial)
+    trial_why.explanation(trial)
     left, right = st.columns(2)
     with left:
         trial_facts.cold_start(trial)
@@ -201,6 +204,9 @@ def _samples(trial: Trial) -> None:
             "Left: every sample as measured, eager and compiled in alternation. Right: their distribution; "
             "the slowest 1 % of samples stand in the last bin. Dashed: medians.",
         )
+        if trial.sampling is not None:
+            text = samples_taken(trial.sampling)
+            elements.note(f"{text[0].upper()}{text[1:]}.")
         left, right = st.columns(2)
         with left:
             elements.chart(

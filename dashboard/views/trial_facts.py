@@ -242,6 +242,8 @@ def states(trial: Trial) -> None:
                 "Utilization (%)": _exact(device.utilization_percent),
                 "Throttled by": ", ".join(device.throttle_reasons or []) or "nothing",
                 "Other processes": units.count(device.other_processes),
+                "ECC": units.MISSING if device.ecc is None else "on" if device.ecc else "off",
+                "New memory errors": units.count(device.ecc_errors),
             }
             if device.suspect:
                 pairs["Suspect because"] = "; ".join(device.suspect_reasons or []) or "no reason given"
@@ -302,6 +304,8 @@ def reproduce(trial: Trial) -> None:
     with _part("Run it again"):
         st.code(f"compilewatch show {trial.trial_id}", language="bash")
         if trial.source.kind is SourceKind.MEASURED:
+            st.code(f"compilewatch reproduce {trial.trial_id}", language="bash")
+            elements.note("Repeats this trial as it was measured, and says how the result compares.")
             st.code(_command(trial), language="bash", wrap_lines=True)
             elements.note("Measures the same case on this machine with the torch that is installed now.")
 
