@@ -56,9 +56,12 @@ def save_request(db: Database, request: RunRequest) -> bool:
 
 
 def take_request(
-    db: Database, *, owner: str, at: datetime, fits: Callable[[RunRequest], bool]
+    db: Database, *, owner: str, at: datetime, fits: Callable[[RunRequest], bool], counts: bool = True
 ) -> RunRequest | None:
-    """Take the next queued request that `fits`, or None. Of any number of services one gets it."""
+    """Take the next queued request that `fits`, or None. Of any number of services one gets it.
+
+    Where it `counts`, the request is begun once more; otherwise what a service before began goes on.
+    """
     for request in queue(db):
         if not fits(request):
             continue
@@ -66,7 +69,8 @@ def take_request(
             row = _locked(connection, request.request_id)
             if row["state"] is not RequestState.QUEUED:
                 continue
-            taken = {"owner": owner, "attempts": row["attempts"] + 1, "beat": row["beat"] + 1, "run_ids": []}
+            begun = {"attempts": row["attempts"] + 1, "run_ids": []} if counts else {}
+            taken = {"owner": owner, "beat": row["beat"] + 1, **begun}
             _change(connection, row, RequestState.RUNNING, by=owner, at=at, values=taken)
         return run_request(db, request.request_id)
     return None

@@ -21,8 +21,11 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from db.records import Strategy, StrategyKind, Task
+from db.sign_in import SignIn
 from db.strategies import CACHE_OF_KIND
 from db.verdicts.policy import Policy
+from runner.config_fleet import FleetSettings
+from runner.config_reports import ReportSettings
 from runner.config_sampling import SamplingSettings
 from runner.config_types import (
     SIZE,
@@ -38,6 +41,7 @@ from runner.config_types import (
     secret_web_address,
     split_list,
 )
+from runner.logs import LogFormat
 
 if TYPE_CHECKING:
     from db.verdicts.targets import Target
@@ -81,6 +85,9 @@ class WorkloadSettings(Section):
         default=None, description="unset: batch_size"
     )
     kwargs: dict[str, Any] = Field(default={})
+    regions: tuple[str, ...] = Field(
+        default=(), description="classes of the repeated blocks of +regional; unset: found by themselves"
+    )
     path: tuple[str, ...] = Field(
         default=(), description="more directories for sys.path, relative to the file"
     )
@@ -220,6 +227,7 @@ class ServiceSettings(Section):
     keep_samples_days: Positive | None = Field(
         default=None, description="older trials keep their summary only; unset: samples are kept for ever"
     )
+    log_format: LogFormat = Field(default="text", description="text, or json: one object per line")
 
 
 class Settings(BaseSettings):
@@ -238,6 +246,9 @@ class Settings(BaseSettings):
     channel: tuple[ChannelSettings, ...] = ()
     schedule: tuple[ScheduleSettings, ...] = ()
     service: ServiceSettings = ServiceSettings()
+    auth: SignIn | None = Field(default=None, description="how people sign in; absent: no login")
+    fleet: FleetSettings = FleetSettings()
+    report: ReportSettings = ReportSettings()
     csv_columns: dict[str, str] = Field(
         default={}, description="our field -> column, for `import --format csv`"
     )

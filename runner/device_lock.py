@@ -60,11 +60,13 @@ def device_lock(
     wait_s: float | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     on_wait: Callable[[], None] = lambda: None,
+    busy: DeviceBusyError | None = None,
 ) -> Iterator[int]:
     """Hold the lock of `device_id` (a GPU's UUID, or "cpu") and yield its descriptor.
 
     Pass the descriptor to the measured process: an orphan that still uses the device then keeps the next
-    runner out. Raises DeviceBusyError after `wait_s` (None: wait for ever) or when `should_stop` says so.
+    runner out. Raises DeviceBusyError, or `busy` in its place, after `wait_s` (None: wait for ever) or when
+    `should_stop` says so.
     """
     name = re.sub(r"[^A-Za-z0-9._-]", "_", device_id)
     descriptor = _open(directory / f"{name}.lock")
@@ -76,7 +78,7 @@ def device_lock(
                 on_wait()
                 waiting = True
             if should_stop() or (deadline is not None and time.monotonic() >= deadline):
-                raise DeviceBusyError(
+                raise busy or DeviceBusyError(
                     f"Another run is measuring on {device_id}.",
                     "Wait for it to end, or measure on another device.",
                 )

@@ -1,32 +1,31 @@
-"""Executes a plan, one trial after the other: each is on disk before it counts as measured, then stored."""
+"""Executes a plan: each trial is on disk before it counts as measured, then stored."""
 
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from db.errors import DatabaseError
 from db.records import Status, Trial
 from db.runs import RunStatus
 from db.session import Database
-from db.store import end_run, save_trial, start_run
+from db.store import start_run
 from runner.canaries import TRIALS_PER_RUN, canary_specs
-from runner.device_lock import DeviceBusyError
+from runner.executors.contract import ENDED, Executor, Job, JobState
+from runner.executors.local import LocalExecutor
+from runner.keeping import note_end, store_waiting
 from runner.plan import Plan
 from runner.spool import Spool
-from runner.supervise import run_canaries, run_trial
-from runner.trial_spec import TrialSpec
 
 _LOG = logging.getLogger("compilewatch.runner")
+_WAIT_S = 0.2
 
 
 class Progress(Protocol):
-    """Told what happens while a plan is executed."""
+    """Told what happens while a plan is executed, perhaps by another thread than the one that executes it."""
 
     def trial_started(self, number: int, workload: str, strategy: str) -> None: ...
 
@@ -55,96 +54,121 @@ def execute(
     lock_dir: Path | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Outcome:
-    """Measure every trial of `plan` in its order and store each as soon as it ends.
+    """Measure every trial of `plan` here, in its order, and store each as soon as it ends.
 
     A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
     stored as `cancelled`, and nothing more is measured. Raises DatabaseError when the runs cannot be
     announced; nothing is measured then.
     """
-    spool.replay(lambda trial: save_trial(database, trial))
+    store_waiting(database, spool)
+    announce(plan, database, clock())
+    executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase)
+    try:
+        measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
+    finally:
+        executor.close()
+    interrupted = is_cancelled()
+    status = RunStatus.CANCELLED if interrupted else RunStatus.FINISHED
     for run in plan.runs:
+        note_end(run.run_id, clock(), status, database, spool)
+    return Outcome(measured, failed, len(spool.waiting()), interrupted)
+
+
+def announce(plan: Plan, database: Database, started_at: datetime, *, without: Collection[str] = ()) -> None:
+    """Say that the runs of `plan` begin, but those `without`. Raises DatabaseError."""
+    for run in plan.runs:
+        if run.run_id in without:
+            continue
         start_run(
             database,
             run_id=run.run_id,
             suite=run.suite,
             label=run.label,
-            started_at=clock(),
+            started_at=started_at,
             planned_trials=run.planned_trials + (TRIALS_PER_RUN if plan.canaries else 0),
         )
-    _measure_canaries(plan, database, spool, lock_dir, is_cancelled)
-    measured = failed = 0
-    for number, spec in enumerate(plan.trials, start=1):
-        if is_cancelled():
-            break
-        progress.trial_started(number, spec.workload.name, spec.strategy.name)
-        try:
-            trial = _measure(spec, lock_dir, progress, is_cancelled)
-        except DeviceBusyError:
-            if not is_cancelled():
-                raise
-            break
-        _keep(trial, database, spool)
-        measured += 1
-        failed += trial.status is Status.FAILED
-        progress.trial_finished(trial)
-    _measure_canaries(plan, database, spool, lock_dir, is_cancelled)
-    interrupted = is_cancelled()
-    _announce_end(plan, database, RunStatus.CANCELLED if interrupted else RunStatus.FINISHED, clock())
-    return Outcome(measured, failed, len(spool.waiting()), interrupted)
 
 
-def _measure(
-    spec: TrialSpec, lock_dir: Path | None, progress: Progress, is_cancelled: Callable[[], bool]
-) -> Trial:
-    return run_trial(
-        spec,
-        interpreter=str(spec.interpreter or sys.executable),
-        lock_dir=lock_dir,
-        on_phase=progress.phase,
-        is_cancelled=is_cancelled,
-    )
+def jobs_of(plan: Plan) -> Iterator[Job]:
+    """The trials of a plan, with the machine's control series of each run before and after them."""
+    yield from _canaries(plan)
+    yield from (Job((spec,)) for spec in plan.trials)
+    yield from _canaries(plan)
 
 
-def _measure_canaries(
-    plan: Plan, database: Database, spool: Spool, lock_dir: Path | None, is_cancelled: Callable[[], bool]
-) -> None:
-    """The machine's control series for each run. One that fails is stored and leaves the run as it is."""
+def _canaries(plan: Plan) -> Iterator[Job]:
     for run in plan.runs if plan.canaries else ():
         first = next(spec for spec in plan.trials if spec.run_id == run.run_id)
-        if is_cancelled():
+        yield Job(canary_specs(first), is_canaries=True)
+
+
+def work_off(
+    jobs: Iterable[Job],
+    executor: Executor,
+    progress: Progress,
+    is_cancelled: Callable[[], bool],
+    *,
+    is_left: Callable[[], bool] = lambda: False,
+    wait_s: float = _WAIT_S,
+) -> tuple[int, int]:
+    """Have `jobs` measured and watch them to their end: how many trials were measured, how many failed.
+
+    Canaries count as neither; one that fails is stored and leaves the run as it is. Once `is_cancelled`
+    says so, what is not done yet is cancelled; once `is_left` does, it goes on unwatched. Raises what
+    `executor.status` raises.
+    """
+    watch = _Watch(jobs, progress)
+    executor.submit(watch.remaining.values())
+    has_cancelled = False
+    while watch.remaining and not is_left():
+        if is_cancelled() and not has_cancelled:
+            executor.cancel(list(watch.remaining))
+            has_cancelled = True
+        states = executor.status(list(watch.remaining))
+        ended = [job_id for job_id, state in states.items() if state in ENDED]
+        for job_id in ended:
+            watch.see_ended(job_id, executor.trials(job_id))
+        for job_id, state in states.items():
+            if state is JobState.RUNNING:
+                watch.see_started(job_id)
+        if not ended:
+            executor.wait(wait_s)
+    return watch.measured, watch.failed
+
+
+class _Watch:
+    """The jobs that are not done, in their order; counts the others and tells a `Progress`."""
+
+    def __init__(self, jobs: Iterable[Job], progress: Progress) -> None:
+        self.remaining = {job.job_id: job for job in jobs}
+        self._numbers = _numbers(self.remaining.values())
+        self._started: set[str] = set()
+        self._progress = progress
+        self.measured = 0
+        self.failed = 0
+
+    def see_started(self, job_id: str) -> None:
+        job = self.remaining[job_id]
+        if job_id in self._started or job.is_canaries:
             return
-        try:
-            trials = run_canaries(
-                canary_specs(first),
-                interpreter=str(run.interpreter or sys.executable),
-                lock_dir=lock_dir,
-                is_cancelled=is_cancelled,
-            )
-        except DeviceBusyError:
-            if not is_cancelled():
-                raise
-            return
+        self._started.add(job_id)
+        (spec,) = job.specs
+        self._progress.trial_started(self._numbers[job_id], spec.workload.name, spec.strategy.name)
+
+    def see_ended(self, job_id: str, trials: list[Trial]) -> None:
+        if trials:
+            # It may have come and gone between two looks.
+            self.see_started(job_id)
+        job = self.remaining.pop(job_id)
         for trial in trials:
-            _keep(trial, database, spool)
-            if trial.failure is not None:
+            if not job.is_canaries:
+                self.measured += 1
+                self.failed += trial.status is Status.FAILED
+                self._progress.trial_finished(trial)
+            elif trial.failure is not None:
                 _LOG.warning("%s failed: %s", trial.workload.name, trial.failure.message.partition("\n")[0])
 
 
-def _keep(trial: Trial, database: Database, spool: Spool) -> None:
-    """Spool first: from here on the trial survives a crash. Then all that waits goes to the database."""
-    spool.put(trial)
-    try:
-        replay = spool.replay(lambda waiting: save_trial(database, waiting))
-    except DatabaseError as error:
-        _LOG.warning("%s %d trials wait in %s.", error.message, len(spool.waiting()), spool.directory)
-        return
-    for path in replay.rejected:
-        _LOG.warning("%s could not be stored; the reason is beside it.", path)
-
-
-def _announce_end(plan: Plan, database: Database, status: RunStatus, ended_at: datetime) -> None:
-    for run in plan.runs:
-        try:
-            end_run(database, run.run_id, ended_at, status)
-        except DatabaseError as error:
-            _LOG.warning("The end of run %s could not be noted: %s", run.run_id, error.message)
+def _numbers(jobs: Iterable[Job]) -> dict[str, int]:
+    """The place of each trial in the plan, from 1; canaries have none."""
+    return {job.job_id: number for number, job in enumerate((j for j in jobs if not j.is_canaries), start=1)}

@@ -51,7 +51,7 @@ def notify(
         claimed = claim_notifications(db, channel.name, at=datetime.now(UTC))
         for event in events_of(claimed):
             message = message_of(event, settings.base_url)
-            state, problem = _send(channel, message, settings, pause)
+            state, problem = send(channel, message, settings, pause)
             end_notifications(
                 db,
                 channel.name,
@@ -132,7 +132,7 @@ def _link(regression: Regression, base_url: str | None) -> str | None:
     return f"{base_url.rstrip('/')}/upgrade?{urlencode({'base': base, 'head': head, **machine})}"
 
 
-def _send(
+def send(
     channel: ChannelSettings, message: Message, settings: NotifySettings, pause: Callable[[float], object]
 ) -> tuple[NotificationState, str | None]:
     """Try up to `settings.attempts` times; how it ended, and why where it did not go out."""

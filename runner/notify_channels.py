@@ -34,6 +34,7 @@ class Message:
     cause: str | None
     link: str | None
     regressions: tuple[dict[str, object], ...]
+    schema: str = SCHEMA
 
     @property
     def body(self) -> str:
@@ -44,7 +45,7 @@ class Message:
     def document(self) -> dict[str, Any]:
         """What a webhook gets. `text` is what chat services show."""
         return {
-            "schema": SCHEMA,
+            "schema": self.schema,
             "message_id": self.message_id,
             "title": self.title,
             "text": f"{self.title}\n{self.body}",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
@@ -20,27 +23,24 @@ class Replay:
 
 
 class Spool:
-    """A directory of `<trial id>.json` files. Trial ids sort by time, so names give the order."""
+    """A directory of `<trial id>.json` files, and of `ends/<run id>.json` for the ends of runs.
+
+    Trial ids sort by time, so names give the order.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._bad = directory / "bad"
+        self._ends = directory / "ends"
 
     def put(self, trial: Trial) -> Path:
         """Write `trial` so that it survives a crash of this process and of the machine.
 
-        Raises CompilewatchError when the disk refuses.
+        Raises CompilewatchError when the disk refuses; nothing of it stays there then.
         """
         path = self.directory / f"{trial.trial_id}.json"
-        temporary = path.with_suffix(".tmp")
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(trial.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(path)
-            _sync_directory(self.directory)
+            _write(path, trial.to_json())
         except OSError as error:
             raise CompilewatchError(
                 f"A measured trial cannot be written to {self.directory}: {error.strerror}.",
@@ -48,9 +48,38 @@ class Spool:
             ) from error
         return path
 
+    def put_end(self, run_id: str, ended_at: datetime, status: str) -> None:
+        """Write how a run ended, until the database takes it. Raises CompilewatchError like `put`."""
+        content = {"ended_at": ended_at.isoformat(), "status": str(status)}
+        try:
+            _write(self._ends / f"{run_id}.json", json.dumps(content))
+        except OSError as error:
+            raise CompilewatchError(
+                f"The end of a run cannot be written to {self._ends}: {error.strerror}.",
+                "Free space or set data_dir to a writable directory.",
+            ) from error
+
     def waiting(self) -> list[Path]:
         """Files not yet stored, oldest first."""
         return sorted(self.directory.glob("*.json"))
+
+    def size_bytes(self) -> int:
+        """What waits here takes up."""
+        total = 0
+        for path in self.waiting():
+            with contextlib.suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
+
+    def waiting_ends(self) -> Iterator[tuple[str, datetime, str]]:
+        """Run id, when and how it ended. A file that another process has stored meanwhile is passed over."""
+        for path in sorted(self._ends.glob("*.json")):
+            with contextlib.suppress(FileNotFoundError):
+                content = json.loads(path.read_text(encoding="utf-8"))
+                yield path.stem, datetime.fromisoformat(content["ended_at"]), content["status"]
+
+    def remove_end(self, run_id: str) -> None:
+        (self._ends / f"{run_id}.json").unlink(missing_ok=True)
 
     def replay(self, save: Callable[[Trial], object]) -> Replay:
         """Hand every waiting trial to the idempotent `save` and remove its file.
@@ -68,18 +97,40 @@ class Spool:
             except FileNotFoundError:
                 continue
             except (RecordError, ConflictError) as error:
-                rejected.append(self._set_aside(path, str(error)))
+                rejected += self._set_aside(path, str(error))
             else:
                 path.unlink(missing_ok=True)
                 stored += 1
         return Replay(stored, tuple(rejected))
 
-    def _set_aside(self, path: Path, reason: str) -> Path:
+    def _set_aside(self, path: Path, reason: str) -> list[Path]:
+        """Move a file to `bad/`; nothing where another process was quicker."""
         self._bad.mkdir(exist_ok=True)
         target = self._bad / path.name
-        path.rename(target)
+        try:
+            path.rename(target)
+        except FileNotFoundError:
+            return []
         target.with_suffix(".reason.txt").write_text(reason + "\n", encoding="utf-8")
-        return target
+        return [target]
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole file under its name or nothing, also after a power cut. Raises OSError."""
+    # Two processes may write the same name, such as the end of one run.
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
 
 
 def _sync_directory(directory: Path) -> None:

@@ -112,6 +112,13 @@ def database_url(backend: str, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
+def postgres_database_url(postgres_url: str, _postgres_template: str) -> Iterator[str]:
+    """A PostgreSQL database with all tables and no trial."""
+    with _postgres_database(postgres_url, _postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """An open, empty database, on both backends."""
     with open_database(database_url) as opened:

@@ -1,4 +1,4 @@
-"""`/healthz` and `/metrics`: whether the database can be read, and how old the newest results are."""
+"""`/healthz` and `/metrics`: is the database there, how old are results, what waits, what is silent."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from dashboard.api.representation import rows_of
 from db import __version__
 from db.errors import DatabaseError
 from db.queries import facets
+from db.queries.fleet import has_queue, queue_lengths
+from db.queries.watch import host_healths, requests_by_state, schedule_watches, silent_schedules
 from db.session import Database
 
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,6 +64,54 @@ def _told(database: Database, now: datetime) -> Iterator[str]:
             for row in rows_of(machines)
             if row["last_seen_at"] is not None
         ],
+    )
+    yield from _queues(database)
+    yield from _schedules(database, now)
+    yield from _hosts(database, now)
+
+
+def _queues(database: Database) -> Iterator[str]:
+    yield from _metric(
+        "compilewatch_requests",
+        "Run requests that are not done, by state.",
+        [({"state": state.value}, count) for state, count in requests_by_state(database).items()],
+    )
+    if has_queue(database):
+        yield from _metric(
+            "compilewatch_fleet_jobs",
+            "Jobs in the queue of the fleet, by machine type; todo waits, doing runs.",
+            [
+                ({"queue": queue, "status": status}, count)
+                for (queue, status), count in queue_lengths(database).items()
+            ],
+        )
+
+
+def _schedules(database: Database, now: datetime) -> Iterator[str]:
+    silent = {watch.schedule for watch in silent_schedules(database, now)}
+    yield from _metric(
+        "compilewatch_schedule_silent",
+        "1 while a schedule has produced nothing for its period.",
+        [({"schedule": name}, int(name in silent)) for name in schedule_watches(database)],
+    )
+
+
+def _hosts(database: Database, now: datetime) -> Iterator[str]:
+    healths = host_healths(database)
+    for name, explained, value in (
+        ("compilewatch_spool_trials", "Trials on a host's disk that wait for the database.", "spool_trials"),
+        ("compilewatch_spool_bytes", "What they take up.", "spool_bytes"),
+        (
+            "compilewatch_database_errors",
+            "How often the database failed a host's service since that was started.",
+            "database_errors",
+        ),
+    ):
+        yield from _metric(name, explained, [({"host": each.host}, getattr(each, value)) for each in healths])
+    yield from _metric(
+        "compilewatch_host_age_seconds",
+        "Since a host's service or worker last said how it is.",
+        [({"host": each.host}, (now - each.seen_at).total_seconds()) for each in healths],
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands, by name."""
+"""The commands, by name. None is imported before it is called: see `runner.cli.lazy`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ from typing import Annotated
 import typer
 
 from db import __version__
-from runner.cli import (
-    break_even,
-    browse,
-    builds,
-    compare,
-    config,
-    database,
-    doctor,
-    gate,
-    history,
-    interchange,
-    report,
-    reproduce,
-    request,
-    run,
-    schedule,
-    serve,
-    triage,
-)
+from runner.cli.lazy import lazy_group
+
+_PLACES = {
+    "run": "runner.cli.run:run",
+    "dashboard": "runner.cli.serve:dashboard",
+    "list": "runner.cli.browse:list_",
+    "show": "runner.cli.browse:show",
+    "reproduce": "runner.cli.reproduce:reproduce",
+    "break-even": "runner.cli.break_even:break_even_command",
+    "compare": "runner.cli.compare:compare",
+    "gate": "runner.cli.gate:gate",
+    "history": "runner.cli.history:history",
+    "triage": "runner.cli.triage:triage",
+    "import": "runner.cli.interchange:import_",
+    "export": "runner.cli.interchange:export",
+    "schema": "runner.cli.interchange:schema",
+    "doctor": "runner.cli.doctor:doctor",
+    "report": "runner.cli.report:app",
+    "builds": "runner.cli.builds:app",
+    "schedule": "runner.cli.schedule:app",
+    "request": "runner.cli.request:app",
+    "worker": "runner.cli.worker:worker",
+    "config": "runner.cli.config:app",
+    "db": "runner.cli.database:app",
+}
 
 app = typer.Typer(
     name="compilewatch",
+    cls=lazy_group(_PLACES),
     help="The performance history of torch.compile on your own GPUs.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -50,25 +57,3 @@ def _root(
     ] = False,
 ) -> None:
     """Measure, judge and show what torch.compile does on this machine."""
-
-
-app.command("run")(run.run)
-app.command("dashboard")(serve.dashboard)
-app.command("list")(browse.list_)
-app.command("show")(browse.show)
-app.command("reproduce")(reproduce.reproduce)
-app.command("break-even")(break_even.break_even_command)
-app.command("compare")(compare.compare)
-app.command("gate")(gate.gate)
-app.command("history")(history.history)
-app.command("triage")(triage.triage)
-app.command("import")(interchange.import_)
-app.command("export")(interchange.export)
-app.command("schema")(interchange.schema)
-app.command("doctor")(doctor.doctor)
-app.add_typer(report.app, name="report")
-app.add_typer(builds.app, name="builds")
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(request.app, name="request")
-app.add_typer(config.app, name="config")
-app.add_typer(database.app, name="db")

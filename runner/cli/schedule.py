@@ -5,10 +5,10 @@ from __future__ import annotations
 import getpass
 import logging
 import socket
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -21,12 +21,18 @@ from db.schedules import Firing, Schedule
 from db.session import Database
 from db.store_schedule import pause_schedule, resume_schedule, save_schedule
 from db.units import MISSING, moment, plural
+from db.watch import ScheduleWatch
 from runner.cli.documents import print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
 from runner.cli.stopping import stop_signal
 from runner.config import Settings
+from runner.fleet.requirements import require_fleet
+from runner.logs import log_to_standard_error
 from runner.plan import Plan
+
+if TYPE_CHECKING:
+    from runner.schedule.service import Measures
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -43,22 +49,21 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
     """
     if context.invoked_subcommand is not None:
         return 0
-    _log_to_standard_error()
     settings = settings_of(config, db)
+    log_to_standard_error(settings.service.log_format)
     # The scheduler takes a while to import, and the other commands do without it.
-    from runner.execution import execute
     from runner.schedule.service import Service
-    from runner.spool import Spool
 
     with database_of(settings) as database, stop_signal() as stop:
-        spool = Spool(settings.data_dir / "spool")
+        measures = (
+            _on_workers(database, settings, stop) if settings.fleet.queues else _here(database, settings)
+        )
         service = Service(
             settings,
             database,
-            lambda plan, is_cancelled: execute(
-                plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled
-            ),
+            measures,
             judge=lambda plan: _judge(plan, database, settings),
+            tell_silence=lambda watch, schedule: _tell_silence(watch, schedule, settings),
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
         service.run(stop)
@@ -158,10 +163,45 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
         _LOG.warning("A message was not sent: %s", problem)
 
 
-def _log_to_standard_error() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    for library in ("apscheduler", "alembic"):
-        logging.getLogger(library).setLevel(logging.WARNING)
+def _tell_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings) -> None:
+    """In a thread of its own: channels that do not answer must not keep the service from its work."""
+    from runner.notify_silence import tell_silence
+
+    arguments = (watch, schedule, settings.channel, settings.notify)
+    Thread(target=tell_silence, args=arguments, name="telling", daemon=True).start()
+
+
+def _here(database: Database, settings: Settings) -> Measures:
+    from runner.execution import execute
+    from runner.schedule.service import Here
+    from runner.spool import Spool
+
+    spool = Spool(settings.data_dir / "spool")
+    return Here(
+        lambda plan, is_cancelled: execute(
+            plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled
+        )
+    )
+
+
+def _on_workers(database: Database, settings: Settings, stop: Event) -> Measures:
+    """Raises ConfigError where the database is not PostgreSQL or the extra is missing."""
+    require_fleet(settings.database_url)
+    from runner.fleet.dispatch import Fleet
+    from runner.fleet.executor import ProcrastinateExecutor
+
+    def executor(queue: str, priority: int) -> ProcrastinateExecutor:
+        return ProcrastinateExecutor(
+            database,
+            settings.database_url,
+            queue=queue,
+            priority=priority,
+            stalled_s=settings.fleet.stalled_s,
+        )
+
+    return Fleet(
+        settings, database, executor, progress=LogProgress(), stop=stop, clock=lambda: datetime.now(UTC)
+    )
 
 
 def _settings(context: typer.Context, db: str | None, config: Path | None) -> Settings:

@@ -1,4 +1,4 @@
-"""The thread beside the measuring: keeps the timetable, beats for the request, hears cancellations."""
+"""The thread beside the measuring: keeps the timetable, beats for the request, tells of its host."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from db.errors import DatabaseError
 from db.session import Database
 from db.store_request import beat_request
 from runner.schedule.abandoned import Abandoned
+from runner.schedule.health import ErrorCount
+from runner.schedule.host_facts import HostFacts
 from runner.schedule.outage import Outage
 from runner.schedule.timetable import Timetable
 
@@ -22,7 +24,7 @@ RECONCILE_S = 10.0
 
 
 class Keeper:
-    """Runs until `stop`. `hold` and `drop` say which request is being measured."""
+    """Runs until `stop`, calling `watch` now and then. `hold` and `drop` say which request is measured."""
 
     def __init__(
         self,
@@ -32,12 +34,18 @@ class Keeper:
         owner: str,
         clock: Callable[[], datetime],
         stop: Event,
+        facts: HostFacts,
+        errors: ErrorCount,
+        watch: Callable[[datetime], object] = lambda _now: None,
     ) -> None:
         self._database = database
         self._timetable = timetable
         self._owner = owner
         self._clock = clock
         self._stop = stop
+        self._facts = facts
+        self._errors = errors
+        self._watch = watch
         self._abandoned = Abandoned(database, owner=owner, monotonic=time.monotonic)
         self._lock = Lock()
         self._held: tuple[str, Event] | None = None
@@ -61,21 +69,27 @@ class Keeper:
             self._held = None
 
     def _run(self) -> None:
-        outage = Outage()
+        outage = Outage(self._errors)
         reconciled = float("-inf")
         while not self._stop.is_set():
             try:
                 self._beat()
+                self._facts.say(idle=self._holds_nothing())
                 if time.monotonic() - reconciled >= RECONCILE_S:
                     reconciled = time.monotonic()
                     self._timetable.reconcile()
                     self._abandoned.look(self._clock())
+                    self._watch(self._clock())
                 outage.over()
             except DatabaseError as error:
                 self._abandoned.forget()
                 outage.failed(error, self._stop)
             else:
                 self._stop.wait(BEAT_S)
+
+    def _holds_nothing(self) -> bool:
+        with self._lock:
+            return self._held is None
 
     def _beat(self) -> None:
         with self._lock:

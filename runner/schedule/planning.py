@@ -6,30 +6,51 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from db.errors import ConfigError
+from db.errors import ConfigError, one_line
 from db.requests import RequestSpec
 from runner.builds import builds_named
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
+from runner.host_stacks import HostStacks
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, plan_run
+from runner.selection import known_workloads
 from runner.trial_spec import TrialSpec
+from runner.workloads.targets import is_target
 
 
 def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
     """The trials that `spec` asks for.
 
-    Raises CompilewatchError for a name that this host does not know, an interpreter without torch, or a
-    request that comes to nothing.
+    Raises CompilewatchError for a name that this host does not know, a recorded build that is not here, an
+    interpreter without torch, or a request that comes to nothing.
     """
-    builds = builds_named(spec.builds, settings) if spec.builds else list(settings.builds)
+    builds = builds_of(settings, spec)
+    device = resolve_device(settings.run.device, build_facts(builds))
+    return plan_spec(settings, spec, builds, device=device)
+
+
+def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings], *, device: str) -> Plan:
+    """The trials that `spec` asks for with these builds on a device of this kind, here or elsewhere.
+
+    A request is data: it names what is configured, and "module:function" is code. Raises CompilewatchError
+    for a name that the configuration does not know, or a request that comes to nothing.
+    """
+    known = known_workloads(settings)
+    asked = spec.workloads or _names(workload for workload, _ in spec.cases)
+    for name in asked:
+        if name not in known and is_target(name):
+            raise ConfigError(
+                f"A request cannot ask for the code at {one_line(name)!r}.",
+                "Give it a [[workload]] entry in the configuration, and ask for its name.",
+            )
     plan = plan_run(
         settings,
         suite=spec.suite,
-        workloads=spec.workloads or _names(workload for workload, _ in spec.cases),
+        workloads=asked,
         strategies=spec.strategies or _names(strategy for _, strategy in spec.cases),
         trials=spec.trials,
-        device=resolve_device(settings.run.device, build_facts(builds)),
+        device=device,
         label=spec.label,
         builds=builds,
     )
@@ -41,6 +62,14 @@ def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
         # Trials are ordered by rounds, so what is left out are last repeats.
         plan = _with_trials(plan, plan.trials[: spec.budget_trials])
     return plan
+
+
+def builds_of(settings: Settings, spec: RequestSpec) -> list[BuildSettings]:
+    """The builds that `spec` names, else those of the configuration."""
+    if spec.stacks:
+        host = HostStacks.read(settings)
+        return [host.build_like(stack) for stack in spec.stacks]
+    return builds_named(spec.builds, settings) if spec.builds else list(settings.builds)
 
 
 def build_facts(builds: Iterable[BuildSettings]) -> list[InterpreterFacts]:

@@ -8,7 +8,9 @@ import secrets
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event, Thread
+from typing import Protocol
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -25,9 +27,12 @@ from runner.config import Settings
 from runner.execution import Outcome
 from runner.free_space import require_space
 from runner.plan import Plan
+from runner.schedule.health import ErrorCount, Health
+from runner.schedule.host_facts import HostFacts
 from runner.schedule.keeper import Keeper
 from runner.schedule.outage import Outage
 from runner.schedule.planning import build_facts, plan_request
+from runner.schedule.silence import Silence, Tell
 from runner.schedule.timetable import Host, Timetable
 from runner.schedule.upkeep import Upkeep
 from runner.spool import Spool
@@ -40,6 +45,52 @@ _JOIN_S = 2.0
 
 Execute = Callable[[Plan, Callable[[], bool]], Outcome]
 """Measures a plan until it is done or the second argument says so, as `runner.execution.execute` does."""
+
+
+class Measures(Protocol):
+    """Where a service has its requests measured: on its host, or elsewhere."""
+
+    continues: bool
+    """Whether a request that another service began goes on, rather than being begun again."""
+
+    def is_mine(self, request: RunRequest, host: Host) -> bool: ...
+
+    def plan(self, settings: Settings, request: RunRequest) -> Plan: ...
+
+    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome: ...
+
+    def look_ahead(self, settings: Settings) -> None:
+        """Do early what would keep the first request waiting."""
+        ...
+
+
+class Here:
+    """Measures on this host."""
+
+    continues = False
+
+    def __init__(
+        self, execute: Execute, plan: Callable[[Settings, RequestSpec], Plan] = plan_request
+    ) -> None:
+        self._execute = execute
+        self._plan = plan
+
+    def is_mine(self, request: RunRequest, host: Host) -> bool:
+        return host.is_meant_by(request.spec.machine)
+
+    def plan(self, settings: Settings, request: RunRequest) -> Plan:
+        require_space(settings.data_dir)
+        return self._plan(settings, request.spec)
+
+    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+        return self._execute(plan, is_cancelled)
+
+    def look_ahead(self, settings: Settings) -> None:
+        """The first look into an interpreter imports torch."""
+        try:
+            build_facts(settings.builds)
+        except CompilewatchError as error:
+            _LOG.warning("%s", error)
 
 
 def this_host() -> Host:
@@ -63,24 +114,27 @@ class Service:
         self,
         settings: Settings,
         database: Database,
-        execute: Execute,
+        measures: Measures,
         *,
         judge: Callable[[Plan], None] = lambda _plan: None,
+        tell_silence: Tell = lambda _watch, _schedule: None,
         host: Host | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        plan: Callable[[Settings, RequestSpec], Plan] = plan_request,
     ) -> None:
         self._settings = settings
         self._database = database
-        self._execute = execute
+        self._measures = measures
         self._judge = judge
         self._clock = clock
-        self._plan = plan
         self._host = host or this_host()
-        self._outage = Outage()
+        self._errors = ErrorCount()
+        self._outage = Outage(self._errors)
         configured = configured_schedules(settings)
+        spool = Spool(settings.data_dir / "spool")
+        self._silence = Silence(database, configured, tell_silence)
+        self._health = Health(database, self._host.name, spool, self._errors)
         self._timetable = Timetable(database, BackgroundScheduler(), self._host, configured, clock)
-        self._upkeep = Upkeep(settings, database, self._host, Spool(settings.data_dir / "spool"))
+        self._upkeep = Upkeep(settings, database, self._host, spool)
 
     def run(self, stop: Event) -> None:
         """Work until `stop`; `judge` hears each plan that was measured whole.
@@ -89,10 +143,20 @@ class Service:
         away is waited for. Raises DatabaseError where it never answered.
         """
         self._timetable.start()
-        keeper = Keeper(self._database, self._timetable, owner=self._host.owner, clock=self._clock, stop=stop)
+        facts = HostFacts(self._database, self._host, self._settings.data_dir, clock=self._clock)
+        keeper = Keeper(
+            self._database,
+            self._timetable,
+            owner=self._host.owner,
+            clock=self._clock,
+            stop=stop,
+            facts=facts,
+            errors=self._errors,
+            watch=self._watch,
+        )
         keeper.start()
-        # The first look into an interpreter imports torch: done before somebody waits for it.
-        Thread(target=self._look_ahead, name="look-ahead", daemon=True).start()
+        ahead = partial(self._measures.look_ahead, self._settings)
+        Thread(target=ahead, name="look-ahead", daemon=True).start()
         try:
             while not stop.is_set():
                 try:
@@ -107,18 +171,28 @@ class Service:
             stop.set()
             self._timetable.stop()
             keeper.join(_JOIN_S)
+            try:
+                facts.stopped()
+            except DatabaseError as error:
+                _LOG.warning("That the service stopped could not be noted: %s", error)
+
+    def _watch(self, now: datetime) -> None:
+        """What people see of this service when they look after it. Raises DatabaseError."""
+        self._health.say(now)
+        self._silence.look(now)
 
     def _next(self, stop: Event) -> RunRequest | None:
         request = take_request(
-            self._database, owner=self._host.owner, at=self._clock(), fits=self._is_for_this_host
+            self._database,
+            owner=self._host.owner,
+            at=self._clock(),
+            fits=lambda each: self._measures.is_mine(each, self._host),
+            counts=not self._measures.continues,
         )
         if request is None:
             self._upkeep.when_idle(self._clock, stop.is_set)
             stop.wait(POLL_S)
         return request
-
-    def _is_for_this_host(self, request: RunRequest) -> bool:
-        return self._host.is_meant_by(request.spec.machine)
 
     def _serve(self, request: RunRequest, keeper: Keeper, stop: Event) -> None:
         """Measure a request that was taken, and say how it ended."""
@@ -132,12 +206,11 @@ class Service:
 
     def _measure(self, request: RunRequest, should_end: Event, stop: Event) -> tuple[RequestState, str]:
         try:
-            require_space(self._settings.data_dir)
             plan = self._planned(request, lambda: stop.is_set() or should_end.is_set())
             if plan is None:
                 return _interrupted(stop)
             note_runs(self._database, request.request_id, [run.run_id for run in plan.runs])
-            outcome = self._execute(plan, lambda: stop.is_set() or should_end.is_set())
+            outcome = self._measures.execute(plan, lambda: stop.is_set() or should_end.is_set())
         except DatabaseError as error:
             return RequestState.QUEUED, str(error)
         except CompilewatchError as error:
@@ -166,7 +239,7 @@ class Service:
 
         def plan() -> None:
             try:
-                result.append(self._plan(self._settings, request.spec))
+                result.append(self._measures.plan(self._settings, request))
             except BaseException as error:  # noqa: BLE001
                 result.append(error)
 
@@ -203,12 +276,6 @@ class Service:
             said = stored.value if stored else "with another service"
             _LOG.info("Request %s is %s: %s.", request.request_id, said, note.rstrip("."))
             return
-
-    def _look_ahead(self) -> None:
-        try:
-            build_facts(self._settings.builds)
-        except CompilewatchError as error:
-            _LOG.warning("%s", error)
 
 
 def _interrupted(stop: Event) -> tuple[RequestState, str]:

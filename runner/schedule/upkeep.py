@@ -1,4 +1,4 @@
-"""What the service does while nothing is measured: stores what waits, looks for upgrades, forgets samples."""
+"""What the service does while nothing is measured: stores what waits, sees upgrades, forgets what is old."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from db.session import Database
-from db.store import save_trial
+from db.store_reports import expire_reports
 from db.store_retention import compact_samples
 from db.units import plural
 from runner.config import Settings
 from runner.interpreter import check_interpreter
+from runner.keeping import store_waiting
 from runner.schedule.fingerprint import request_where_changed
 from runner.schedule.timetable import Host
 from runner.spool import Spool
@@ -39,16 +40,18 @@ class Upkeep:
             return
         self._look_for_upgrades(clock())
         self._forget_samples(clock(), should_stop)
+        self._expire_reports(clock())
         self._next = time.monotonic() + PERIOD_S
 
     def store_waiting(self) -> None:
-        """Store the trials that could not be stored when they were measured. Raises DatabaseError."""
-        if self._spool.waiting():
-            replay = self._spool.replay(lambda trial: save_trial(self._database, trial))
+        """Store what could not be stored when it was measured. Raises DatabaseError."""
+        replay = store_waiting(self._database, self._spool)
+        if replay.stored:
             _LOG.info("Stored %s that waited on disk.", plural(replay.stored, "trial"))
 
     def _look_for_upgrades(self, now: datetime) -> None:
-        if not self._settings.service.watch_builds:
+        # In a fleet the builds are on the workers' hosts.
+        if not self._settings.service.watch_builds or self._settings.fleet.queues:
             return
         request = request_where_changed(
             self._database, self._settings, host=self._host.name, owner=self._host.owner, at=now
@@ -64,3 +67,11 @@ class Upkeep:
         trials = compact_samples(self._database, now - timedelta(days=days), should_stop=should_stop)
         if trials:
             _LOG.info("Forgot the samples of %s older than %s.", plural(trials, "trial"), plural(days, "day"))
+
+    def _expire_reports(self, now: datetime) -> None:
+        days = self._settings.report.keep_days
+        if days is None:
+            return
+        reports = expire_reports(self._database, now - timedelta(days=days), at=now)
+        if reports:
+            _LOG.info("Took away %s older than %s.", plural(reports, "report"), plural(days, "day"))

@@ -68,6 +68,7 @@ def test_every_constraint_has_the_name_that_later_migrations_will_use(database: 
         "fk_run_part_build_id_build",
         "fk_run_part_machine_id_machine",
         "fk_run_part_run_id_run",
+        "fk_schedule_watch_schedule_schedule",
         "fk_series_machine_id_machine",
         "fk_series_strategy_id_strategy",
         "fk_series_workload_id_workload",

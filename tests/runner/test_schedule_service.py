@@ -24,7 +24,7 @@ from runner.plan import Plan
 from runner.schedule import keeper, planning
 from runner.schedule.abandoned import LEASE_S, Abandoned
 from runner.schedule.planning import plan_request
-from runner.schedule.service import Service
+from runner.schedule.service import Here, Service
 from runner.schedule.timetable import Host
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -78,7 +78,7 @@ def serving(
 ) -> Iterator[threading.Event]:
     stop = threading.Event()
     host = Host("host", "host:1")
-    service = Service(settings, database, measure, judge=judge, host=host, clock=lambda: NOW)
+    service = Service(settings, database, Here(measure), judge=judge, host=host, clock=lambda: NOW)
     thread = threading.Thread(target=service.run, args=(stop,))
     thread.start()
     try:
@@ -233,6 +233,11 @@ def test_a_budget_leaves_out_the_last_rounds(settings: Settings, tmp_path: Path)
     assert [run.planned_trials for run in plan.runs] == [4, 4]
     only = plan_request(settings, spec.model_copy(update={"builds": ("new",)}))
     assert [run.build for run in only.runs] == ["new"]
+
+
+def test_a_request_names_what_is_configured_and_no_code(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="code at 'os:system'"):
+        plan_request(settings, RequestSpec(workloads=("os:system",), strategies=("eager",)))
 
 
 def test_cases_that_mean_nothing_here_are_refused(settings: Settings) -> None:

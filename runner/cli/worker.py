@@ -1,0 +1,94 @@
+"""`compilewatch worker`: measures on one GPU of this host what services queue."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Annotated
+
+import typer
+
+from db.errors import ConfigError
+from runner.cli.options import ConfigOption, DatabaseOption, settings_of
+from runner.config import Settings
+from runner.device_lock import default_lock_dir
+from runner.device_state import DeviceFacts, device_facts
+from runner.fleet.names import queue_of_device, queues_of_worker
+from runner.fleet.requirements import require_fleet
+
+
+def worker(
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GPU", help="UUID or number as nvidia-smi -L shows them, or cpu; unset: the first."
+        ),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The machine type to measure for; unset: the GPU's name."),
+    ] = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Measure what services queue, on one GPU, one trial at a time, until told to stop.
+
+    Needs PostgreSQL and compilewatch[fleet]. SIGTERM and Ctrl-C give the running trial back to the queue.
+    Example: compilewatch worker --gpu 0
+    """
+    settings = settings_of(config, db)
+    require_fleet(settings.database_url)
+    facts = _choose(gpu)
+    machine_type = queue or queue_of_device(facts.name)
+    from runner.fleet.listener import WorkerSettings
+    from runner.fleet.queue import conninfo_of
+
+    _become_listener(
+        WorkerSettings(
+            conninfo=conninfo_of(settings.database_url),
+            queues=queues_of_worker(machine_type, socket.gethostname(), facts.uuid),
+            device="cuda:0" if facts.uuid else "cpu",
+            gpu=facts.uuid,
+            config=str(settings.config_file or ""),
+            lock_dir=str(default_lock_dir()),
+            heartbeat_s=settings.fleet.heartbeat_s,
+            stalled_s=settings.fleet.stalled_s,
+            idle_s=settings.fleet.idle_s,
+            log_format=settings.service.log_format,
+        ).to_json(),
+        settings,
+    )
+    return 0
+
+
+def _choose(gpu: str | None) -> DeviceFacts:
+    """The GPU to serve, the only one that this process and its children see from here on.
+
+    No facts stand for the CPU. Raises ConfigError for a GPU that is not there.
+    """
+    if gpu == "cpu":
+        return DeviceFacts()
+    number = gpu is None or gpu.isdecimal()
+    if gpu is not None and not number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    facts = device_facts(f"cuda:{gpu or 0}" if number else "cuda:0")
+    if facts.uuid is None:
+        if gpu is None:
+            return facts
+        raise ConfigError(f"There is no GPU {gpu} here.", "`nvidia-smi -L` shows which there are.")
+    os.environ["CUDA_VISIBLE_DEVICES"] = facts.uuid
+    return facts
+
+
+def _become_listener(told: bytes, settings: Settings) -> None:
+    """Go on as the waiting program: what reading the configuration took up in memory is given back."""
+    reading, writing = os.pipe()
+    os.write(writing, told)
+    os.close(writing)
+    os.set_inheritable(reading, True)
+    # The measuring process reads the configuration again, with the address that was given here.
+    os.environ["COMPILEWATCH_DATABASE_URL"] = settings.database_url
+    program = ["-m", "runner.fleet.listener", str(reading)]
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *program])  # noqa: S606

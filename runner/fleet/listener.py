@@ -1,0 +1,233 @@
+"""The waiting worker: takes jobs of its queues one at a time and has them measured by the process beside it.
+
+    python -m runner.fleet.listener DESCRIPTOR
+
+It is small because it does nothing but wait: no pydantic, no SQLAlchemy. `compilewatch worker` reads the
+configuration, writes what is needed as JSON into a pipe, and becomes this program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
+from procrastinate.exceptions import ConnectorException, JobAborted
+from procrastinate.job_context import AbortReason
+from procrastinate.jobs import Job as QueueJob
+
+from runner.device_lock import DeviceBusyError, device_lock
+from runner.fleet.companion import Companion, CompanionDiedError
+from runner.fleet.names import TASK
+from runner.fleet.queue import PatientConnector, create_tables, open_app
+from runner.logs import LogFormat, log_to_standard_error
+
+_LOG = logging.getLogger("compilewatch.fleet")
+_REAP_EVERY_S = 5.0
+_PAUSE_S = 5.0
+_LAST_WORDS_S = 8.0
+_HOURS_KEPT = 7 * 24
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What the waiting worker is told. `gpu` is a UUID, None for the CPU; `conninfo` may hold a password."""
+
+    conninfo: str
+    queues: list[str]
+    device: str
+    gpu: str | None
+    config: str
+    lock_dir: str
+    heartbeat_s: float
+    stalled_s: float
+    idle_s: float
+    log_format: LogFormat
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+
+class AgainError(Exception):
+    """The job was not measured and goes back to the queue, to be begun again after `pause_s`."""
+
+    def __init__(self, why: str, pause_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.pause_s = pause_s
+
+
+class TryAgain(BaseRetryStrategy):
+    """Only for what is no result: a trial that failed is one, and is never measured again."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: QueueJob) -> RetryDecision | None:  # noqa: ARG002
+        if isinstance(exception, AgainError):
+            return RetryDecision(retry_in={"seconds": int(exception.pause_s)})
+        return None
+
+
+class Listener:
+    """One worker: `run` until `stop`."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._connector = PatientConnector(settings.conninfo)
+        self._app: App = open_app(self._connector)
+        self._app.task(name=TASK, pass_context=True, retry=TryAgain())(self._measure)
+        self._companion = Companion(settings.device, settings.config, idle_s=settings.idle_s)
+        self._stopping = asyncio.Event()
+        self._held: set[int] = set()
+        self._forgotten: set[int] = set()
+        self._worker_id: int | None = None
+
+    def stop(self) -> None:
+        """End the job that runs, give it back to the queue, and end."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._connect_and_work()
+            except (ConnectorException, psycopg.Error) as error:
+                _LOG.warning("The queue cannot be used (%s). Trying again.", _reason(error))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
+        await self._companion.close()
+
+    async def _connect_and_work(self) -> None:
+        await asyncio.to_thread(create_tables, self._settings.conninfo)
+        async with self._app.open_async():
+            worker = asyncio.create_task(self._work())
+            reaper = asyncio.create_task(self._reap())
+            stopping = asyncio.create_task(self._stopping.wait())
+            try:
+                await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if not worker.done():
+                    asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._connector.give_up)
+                    worker.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await worker
+            finally:
+                for task in (reaper, stopping):
+                    task.cancel()
+
+    def _work(self) -> Coroutine[Any, Any, None]:
+        settings = self._settings
+        _LOG.info("Waiting for trials of %s.", ", ".join(settings.queues))
+        return self._app.run_worker_async(
+            queues=settings.queues,
+            concurrency=1,
+            install_signal_handlers=False,
+            shutdown_graceful_timeout=0,
+            update_heartbeat_interval=settings.heartbeat_s,
+            stalled_worker_timeout=settings.stalled_s,
+            delete_jobs="never",
+        )
+
+    async def _measure(self, context: JobContext, message: dict[str, Any]) -> None:
+        """The task: returns once the trial is recorded. Raises AgainError or JobAborted."""
+        job = context.job
+        assert job.id is not None
+        self._held.add(job.id)
+        self._worker_id = job.worker_id
+        try:
+            answer = await self._companion.measure(message, job.attempts)
+        except asyncio.CancelledError:
+            if context.abort_reason() is not AbortReason.USER_REQUEST:
+                await asyncio.shield(self._companion.drop())
+                _LOG.info("The trial goes back to the queue.", extra={"trial_id": job.queueing_lock})
+                raise AgainError("the worker was stopped") from None
+            await asyncio.shield(self._companion.cancel())
+            _LOG.info("The trial was cancelled.", extra={"trial_id": job.queueing_lock})
+            raise JobAborted from None
+        except CompanionDiedError as error:
+            _LOG.warning("%s The trial goes back to the queue.", error, extra={"trial_id": job.queueing_lock})
+            raise AgainError(str(error)) from error
+        finally:
+            self._held.discard(job.id)
+        if answer["ended"] == "failed":
+            _LOG.warning("Not measured: %s", answer["why"], extra={"trial_id": job.queueing_lock})
+            raise AgainError(answer["why"], _PAUSE_S)
+        _LOG.info("Measured.", extra={"trial_id": job.queueing_lock})
+
+    async def _reap(self) -> None:
+        """Give back what workers held that are not heard of any more, and forget old jobs."""
+        manager = self._app.job_manager
+        while True:
+            await asyncio.sleep(_REAP_EVERY_S)
+            stalled = await manager.get_stalled_jobs(
+                task_name=TASK, seconds_since_heartbeat=self._settings.stalled_s
+            )
+            for job in (*stalled, *await self._never_heard_of()):
+                if job.id not in self._held:
+                    await self._give_back(job)
+            await manager.delete_old_jobs(
+                nb_hours=_HOURS_KEPT, include_failed=True, include_cancelled=True, include_aborted=True
+            )
+
+    async def _never_heard_of(self) -> list[QueueJob]:
+        """Jobs that are ours in the queue and not here: the answer that brought them was lost on its way.
+
+        Twice in a row, since one that has just come or is just ending looks the same.
+        """
+        if self._worker_id is None:
+            return []
+        ours = await self._app.job_manager.list_jobs_async(
+            task=TASK, status="doing", worker_id=self._worker_id
+        )
+        absent = {job.id: job for job in ours if job.id is not None and job.id not in self._held}
+        twice = [job for number, job in absent.items() if number in self._forgotten]
+        self._forgotten = set(absent)
+        return twice
+
+    async def _give_back(self, job: QueueJob) -> None:
+        # Another worker may be quicker, or the one that was silent has ended the job after all.
+        with contextlib.suppress(ConnectorException):
+            await self._app.job_manager.retry_job(job)
+            _LOG.warning(
+                "A worker is not heard of any more; its trial goes back to the queue.",
+                extra={"trial_id": job.queueing_lock},
+            )
+
+
+def _reason(error: BaseException) -> str:
+    return str(error.__cause__ or error).partition("\n")[0]
+
+
+async def _serve(settings: WorkerSettings) -> None:
+    listener = Listener(settings)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, listener.stop)
+    await listener.run()
+
+
+def main(descriptor: str) -> int:
+    with os.fdopen(int(descriptor), "rb") as pipe:
+        settings = WorkerSettings(**json.load(pipe))
+    log_to_standard_error(settings.log_format)
+    served = settings.gpu or settings.device
+    busy = DeviceBusyError(
+        f"Another worker serves {served} on this host.", "Stop it first, or name another GPU with --gpu."
+    )
+    try:
+        with device_lock(f"worker-{served}", Path(settings.lock_dir), wait_s=0, busy=busy):
+            asyncio.run(_serve(settings))
+    except DeviceBusyError as error:
+        sys.stderr.write(f"compilewatch: {error.message}\n  {error.next_step}\n")
+        return error.exit_code
+    _LOG.info("Stopped.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

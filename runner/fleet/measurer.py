@@ -1,0 +1,194 @@
+"""The process beside a waiting worker that measures what the worker was given, and stores it.
+
+    python -m runner.fleet.measurer PARENT DEVICE [CONFIG]
+
+Takes one JSON object per line on standard input, `{"do": "measure", "message": ..., "attempts": N}` or
+`{"do": "cancel"}`, and answers each measurement with one line. When standard input ends, what runs is given
+up unrecorded: another worker begins it again. Apart from the waiting worker, so that waiting costs little.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from db.errors import CompilewatchError, DatabaseError
+from db.queries.fleet import stored_trials
+from db.records import Failure, FailureKind, Trial
+from db.session import Database, open_database
+from runner.assemble import unmeasured
+from runner.config import Settings
+from runner.config_sources import load_settings
+from runner.device_lock import DeviceBusyError
+from runner.device_state import device_facts
+from runner.executors.local import measure_job
+from runner.fleet.message import Message, job_of, read_message, specs_without_code
+from runner.fleet.names import MOST_ATTEMPTS
+from runner.guard import PR_SET_PDEATHSIG, prctl
+from runner.keeping import keep, store_waiting
+from runner.logs import log_to_standard_error
+from runner.spool import Spool
+
+_LOG = logging.getLogger("compilewatch.fleet")
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 15.0
+
+
+class Inbox:
+    """Reads standard input in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.measurements: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.cancelled = threading.Event()
+        self.dropped = threading.Event()
+        threading.Thread(target=self._read, name="inbox", daemon=True).start()
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            content = json.loads(line)
+            if content["do"] == "cancel":
+                self.cancelled.set()
+            else:
+                self.cancelled.clear()
+                self.measurements.put(content)
+        self.dropped.set()
+        self.measurements.put(None)
+
+    def should_end(self) -> bool:
+        return self.cancelled.is_set() or self.dropped.is_set()
+
+
+class Measurer:
+    """One GPU's: measures one job after the other."""
+
+    def __init__(self, settings: Settings, device: str, inbox: Inbox) -> None:
+        self._settings = settings
+        self._device = device
+        self._inbox = inbox
+        self._spool = Spool(settings.data_dir / "spool")
+        self._database: Database | None = None
+
+    def measure(self, content: dict[str, Any], attempts: int) -> str:
+        """Measure and store one message: `stored`, or `dropped` where this process is to end.
+
+        Raises CompilewatchError where nothing can be recorded.
+        """
+        message = read_message(content)
+        database = self._opened()
+        if database is None:
+            return "dropped"
+        if stored_trials(database, message.trial_ids) == set(message.trial_ids):
+            return "stored"
+        trials = self._trials(message, attempts)
+        if self._inbox.dropped.is_set():
+            return "dropped"
+        for trial in trials:
+            self._keep(trial, database)
+        return "stored"
+
+    def _trials(self, message: Message, attempts: int) -> list[Trial]:
+        if attempts >= MOST_ATTEMPTS:
+            why = f"It was begun {attempts} times, and each time its worker died or was stopped."
+            return self._unmeasured(message, FailureKind.CRASH, why)
+        try:
+            job = job_of(message, self._settings, device=self._device)
+        except CompilewatchError as error:
+            return self._unmeasured(message, FailureKind.UNSUPPORTED, str(error))
+        _LOG.info("%s begins.", job.specs[0].case, extra={"trial_id": job.job_id, "run_id": message.run_id})
+        try:
+            return measure_job(
+                job, lock_dir=None, on_phase=lambda _phase: None, is_cancelled=self._inbox.should_end
+            )
+        except DeviceBusyError:
+            if self._inbox.should_end():
+                return []
+            raise
+
+    def _unmeasured(self, message: Message, kind: FailureKind, why: str) -> list[Trial]:
+        _LOG.warning("%s is not measured: %s", message.workloads[0].name, why)
+        failure = Failure(kind=kind, phase=None, message=why)
+        specs = specs_without_code(message, device=self._device, threads=self._settings.threads)
+        facts, now = device_facts(self._device), datetime.now(UTC)
+        return [
+            unmeasured(spec.model_dump(mode="json", by_alias=True), failure, at=now, device=facts)
+            for spec in specs
+        ]
+
+    def _keep(self, trial: Trial, database: Database) -> None:
+        """Wait until the trial is in the database, or this process is to end. Of each trouble one line."""
+        said = False
+        on_disk = False
+
+        def kept() -> bool:
+            nonlocal said, on_disk
+            try:
+                if on_disk:
+                    store_waiting(database, self._spool)
+                    return True
+                stored = keep(trial, database, self._spool)
+            except DatabaseError:
+                return False
+            except CompilewatchError as error:
+                if not said:
+                    _LOG.warning("%s Waiting for room.", error.message, extra={"trial_id": trial.trial_id})
+                said = True
+                return False
+            on_disk = True
+            return stored
+
+        self._until(kept)
+
+    def _opened(self) -> Database | None:
+        """The database, waited for; None where this process is to end."""
+
+        def opened() -> bool:
+            try:
+                self._database = self._database or open_database(self._settings.database_url)
+            except DatabaseError as error:
+                _LOG.warning("%s Waiting for it.", error.message)
+                return False
+            return True
+
+        return self._database if self._until(opened) else None
+
+    def _until(self, is_done: Callable[[], bool]) -> bool:
+        """Try `is_done` again and again, at most 15 s apart: False where this process is to end first."""
+        wait_s = _FIRST_WAIT_S
+        while not is_done():
+            if self._inbox.dropped.wait(wait_s):
+                return False
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        return True
+
+
+def main(parent: str, device: str, config: str = "") -> None:
+    # A worker that is killed takes this process with it, and this one what it measures.
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(parent):
+        sys.exit(1)
+    # Ctrl-C reaches the whole group of a terminal; the worker says when to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settings = load_settings(Path(config) if config else None)
+    log_to_standard_error(settings.service.log_format)
+    inbox = Inbox()
+    measurer = Measurer(settings, device, inbox)
+    while (asked := inbox.measurements.get()) is not None:
+        try:
+            answer = {"ended": measurer.measure(asked["message"], asked["attempts"])}
+        except CompilewatchError as error:
+            answer = {"ended": "failed", "why": str(error)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,185 @@
+"""One job as the queue holds it: names, sizes and numbers, never code.
+
+A worker looks every name up in its own configuration and checks that it means the same there. What the
+database says is not executed, and is no path: interpreter, module, search path, environment and threads are
+those of the host that measures.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ValidationError
+
+from db.errors import CompilewatchError, one_line
+from db.fields import Record
+from db.records import Strategy, Workload
+from db.strategies import parse_strategy
+from runner.builds import known_builds
+from runner.canaries import canary_workloads
+from runner.config import Settings
+from runner.executors.contract import Job
+from runner.passes import Passes
+from runner.plan import workload_spec
+from runner.selection import known_strategies, known_suites, known_workloads, select
+from runner.trial_spec import TorchSettings, TrialSpec
+from runner.worker.sampling import SamplingPlan
+from runner.workloads.definition import WorkloadDefinition
+
+
+class RefusedError(CompilewatchError):
+    """This host cannot measure what it was asked to."""
+
+
+class Message(Record):
+    """A `Job`, portable. `workloads` has one entry per trial id, in the same order."""
+
+    schema_: Literal["compilewatch.job/1"] = "compilewatch.job/1"
+    trial_ids: tuple[str, ...]
+    run_id: str
+    suite: str | None
+    label: str | None
+    workloads: tuple[Workload, ...]
+    strategy: Strategy
+    matmul_precision: Literal["highest", "high", "medium"]
+    sampling: SamplingPlan
+    timeout_s: float
+    seed: int
+    round: int
+    build: str | None
+    is_canaries: bool
+    profile: bool
+    trace: bool
+
+
+def message_of(job: Job) -> Message:
+    """What the queue is told of `job`."""
+    first = job.specs[0]
+    return Message(
+        trial_ids=tuple(spec.trial_id for spec in job.specs),
+        run_id=first.run_id,
+        suite=first.suite,
+        label=first.label,
+        workloads=tuple(_recorded(spec) for spec in job.specs),
+        strategy=first.strategy,
+        matmul_precision=first.settings.matmul_precision,
+        sampling=first.sampling,
+        timeout_s=first.timeout_s,
+        seed=first.seed,
+        round=first.round,
+        build=first.build,
+        is_canaries=job.is_canaries,
+        profile=first.passes.profile,
+        trace=first.passes.trace_into is not None,
+    )
+
+
+def read_message(content: object) -> Message:
+    """A message from the queue. Raises RefusedError where it is none, as of another release."""
+    try:
+        return Message.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RefusedError(
+            f"A job of the queue cannot be read: {where}: {one_line(first['msg'])}.",
+            "Run the same release of compilewatch on every host.",
+        ) from None
+
+
+def specs_without_code(message: Message, *, device: str, threads: int) -> list[TrialSpec]:
+    """Enough of each trial to record that it was not measured here."""
+    return [
+        TrialSpec.model_validate(
+            _told(message, number)
+            | {"workload": workload.model_dump() | {"target": ""}, "device": device, "threads": threads}
+        )
+        for number, workload in enumerate(message.workloads)
+    ]
+
+
+def job_of(message: Message, settings: Settings, *, device: str) -> Job:
+    """The job with this host's code, interpreter, environment and threads.
+
+    Raises RefusedError for a name that this host does not know or knows as something else, and ConfigError
+    for a workload that cannot be built here.
+    """
+    definitions, environment = _definitions(message, settings, device)
+    interpreter = None
+    if message.build is not None:
+        builds = known_builds(settings)
+        if message.build not in builds:
+            raise RefusedError(f"This host has no build {message.build!r}.", "Add it as a [[build]].")
+        interpreter = builds[message.build].python
+    ours = {
+        "device": device,
+        "threads": settings.threads,
+        "worker_env": environment,
+        "interpreter": interpreter,
+        "passes": Passes(message.profile, settings.data_dir if message.trace else None),
+    }
+    specs = tuple(
+        TrialSpec.model_validate(
+            _told(message, number) | ours | {"workload": workload_spec(definition).model_dump()}
+        )
+        for number, definition in enumerate(definitions)
+    )
+    return Job(specs, is_canaries=message.is_canaries)
+
+
+def _definitions(
+    message: Message, settings: Settings, device: str
+) -> tuple[list[WorkloadDefinition], dict[str, str]]:
+    if message.is_canaries:
+        known = {definition.name: definition for definition in canary_workloads(device)}
+        return [_same(known, workload) for workload in message.workloads], {}
+    (workload,) = message.workloads
+    known = known_workloads(settings)
+    definition = _same(known, workload)
+    strategy = parse_strategy(message.strategy.name, known_strategies(settings))
+    if strategy != message.strategy:
+        raise _differs("strategy", strategy.name)
+    suite = message.suite if message.suite in known_suites(settings) else None
+    chosen = select(settings, suite=suite, workloads=(workload.name,), strategies=(strategy.name,))
+    return [definition], dict(chosen.worker_env[workload.name])
+
+
+def _same(known: dict[str, WorkloadDefinition], workload: Workload) -> WorkloadDefinition:
+    definition = known.get(workload.name)
+    if definition is None:
+        raise RefusedError(
+            f"This host's configuration has no workload {one_line(workload.name)!r}.",
+            "Give every host of the fleet the same configuration.",
+        )
+    if definition.record() != workload:
+        raise _differs("workload", workload.name)
+    return definition
+
+
+def _differs(kind: str, name: str) -> RefusedError:
+    return RefusedError(
+        f"This host defines the {kind} {one_line(name)!r} otherwise than the service that asked for it.",
+        "Give every host of the fleet the same configuration and source files.",
+    )
+
+
+def _recorded(spec: TrialSpec) -> Workload:
+    content = spec.workload.model_dump()
+    return Workload(**{name: content[name] for name in Workload.model_fields})
+
+
+def _told(message: Message, number: int) -> dict[str, object]:
+    """What a message says of its trial `number`, without its workload."""
+    return {
+        "trial_id": message.trial_ids[number],
+        "run_id": message.run_id,
+        "suite": message.suite,
+        "label": message.label,
+        "strategy": message.strategy,
+        "settings": TorchSettings(matmul_precision=message.matmul_precision),
+        "sampling": message.sampling,
+        "timeout_s": message.timeout_s,
+        "seed": message.seed,
+        "round": message.round,
+        "build": message.build,
+    }

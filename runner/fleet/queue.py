@@ -1,0 +1,120 @@
+"""The queue's own side: connections of Procrastinate that wait for a database that is away, and its tables.
+
+Neither SQLAlchemy nor pydantic is imported here: the waiting worker stays small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.schema import SchemaManager
+
+_LOG = logging.getLogger("compilewatch.fleet")
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 15.0
+_CONNECT_TIMEOUT_S = 10
+_SCHEMA_LOCK = 4_022_250_974
+"""Any number, the same everywhere: two programs that create the tables at once take turns."""
+
+T = TypeVar("T")
+
+
+def conninfo_of(database_url: str) -> str:
+    """The database's address as libpq takes it; SQLAlchemy's names the driver too."""
+    scheme, _, rest = database_url.partition("://")
+    return f"{scheme.partition('+')[0]}://{rest}"
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Whether the server could not be reached, rather than refused what it was asked."""
+    cause = error.__cause__
+    return isinstance(error, ConnectorException) and isinstance(cause, psycopg.OperationalError)
+
+
+class PatientConnector(PsycopgConnector):
+    """Asks again, at most 15 s apart, while the server is away; says so once, and once when it is back.
+
+    Procrastinate itself ends the worker where a heartbeat fails. After `give_up` nothing is asked again.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        super().__init__(
+            conninfo=conninfo,
+            min_size=1,
+            max_size=4,
+            timeout=_CONNECT_TIMEOUT_S,
+            kwargs={"application_name": "compilewatch worker", "connect_timeout": _CONNECT_TIMEOUT_S},
+        )
+        self._gave_up = asyncio.Event()
+        self._away_since: float | None = None
+
+    def give_up(self) -> None:
+        self._gave_up.set()
+
+    async def execute_query_async(self, query: Any, **arguments: Any) -> None:
+        ask = super().execute_query_async
+        await self._patiently(lambda: ask(query, **arguments))
+
+    async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
+        ask = super().execute_query_one_async
+        return await self._patiently(lambda: ask(query, **arguments))
+
+    async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
+        ask = super().execute_query_all_async
+        return await self._patiently(lambda: ask(query, **arguments))
+
+    async def listen_notify(self, on_notification: Any, channels: Any) -> None:
+        listen = super().listen_notify
+        await self._patiently(lambda: listen(on_notification, channels))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                answer = await ask()
+            except ConnectorException as error:
+                if self._gave_up.is_set() or not is_connection_lost(error):
+                    raise
+                self._note_away(error)
+            else:
+                self._note_back()
+                return answer
+            try:
+                await asyncio.wait_for(self._gave_up.wait(), wait_s)
+            except TimeoutError:
+                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    def _note_away(self, error: ConnectorException) -> None:
+        if self._away_since is None:
+            self._away_since = time.monotonic()
+            reason = str(error.__cause__).partition("\n")[0]
+            _LOG.warning("The database is away (%s). Waiting for it.", reason)
+
+    def _note_back(self) -> None:
+        if self._away_since is not None:
+            _LOG.warning("The database is back after %.0f s.", time.monotonic() - self._away_since)
+            self._away_since = None
+
+
+def create_tables(conninfo: str) -> None:
+    """Make the queue's tables where they are missing. Raises psycopg.Error."""
+    with psycopg.connect(conninfo, connect_timeout=_CONNECT_TIMEOUT_S) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+        found = connection.execute("SELECT to_regclass('procrastinate_jobs')").fetchone()
+        if found is None or found[0] is None:
+            connection.execute(SchemaManager.get_schema())
+            _LOG.info("Made the tables of the queue.")
+
+
+def open_app(connector: Any) -> App:
+    """An application of Procrastinate without tasks; whoever works gives it one."""
+    # Its own lines repeat each job's content and a traceback for each that is tried again.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
+    return App(connector=connector)

@@ -1,0 +1,74 @@
+"""A measured process without torch: speaks the worker's protocol on its pipe, and is done in milliseconds.
+
+`interpreter(directory, ...)` writes a program that stands where a build's python stands. It is a real child
+of the runner with a real pipe, deadline, lock and process group; only what it measures is made up.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PROGRAM = """#!{python} -IS
+import json, os, socket, subprocess, sys, time
+spec = json.loads(sys.stdin.buffer.readline())
+fd = int(sys.argv[-1])
+def say(content):
+    os.write(fd, json.dumps(content).encode() + b"\\n")
+machine = {{"name": socket.gethostname(), "device": "cuda", "device_name": "Fake GPU", "device_count": 1,
+           "device_uuid": {gpu!r}, "cpu_name": "cpu", "cpu_count": 1, "threads": 1}}
+say({{"mark": "facts", "machine": machine, "build": {{"torch": "2.13.0", "settings": spec["settings"]}}}})
+say({{"mark": "phase", "phase": "measure", "at_ns": time.monotonic_ns()}})
+# A trial has children, as compilations do: they must not outlive it either.
+child = subprocess.Popen(["sleep", "3600"])
+end = time.monotonic() + {seconds}
+while time.monotonic() < end:
+    time.sleep(0.005)
+child.kill()
+record = {{"status": "ok", "samples_ns": [1000, 1100, 1200], "control_samples_ns": [2000, 2100, 2200]}}
+names = spec.get("canaries")
+if names:
+    record = {{"status": "ok", "canaries": {{name["name"]: record for name in names}}}}
+say({{"mark": "record", "record": record}})
+"""
+
+
+def interpreter(directory: Path, *, gpu: str = "GPU-0", seconds: float = 0.02) -> Path:
+    """The program's path; what it measures takes `seconds` on the device `gpu`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "python"
+    path.write_text(_PROGRAM.format(python=sys.executable, gpu=gpu, seconds=seconds), encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def configuration(directory: Path, python: Path, more: str = "", *, rounds: int = 1) -> Path:
+    """A compilewatch.toml in `directory` whose one build is `python`, with a suite named "quick"."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "compilewatch.toml"
+    path.write_text(
+        f"""
+data_dir = "{directory / "data"}"
+
+[run]
+suite = "quick"
+canaries = false
+device = "cpu"
+
+[[build]]
+name = "fake"
+python = "{python}"
+
+[[suite]]
+name = "quick"
+workloads = ["elementwise"]
+strategies = ["eager"]
+trials = {rounds}
+
+[service]
+watch_builds = false
+{more}
+""",
+        encoding="utf-8",
+    )
+    return path
