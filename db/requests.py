@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field
 
 from db.fields import Count, Name, Record
+from db.records import Build
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -42,8 +43,9 @@ class RequestSpec(Record):
     """What to measure, all by name as the configuration of the measuring host knows it.
 
     `cases` (workload, strategy) stand for themselves, else `workloads` and `strategies` select as in
-    `compilewatch run`. `machine` is a pattern of host name, machine id or device name, None any. Rounds
-    beyond `budget_trials` are left out.
+    `compilewatch run`. `stacks` are builds as trials recorded them, to be found among those of the measuring
+    host; they stand for `builds`. `machine` is a pattern of host name, machine id or device name, None any.
+    Rounds beyond `budget_trials` are left out.
     """
 
     suite: Name | None = None
@@ -51,6 +53,7 @@ class RequestSpec(Record):
     strategies: tuple[Name, ...] = ()
     cases: tuple[tuple[Name, Name], ...] = ()
     builds: tuple[Name, ...] = ()
+    stacks: tuple[Build, ...] = ()
     machine: Name | None = None
     trials: Positive | None = None
     budget_trials: Positive | None = None

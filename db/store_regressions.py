@@ -50,10 +50,16 @@ class Recorded:
 
 
 def record_comparison(
-    db: Database, comparison: Comparison, *, at: datetime, channels: Sequence[str] = ()
+    db: Database,
+    comparison: Comparison,
+    *,
+    at: datetime,
+    channels: Sequence[str] = (),
+    fresh: bool = False,
 ) -> Recorded:
     """Record every regression of a comparison once, and what its verdicts mean for those recorded earlier.
 
+    `fresh`: the comparison is itself the second look at a suspicion, so what it finds is confirmed at once.
     The same comparison again changes nothing. What is confirmed is queued for each of `channels` in the same
     transaction, so that it is neither forgotten nor told twice.
     """
@@ -64,7 +70,7 @@ def record_comparison(
             connection, (REGRESSION.c.base_key == base_key) & (REGRESSION.c.head_key == head_key)
         )
         standing = {each.subject: each for each in newest if each.machine_id == comparison.machine_id}
-        writer = _Writer(connection, comparison, at, channels)
+        writer = _Writer(connection, comparison, at, channels, fresh=fresh)
         for row in comparison.rows:
             known = standing.get(row_subject(row))
             writer.apply(follow_up(row, comparison, known), row, known)
@@ -91,7 +97,7 @@ def record_second_look(
     with db.write() as connection:
         lock_data_version(connection)
         found = newest_revisions(connection, REGRESSION.c.regression_id.in_(asked)) if asked else ()
-        writer = _Writer(connection, comparison, at, channels)
+        writer = _Writer(connection, comparison, at, channels, fresh=False)
         for known in found:
             seen = second_look(rows[known.subject], comparison.policy) if known.subject in rows else None
             if seen is not None:
@@ -145,12 +151,19 @@ class _Writer:
     """Turns the rows of one comparison into recorded verdicts, inside the caller's transaction."""
 
     def __init__(
-        self, connection: Connection, comparison: Comparison, at: datetime, channels: Sequence[str]
+        self,
+        connection: Connection,
+        comparison: Comparison,
+        at: datetime,
+        channels: Sequence[str],
+        *,
+        fresh: bool,
     ) -> None:
         self._connection = connection
         self._comparison = comparison
         self._at = at
         self._channels = channels
+        self._fresh = fresh
         self._new: list[Regression] = []
         self._revised: list[Regression] = []
         self._confirmed: list[Regression] = []
@@ -172,6 +185,8 @@ class _Writer:
             (self._revised if known else self._new).append(fresh)
             if row.verdict is Verdict.REGRESSED and needs_no_second_look(row):
                 self._confirm(fresh, "Counted exactly: no second look is needed.")
+            elif row.verdict is Verdict.REGRESSED and self._fresh:
+                self._confirm(fresh, f"Suspected before, found on {min(row.trials)} fresh trials a side.")
 
     def _series_id(self, row: Row) -> str:
         found: str | None = self._connection.scalar(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,12 +15,16 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.store_regressions import Recorded, record_comparison, record_second_look
+from db.verdicts.confirm import plan_confirmation
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.upgrade import compare_builds
 from runner.config import Settings
+from runner.host_stacks import HostStacks, StackGoneError
 from runner.notify import Told, notify
-from runner.second_look import request_second_look, second_looks
+from runner.second_look import are_second_look, request_second_look, second_looks
+
+_LOG = logging.getLogger("compilewatch.regressions")
 
 
 @dataclass(frozen=True)
@@ -45,30 +50,43 @@ def log_run(
     tells nobody twice.
     """
     recorded = _look_again(database, comparison.head.run_ids, trials, settings)
-    return _log(database, [comparison], recorded, settings, ask_again=ask_again)
+    return _log(database, [comparison], recorded, settings, ask_again=ask_again, fresh=False)
 
 
 def log_builds(
-    database: Database, run_ids: Sequence[str], settings: Settings, *, ask_again: bool = False
+    database: Database,
+    run_ids: Sequence[str],
+    settings: Settings,
+    *,
+    ask_again: bool = False,
+    fresh: bool = False,
 ) -> Logged:
     """The same for the runs of several builds that took turns: each release against the one before it.
 
+    `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
     A single run is judged by nothing here, and still is a second look at what waits for its build.
     """
     cases = trials_frame(database, Filters(runs=tuple(run_ids)))
     trials = trials_frame(database, Filters(workloads=tuple(cases["workload"].unique())))
     recorded = _look_again(database, run_ids, trials, settings)
+    comparisons = list(compare_runs(database, cases, trials, settings))
+    fresh = fresh or are_second_look(database, run_ids)
+    return _log(database, comparisons, recorded, settings, ask_again=ask_again and not fresh, fresh=fresh)
+
+
+def compare_runs(
+    database: Database, cases: DataFrame, trials: DataFrame, settings: Settings
+) -> Iterator[Comparison]:
+    """Each run of the trials frame `cases` against that of the release before it; `trials` are their past."""
     order = {build: rank for rank, build in enumerate(facets.builds(database)["build_id"])}
     builds = cases.groupby("run_id")["build_id"].first().map(order).sort_values()
-    comparisons = []
     for base, head in itertools.pairwise(str(run) for run in builds.index):
         before, after = (Selection(name=run, run_ids=(run,)) for run in (base, head))
         try:
-            comparisons.append(compare_builds(trials, before, after, settings.policy, history=trials))
+            yield compare_builds(trials, before, after, settings.policy, history=trials)
         except VerdictError:
             # All trials of one of them were cut short: it has nothing to be judged by.
             continue
-    return _log(database, comparisons, recorded, settings, ask_again=ask_again)
 
 
 def _look_again(
@@ -89,15 +107,29 @@ def _log(
     settings: Settings,
     *,
     ask_again: bool,
+    fresh: bool,
 ) -> Logged:
     for comparison in comparisons:
         recorded += record_comparison(
-            database, comparison, at=datetime.now(UTC), channels=_channels(settings)
+            database, comparison, at=datetime.now(UTC), channels=_channels(settings), fresh=fresh
         )
     if ask_again:
-        waiting = [each for each in recorded.new if each not in recorded.confirmed]
-        request_second_look(database, waiting, settings.policy, at=datetime.now(UTC))
+        _ask(database, comparisons, settings)
     return Logged(recorded, notify(database, settings.channel, settings.notify))
+
+
+def _ask(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:
+    """Ask for second looks at what is suspected, on the builds of this host; where they are gone, say so."""
+    suspicious = [each for each in comparisons if plan_confirmation(each, settings.policy)]
+    host = HostStacks.read(settings) if suspicious else None
+    for comparison in suspicious:
+        try:
+            asked = request_second_look(database, comparison, settings.policy, host, at=datetime.now(UTC))
+        except StackGoneError as error:
+            _LOG.warning("%s", error)
+            continue
+        if asked is not None:
+            _LOG.info("Second look queued as %s: %d cases.", asked.request_id, len(asked.spec.cases))
 
 
 def _channels(settings: Settings) -> list[str]:

@@ -3,23 +3,104 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from pandas import DataFrame
 
 from db.identities import identity
+from db.queries.builds import recorded_builds
 from db.queries.regressions import standing_regressions
-from db.regressions import BY_THE_JUDGE, Regression, TriageState
-from db.requests import RequestKind, RequestSpec, RunRequest
+from db.queries.schedule import requests, running_requests
+from db.regressions import BY_THE_JUDGE, Regression, TriageState, row_subject, side_keys
+from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.session import Database
 from db.store_request import new_request, save_request
+from db.verdicts.confirm import ConfirmationPlan, plan_confirmation
 from db.verdicts.policy import Policy
-from db.verdicts.results import BuildSide, Comparison
+from db.verdicts.results import BuildSide, Comparison, Row
 from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.upgrade import compare_builds
+from runner.host_stacks import HostStacks
 
 _Look = tuple[str | None, Selection, Selection]
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """What is suspected, and what to measure to decide it."""
+
+    plan: ConfirmationPlan
+    spec: RequestSpec
+
+
+def plan_second_look(
+    database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None
+) -> SecondLook | None:
+    """The suspicions of a comparison that nobody has decided yet, on the builds of both sides.
+
+    With `host` the builds must be on it: raises StackGoneError naming the one that is not. Without, whoever
+    measures finds out. None where nothing is suspected or the policy allows no extra trial.
+    """
+    undecided = comparison.model_copy(update={"rows": _undecided(database, comparison)})
+    plan = plan_confirmation(undecided, policy)
+    if plan is None:
+        return None
+    sides = [recorded_builds(database, side.build_ids) for side in (comparison.base, comparison.head)]
+    spec = RequestSpec(
+        cases=plan.cases,
+        stacks=tuple(builds[0] if host is None else host.first_of(builds) for builds in sides),
+        machine=glob.escape(comparison.machine) if comparison.machine else None,
+        trials=plan.trials_per_side,
+        budget_trials=policy.confirm.budget_trials,
+    )
+    return SecondLook(plan, spec)
+
+
+def request_second_look(
+    database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None, *, at: datetime
+) -> RunRequest | None:
+    """Ask the service to measure just the suspected cases again, both builds taking turns.
+
+    A case is asked for once for two builds; None where none is left. Raises StackGoneError as
+    `plan_second_look` does.
+    """
+    look = plan_second_look(database, comparison, policy, host)
+    if look is None:
+        return None
+    asked = _asked_before(database, look.spec)
+    cases = tuple(case for case in look.spec.cases if case not in asked)
+    if not cases:
+        return None
+    key = identity({"sides": side_keys(comparison), "cases": sorted(cases)})
+    request = new_request(
+        f"confirm-{key}",
+        RequestKind.CONFIRMATION,
+        look.spec.model_copy(update={"cases": cases}),
+        by=BY_THE_JUDGE,
+        at=at,
+        note=f"suspected: {', '.join(sorted({workload for workload, _ in cases}))}",
+    )
+    return request if save_request(database, request) else None
+
+
+def _asked_before(database: Database, spec: RequestSpec) -> set[tuple[str, str]]:
+    found = requests(database, states=(RequestState.QUEUED, RequestState.RUNNING, RequestState.FINISHED))
+    return {
+        case
+        for request in found
+        if request.kind is RequestKind.CONFIRMATION and request.spec.stacks == spec.stacks
+        for case in request.spec.cases
+    }
+
+
+def are_second_look(database: Database, run_ids: Collection[str]) -> bool:
+    """Whether a service measures these runs because something was suspected."""
+    return any(
+        request.kind is RequestKind.CONFIRMATION and set(run_ids) <= set(request.run_ids)
+        for request in running_requests(database)
+    )
 
 
 def second_looks(
@@ -48,33 +129,16 @@ def second_looks(
             yield again, regressions
 
 
-def request_second_look(
-    database: Database, regressions: Sequence[Regression], policy: Policy, *, at: datetime
-) -> RunRequest | None:
-    """Ask the service to measure just these cases again, on every build its host has, interleaved.
-
-    None where nothing waits, the policy allows no extra trial, or this was asked before: the id follows from
-    the regressions.
-    """
-    if not regressions or policy.confirm.budget_trials == 0:
-        return None
-    first = regressions[0]
-    spec = RequestSpec(
-        cases=tuple(dict.fromkeys((each.row.workload, each.row.strategy) for each in regressions)),
-        machine=glob.escape(first.machine) if first.machine else None,
-        trials=policy.confirm.fresh_trials,
-        budget_trials=policy.confirm.budget_trials,
-    )
-    key = identity({"regressions": sorted(each.regression_id for each in regressions)})
-    request = new_request(
-        f"confirm-{key}",
-        RequestKind.CONFIRMATION,
-        spec,
-        by=BY_THE_JUDGE,
-        at=at,
-        note=f"suspected: {', '.join(sorted({each.row.workload for each in regressions}))}",
-    )
-    return request if save_request(database, request) else None
+def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
+    """The rows about which neither a second look nor a person has said anything yet."""
+    keys = side_keys(comparison)
+    decided = {
+        found.regression.subject
+        for found in standing_regressions(database, machine_id=comparison.machine_id)
+        if (found.regression.base_key, found.regression.head_key) == keys
+        and found.state is not TriageState.NEW
+    }
+    return tuple(row for row in comparison.rows if row_subject(row) not in decided)
 
 
 def _builds_of(run_ids: Collection[str], trials: DataFrame) -> dict[str, frozenset[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 
 from pandas import DataFrame
 
@@ -16,3 +16,7 @@ def without_canaries(trials: DataFrame, pattern: str = CANARY_WORKLOADS) -> Data
         return trials
     fits = re.compile(translate(pattern))
     return trials[~trials["workload"].map(lambda name: fits.match(str(name)) is not None)]
+
+
+def is_canary(workload: str, pattern: str = CANARY_WORKLOADS) -> bool:
+    return fnmatchcase(workload, pattern)

@@ -95,7 +95,7 @@ def _exact_keys(sides: DataFrame) -> Series:
 def _case_table(sides: DataFrame, exact: Series) -> list[_Case]:
     """One entry per side and exact case, with its newest labels."""
     identities = ["side", "machine_id", "workload_id", "strategy_id", "workload", "strategy"]
-    named = [*identities, *CONDITIONS, "settings"]
+    named = [*identities, *CONDITIONS, "settings", "strategy_kind"]
     labelled = sides[[name for name in named if name in sides]].assign(exact=exact)
     newest = labelled.drop_duplicates(["side", "exact"], keep="last")
     return [{str(name): value for name, value in row.items()} for row in newest.to_dict("records")]
@@ -113,6 +113,7 @@ def _case_key(case: _Case) -> CaseKey:
         strategy=str(case["strategy"]),
         workload_id=str(case["workload_id"]),
         strategy_id=str(case["strategy_id"]),
+        strategy_kind=_text_or_none(case.get("strategy_kind")),
         task=_text_or_none(case["task"]),
         batch_size=None if pd.isna(batch) else int(batch),
         shape=shape if isinstance(shape, dict) else {},

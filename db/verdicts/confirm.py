@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from db.verdicts.policy import Policy
 from db.verdicts.results import CaseKey, Comparison, Result, Row
-from db.verdicts.vocabulary import CauseClass, Metric, Verdict
+from db.verdicts.vocabulary import CauseClass, Metric, Verdict, higher_is_better
+from db.verdicts.whole import counts_as_regression
 
 
 class Outcome(StrEnum):
@@ -20,30 +21,30 @@ class Outcome(StrEnum):
 
 
 class Suspicion(Result):
-    """A case that looks changed. `regressed` says whether for the worse; `metrics` are those that look so,
-    the least likely by chance first.
-    """
+    """A case that looks worse in `metrics`, the least likely by chance first."""
 
     case: CaseKey
     metrics: tuple[Metric, ...]
-    regressed: bool
     p_value: float | None
 
 
 class ConfirmationPlan(Result):
-    """What the runner should measure: `trials_per_side` interleaved trials of each case on each of
-    `build_ids` (base first). `over_budget` are the suspicions that must wait.
+    """What should be measured: `trials_per_side` interleaved trials of each case on both builds.
+    `over_budget` are the suspicions that must wait.
     """
 
-    machine_id: str
-    build_ids: tuple[str, ...]
     trials_per_side: int
     suspicions: tuple[Suspicion, ...]
     over_budget: tuple[Suspicion, ...]
 
     @property
+    def cases(self) -> tuple[tuple[str, str], ...]:
+        """Workload and strategy of every suspicion, by name."""
+        return tuple((each.case.workload, each.case.strategy) for each in self.suspicions)
+
+    @property
     def trials(self) -> int:
-        return len(self.suspicions) * len(self.build_ids) * self.trials_per_side
+        return 2 * len(self.suspicions) * self.trials_per_side
 
 
 class Confirmation(Result):
@@ -57,32 +58,26 @@ class Confirmation(Result):
     reason: str
 
 
-def suspicions(comparison: Comparison, *, regressions_only: bool = True) -> tuple[Suspicion, ...]:
-    """Suspected cases, the least likely by chance first. What is counted exactly needs no second look,
-    unless it varies between trials.
+def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
+    """Cases that look worse, the least likely by chance first. What is counted exactly needs no second look,
+    unless it varies between trials; what the machine explains is none of the build's.
     """
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in comparison.rows:
-        if _is_suspicious(row):
+        if _is_suspicious(row) and _looks_worse(row):
             by_case.setdefault(_ids(row.case), []).append(row)
     found = []
     for rows in by_case.values():
         rows.sort(key=_strength)
-        worse = any(_looks_worse(row) for row in rows)
-        if worse or not regressions_only:
-            found.append(
-                Suspicion(
-                    case=rows[0].case,
-                    metrics=tuple(row.metric for row in rows),
-                    regressed=worse,
-                    p_value=rows[0].p_value,
-                )
-            )
+        metrics = tuple(row.metric for row in rows)
+        found.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
     return tuple(sorted(found, key=lambda s: 1.0 if s.p_value is None else s.p_value))
 
 
 def _is_suspicious(row: Row) -> bool:
-    return row.suspected or (row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and row.p_value is not None)
+    if row.verdict is Verdict.REGRESSED:
+        return counts_as_regression(row) and row.p_value is not None
+    return row.suspected and row.verdict is Verdict.INCONCLUSIVE
 
 
 def _strength(row: Row) -> float:
@@ -92,27 +87,22 @@ def _strength(row: Row) -> float:
 def _looks_worse(row: Row) -> bool:
     if row.change is None:
         return True
-    return (row.change < 0) if row.metric is Metric.SPEEDUP else (row.change > 0)
+    return (row.change > 0) != higher_is_better(row.metric)
 
 
-def plan_confirmation(
-    comparison: Comparison, *, base_available: bool = True, policy: Policy | None = None
-) -> ConfirmationPlan | None:
+def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> ConfirmationPlan | None:
     """Which trials to run, within the budget of the policy; None when nothing is suspected.
 
-    With `base_available` False only the head can be measured again: the fresh head trials then meet the old
-    base trials, as sides from different runs.
+    Two sides of the same builds have nothing to be told apart by: what differs there is the machine's.
     """
     policy = policy or comparison.policy
-    found = suspicions(comparison)
-    if not found or comparison.machine_id is None:
+    if set(comparison.base.build_ids) == set(comparison.head.build_ids):
         return None
-    builds = comparison.base.build_ids[-1:] if base_available else ()
-    builds += comparison.head.build_ids[-1:]
-    affordable = policy.confirm.budget_trials // (len(builds) * policy.confirm.fresh_trials)
+    found = suspicions(comparison)
+    affordable = policy.confirm.budget_trials // (2 * policy.confirm.fresh_trials)
+    if not found[:affordable]:
+        return None
     return ConfirmationPlan(
-        machine_id=comparison.machine_id,
-        build_ids=builds,
         trials_per_side=policy.confirm.fresh_trials,
         suspicions=found[:affordable],
         over_budget=found[affordable:],
@@ -122,7 +112,7 @@ def plan_confirmation(
 def decide(plan: ConfirmationPlan, fresh: Comparison | None) -> tuple[Confirmation, ...]:
     """Decide every suspicion of `plan` by `fresh`, the comparison over the fresh trials of just these cases.
 
-    Confirmed: the fresh trials alone give the verdict that was suspected. Everything else that was measured
+    Confirmed: the fresh trials alone say regressed. Everything else that was measured
     is not reproduced, its cause `noise`. `fresh` is None when no fresh trial arrived.
     """
     rows = {} if fresh is None else {(_ids(row.case), row.metric): row for row in fresh.rows}
@@ -138,10 +128,9 @@ def _ids(case: CaseKey) -> tuple[str, str]:
 
 
 def _decide_one(suspicion: Suspicion, metric: Metric, row: Row | None) -> Confirmation:
-    wanted = Verdict.REGRESSED if suspicion.regressed else Verdict.IMPROVED
     if row is None or min(row.trials) == 0:
         outcome, cause, reason = Outcome.NOT_MEASURED, None, "No fresh trial of both sides arrived."
-    elif row.verdict is wanted:
+    elif counts_as_regression(row):
         outcome, cause, reason = Outcome.CONFIRMED, row.cause, row.reason
     else:
         outcome, cause = Outcome.NOT_REPRODUCED, CauseClass.NOISE

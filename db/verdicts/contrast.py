@@ -12,8 +12,9 @@ from db.verdicts.policy import Policy
 
 @dataclass(frozen=True)
 class Observations:
-    """Trials of matched cases, one entry per trial. `side` is 0 (base) or 1 (head); `run` numbers the runs;
-    `order` sorts trials in time; `x` is a log value, never NaN.
+    """Trials of matched cases, one entry per trial. `side` is 0 (base) or 1 (head); `run` numbers the runs,
+    those that took turns as one (`db.verdicts.occasions`); `order` sorts trials in time; `x` is a log value,
+    never NaN.
     """
 
     case: Ints
@@ -31,8 +32,8 @@ class Contrasts:
     """Per case: `difference` = mean of log(head) - mean of log(base), NaN where a side is empty.
 
     Its variance is `scale` times the variance of one trial, estimated by `variance` with `df`, plus
-    `run_scale` times the variance between runs (0 where the sides were interleaved). `trials` has shape
-    (cases, 2).
+    `run_scale` times the variance between runs (0 where the sides were interleaved). `level`, the
+    mean log value of each side, and `trials` have shape (cases, 2).
     """
 
     difference: Floats
@@ -42,6 +43,7 @@ class Contrasts:
     run_scale: Floats
     interleaved: Bools
     trials: Ints
+    level: Floats
 
 
 def contrast(observed: Observations, cases: int, policy: Policy) -> Contrasts:
@@ -63,7 +65,15 @@ def contrast(observed: Observations, cases: int, policy: Policy) -> Contrasts:
         run_scale=run_scale,
         interleaved=interleaved,
         trials=_count(used.case * 2 + used.side, 2 * cases).reshape(cases, 2),
+        level=_levels(used, cases),
     )
+
+
+def _levels(used: Observations, cases: int) -> Floats:
+    index = used.case * 2 + used.side
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(index, used.x, 2 * cases) / np.bincount(index, minlength=2 * cases)
+    return mean.reshape(cases, 2).astype(np.float64)
 
 
 def _count(codes: Ints, size: int) -> Ints:
@@ -119,6 +129,7 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
         nothing,
         np.zeros(cases, dtype=np.bool_),
         np.zeros((cases, 2), dtype=np.int64),
+        np.full((cases, 2), np.nan),
     )
 
 

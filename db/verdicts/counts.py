@@ -12,6 +12,7 @@ from pandas import DataFrame
 
 from db.metrics.eligibility import failure_kinds, passed_mask
 from db.metrics.groups import Bools, Floats, Ints, floats
+from db.records import NumericsStatus
 from db.verdicts.vocabulary import Metric, Verdict
 
 _COLUMNS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
@@ -34,6 +35,8 @@ class Counted:
 def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
     """Graph breaks, recompiles and the pass set of every case, as far as both sides know them.
 
+    A case that ran on both sides has no row for its pass set where a side's numbers were never checked.
+
     `trials` has column `side`; `case` is the number of each trial's case.
     """
     side = trials["side"].to_numpy(dtype=np.int64)
@@ -41,24 +44,33 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
     for metric, column in _COLUMNS.items():
         counts = np.where(passed_mask(trials), floats(trials[column]), np.nan)
         for number in range(cases):
-            base, head = (_known(counts, (case == number) & (side == s)) for s in (0, 1))
+            base, head = (known(counts, (case == number) & (side == s)) for s in (0, 1))
             if len(base) and len(head):
-                rows.append(_compare_counts(number, metric, base, head))
+                rows.append(compare_counts(number, metric, base, head))
     passed, kinds = passed_mask(trials), failure_kinds(trials).to_numpy(dtype=object)
+    checked = checked_mask(trials)
     for number in range(cases):
         mine = [(case == number) & (side == s) for s in (0, 1)]
-        outcomes = [_outcome(passed[m], kinds[m & ~passed]) for m in mine]
-        if all(outcome.trials for outcome in outcomes):
-            rows.append(_compare_outcomes(number, *outcomes))
+        outcomes = [outcome_of(passed[m], checked[m], kinds[m & ~passed]) for m in mine]
+        told = all(o.known for o in outcomes) or any(o.failed for o in outcomes)
+        if told and all(o.trials for o in outcomes):
+            rows.append(compare_outcomes(number, *outcomes))
     return rows
 
 
-def _known(values: Floats, chosen: Bools) -> Floats:
+def checked_mask(trials: DataFrame) -> Bools:
+    """One flag per trial: it ran, and somebody looked at its numbers. Imported results often say nothing."""
+    status = trials["numerics_status"]
+    unsaid = status.isna() | (status.astype("str") == NumericsStatus.NOT_CHECKED.value)
+    return ~unsaid.to_numpy(dtype=np.bool_)
+
+
+def known(values: Floats, chosen: Bools) -> Floats:
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 
 
-def _compare_counts(case: int, metric: Metric, base: Floats, head: Floats) -> Counted:
+def compare_counts(case: int, metric: Metric, base: Floats, head: Floats) -> Counted:
     """Regressed when every head trial counts more than every base trial. Counts that vary between trials of
     one build and overlap cannot be told apart.
     """
@@ -91,25 +103,38 @@ def _range(ends: tuple[float, float]) -> str:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
+    """How the trials of a case ended; `kind` is the most frequent kind of failure."""
+
     trials: int
+    checked: int
     failed: int
     kind: str
 
     @property
+    def known(self) -> bool:
+        """Whether it can be said to pass or to fail."""
+        return bool(self.checked or self.failed)
+
+    @property
     def word(self) -> str:
         if not self.failed:
-            return "pass"
+            return "pass" if self.checked else "ran, numbers not checked"
         return self.kind if self.failed == self.trials else f"{self.kind} in {self.failed} of {self.trials}"
 
 
-def _outcome(passed: Bools, kinds: NDArray[np.object_]) -> _Outcome:
+def outcome_of(passed: Bools, checked: Bools, kinds: NDArray[np.object_]) -> Outcome:
     """`kinds`: the kinds of failure of the trials that failed."""
     most = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds).most_common(1)
-    return _Outcome(len(passed), int(np.count_nonzero(~passed)), most[0][0] if most else "")
+    return Outcome(
+        trials=len(passed),
+        checked=int(np.count_nonzero(checked)),
+        failed=int(np.count_nonzero(~passed)),
+        kind=most[0][0] if most else "",
+    )
 
 
-def _compare_outcomes(case: int, base: _Outcome, head: _Outcome) -> Counted:
+def compare_outcomes(case: int, base: Outcome, head: Outcome) -> Counted:
     """Pass to fail is a regression, fail to pass an improvement; failing in some trials only is neither."""
     if base.failed in (0, base.trials) and head.failed in (0, head.trials):
         fails_before, fails_now = base.failed > 0, head.failed > 0
@@ -119,10 +144,11 @@ def _compare_outcomes(case: int, base: _Outcome, head: _Outcome) -> Counted:
             verdict = Verdict.REGRESSED if fails_now else Verdict.IMPROVED
     else:
         verdict = Verdict.INCONCLUSIVE
+    before, now = "Passed" if base.checked else "Ran", "passes" if head.checked else "runs"
     reason = {
         Verdict.UNCHANGED: "Fails on both sides." if base.failed else "Passes on both sides.",
-        Verdict.REGRESSED: f"Passed on the base side, fails now: {head.word}.",
-        Verdict.IMPROVED: f"Failed on the base side ({base.word}), passes now.",
+        Verdict.REGRESSED: f"{before} on the base side, fails now: {head.word}.",
+        Verdict.IMPROVED: f"Failed on the base side ({base.word}), {now} now.",
         Verdict.INCONCLUSIVE: f"Fails in some trials only: base {base.word}, head {head.word}.",
     }[verdict]
     return Counted(

@@ -29,8 +29,9 @@ class EventGroup(Result):
 
 
 def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) -> tuple[EventGroup, ...]:
-    """Group events of the same machine and verdict whose changes lie at the same build, or within
-    `history.group_days` of each other where the exact point is uncertain by a few nights.
+    """Group events of the same machine and direction whose changes lie at the same build, or within
+    `history.group_days` of each other where the exact point is uncertain by a few nights. A case that is
+    missing joins those that got worse.
 
     Withdrawals are not grouped: each concerns one event only.
     """
@@ -38,13 +39,17 @@ def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) ->
     lanes: dict[tuple[str | None, Verdict], list[ChangeEvent]] = {}
     for event in events:
         if event.revises is None:
-            lanes.setdefault((event.machine_id, event.verdict), []).append(event)
+            lanes.setdefault((event.machine_id, _direction(event)), []).append(event)
     groups = [
         _group(cluster, policy)
         for lane in lanes.values()
         for cluster in _clusters(lane, timedelta(days=policy.history.group_days))
     ]
     return tuple(sorted(groups, key=lambda group: (group.at is None, group.at, group.group_id)))
+
+
+def _direction(event: ChangeEvent) -> Verdict:
+    return Verdict.REGRESSED if event.verdict is Verdict.MISSING else event.verdict
 
 
 def _clusters(lane: Sequence[ChangeEvent], reach: timedelta) -> list[list[ChangeEvent]]:
@@ -73,7 +78,7 @@ def _group(events: list[ChangeEvent], policy: Policy) -> EventGroup:
     return EventGroup(
         group_id=identity({"events": sorted(event.event_id for event in events)}),
         machine_id=events[0].machine_id,
-        verdict=events[0].verdict,
+        verdict=_direction(events[0]),
         build_id=build,
         at=min((event.at for event in core if event.at is not None), default=None),
         events=tuple(events),
@@ -86,20 +91,30 @@ def _group(events: list[ChangeEvent], policy: Policy) -> EventGroup:
 
 def _shared_cause(events: list[ChangeEvent], policy: Policy) -> CauseClass | None:
     """`machine` when the canary is among them; by latency: `eager` when eager series moved too, `compiler`
-    when only compiled ones did. None without latency series.
+    when only compiled ones did. Without latency series `compiler` where compiled cases count differently.
     """
     if any(fnmatchcase(event.workload or "", policy.canary_workloads) for event in events):
         return CauseClass.MACHINE
     kinds = {event.strategy_kind for event in events if event.metric is Metric.LATENCY}
     if StrategyKind.EAGER.value in kinds:
         return CauseClass.EAGER
-    return CauseClass.COMPILER if kinds else None
+    counted = any(event.p_value is None and event.verdict is not Verdict.MISSING for event in events)
+    return CauseClass.COMPILER if kinds or counted else None
 
 
 def _title(events: list[ChangeEvent], cause: CauseClass | None) -> str:
+    moved = [event for event in events if event.verdict is not Verdict.MISSING]
+    parts = []
+    if moved:
+        metrics = ", ".join(sorted({event.metric.value.replace("_", " ") for event in moved}))
+        parts.append(f"{_subject(moved)} {moved[0].verdict.value} in {metrics}")
+    if len(moved) < len(events):
+        gone = [event for event in events if event.verdict is Verdict.MISSING]
+        parts.append(f"{_subject(gone)} missing")
+    return "; ".join(parts) + (f", cause class {cause.value}" if cause else "")
+
+
+def _subject(events: list[ChangeEvent]) -> str:
     series = {event.series_id or event.event_id for event in events}
-    metrics = ", ".join(sorted({event.metric.value.replace("_", " ") for event in events}))
     only = f"{events[0].workload or 'one series'} {events[0].strategy or ''}".strip()
-    subject = f"{len(series)} series" if len(series) > 1 else only
-    because = f", cause class {cause.value}" if cause else ""
-    return f"{subject} {events[0].verdict.value} in {metrics}{because}"
+    return f"{len(series)} series" if len(series) > 1 else only

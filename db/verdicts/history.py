@@ -115,6 +115,17 @@ def judge_new_point(
     return (*fresh, *gone)
 
 
+def withdrawals(points: DataFrame, metric: Metric, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
+    """The events that were announced night by night and taken back later, each naming the one it replaces.
+
+    Follows from the points alone: replayed from the first one, every announcement comes again as it was.
+    """
+    known: tuple[ChangeEvent, ...] = ()
+    for end in range(1, len(points) + 1):
+        known += judge_new_point(points.iloc[:end], metric, known, policy)
+    return tuple(event for event in known if event.revises is not None)
+
+
 def _segments(stretch: Stretch, found: list[Boundary]) -> list[Segment]:
     edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
     return [
@@ -143,5 +154,5 @@ def _steps(stretch: Stretch, events: list[ChangeEvent]) -> Floats:
     position = np.array(stretch.position)
     for event in events:
         if stretch.position[0] < event.index:
-            steps[position >= event.index] += math.log(event.after / event.before)
+            steps[position >= event.index] += event.log_step
     return steps

@@ -12,6 +12,7 @@ from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Floats, Ints, floats
 from db.verdicts.contrast import Observations
 from db.verdicts.noise import Past
+from db.verdicts.occasions import occasions
 from db.verdicts.vocabulary import Metric
 
 
@@ -57,7 +58,7 @@ def log_values(trials: DataFrame) -> LogValues:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each compared trial stands: case, side, run and time, ready to meet any of its values."""
+    """Where each compared trial stands: case, side, occasion and time, ready to meet any of its values."""
 
     case: Ints
     side: Ints
@@ -67,9 +68,7 @@ class Layout:
     @classmethod
     def of(cls, trials: DataFrame, case: Ints) -> Layout:
         """`trials` in time order with column `side`; `case` the number of each one's case."""
-        return cls(
-            case, trials["side"].to_numpy(dtype=np.int64), _codes(trials["run_id"]), np.arange(len(trials))
-        )
+        return cls(case, trials["side"].to_numpy(dtype=np.int64), occasions(trials), np.arange(len(trials)))
 
     def observe(self, x: Floats) -> Observations:
         known = np.isfinite(x)

@@ -125,7 +125,7 @@ def moderate(
     shrunk = squeeze(variance, df, prior)
     own = np.where(df > 0, variance, np.nan)
     keep = np.full_like(shrunk, 1.0 - prior.df / df_limit)
-    if prior.df > 0:
+    if prior.df > 0 and prior.variance > 0:
         keep[stats.f.sf(own / prior.variance, np.maximum(df, 1.0), prior.df) < outlier_level] = 1.0
     used = np.fmax(shrunk + keep * np.nan_to_num(np.maximum(own - shrunk, 0.0)), floor)
     used = np.where(prior.df + df > 0, used, np.nan)

@@ -132,6 +132,11 @@ class HistoryPolicy(PolicyPart):
     group_days: Positive = Field(
         default=3.0, description="changes this close in time on one machine, one way, are one event"
     )
+    whole_run_share: Share = Field(
+        default=0.5,
+        description="a run with fewer than this share of the cases of its suite's run before was a part of "
+        "it on purpose: no case is missing from it",
+    )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
 

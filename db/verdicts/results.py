@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,16 @@ from pydantic import BaseModel, ConfigDict
 
 from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+
+WORST_FIRST = (
+    Verdict.REGRESSED,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVED,
+    Verdict.UNCHANGED,
+    Verdict.NOT_COMPARABLE,
+    Verdict.MISSING,
+)
+"""Of several verdicts on one case the first of these stands for all."""
 
 
 class Result(BaseModel):
@@ -23,6 +34,7 @@ class CaseKey(Result):
     strategy: str
     workload_id: str
     strategy_id: str
+    strategy_kind: str | None = None
     task: str | None = None
     batch_size: int | None = None
     shape: dict[str, int] = {}
@@ -33,9 +45,10 @@ class CaseKey(Result):
 class Row(Result):
     """The verdict on one metric of one matched case.
 
-    `base` and `head` are in the metric's unit; "never" for a break-even that does not exist; a status word
-    for numerics. `change` is head / base - 1, positive when the number grew; `interval` its bounds at
-    `Policy.confidence`. `eager_change` and `compiled_change` are relative latency changes.
+    `base` and `head` are in the metric's unit: the geometric mean over the trials that were compared (the
+    formula's value for break-even, "never" where it does not exist, a status word for numerics). `change` is
+    head / base - 1, positive when the number grew; `interval` its bounds at `Policy.confidence`.
+    `eager_change` and `compiled_change` are relative latency changes.
     """
 
     case: CaseKey
@@ -79,9 +92,21 @@ class LeftOut(Result):
     cause: CauseClass | None = None
 
 
+class LatencyChange(Result):
+    """Geometric mean of head / base latency, as a relative change with its interval at `Policy.confidence`,
+    over `cases` cases of `workloads` workloads.
+    """
+
+    cases: int
+    workloads: int
+    change: float
+    interval: tuple[float, float] | None
+
+
 class GeomeanChange(Result):
     """Geometric mean speedup over the matched set (cases that passed on both sides), the naive one (each
-    side its own set) beside it. None where no case has a speedup.
+    side its own set) beside it; None where no case has a speedup. `latency` is the change of latency over the
+    matched cases, all together, the compiled and the eager ones; None where none of them was timed.
     """
 
     base: float | None
@@ -91,6 +116,9 @@ class GeomeanChange(Result):
     cases: int
     naive_base_cases: int
     naive_head_cases: int
+    latency: LatencyChange | None = None
+    compiled_latency: LatencyChange | None = None
+    eager_latency: LatencyChange | None = None
 
 
 class BuildSide(Result):
@@ -122,9 +150,23 @@ class Comparison(Result):
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many rows got each verdict."""
+        """How many rows got each verdict. A case has one row for each of its metrics."""
         found = Counter(row.verdict for row in self.rows)
         return {verdict: found[verdict] for verdict in Verdict}
+
+    @property
+    def case_verdicts(self) -> dict[tuple[str, str], Verdict]:
+        """What became of each case, by workload and strategy id. A case that moved in any metric has moved,
+        for the worse where any did; only where none moved it counts what is open.
+        """
+        found: dict[tuple[str, str], Verdict] = {}
+        for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.REGRESSED):
+            found |= {
+                (row.case.workload_id, row.case.strategy_id): verdict
+                for row in self.rows
+                if row.verdict is verdict
+            }
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The document `compare --json` prints, without its `schema` key."""
@@ -134,6 +176,8 @@ class Comparison(Result):
             for row in self.rows
         ]
         document["counts"] = {verdict.value: count for verdict, count in self.counts.items()}
+        cases = Counter(self.case_verdicts.values())
+        document["case_counts"] = {verdict.value: cases[verdict] for verdict in Verdict}
         document["policy"] = self.policy.to_json()
         return document
 
@@ -142,8 +186,9 @@ class ChangeEvent(Result):
     """A change announced in a series' history, or the withdrawal of one.
 
     `index` is the first point of the new level in the series as given; `announced_at` the index of the
-    point whose arrival showed it; `before` and `after` are levels in the metric's unit. `p_value` is
-    corrected for the number of positions. `revises` names the event whose verdict this one replaces.
+    point whose arrival showed it; `before` and `after` are levels in the metric's unit, words for the pass
+    set. `p_value` is corrected for the number of positions; what is counted exactly has none and no interval.
+    `revises` names the event whose verdict this one replaces.
     """
 
     event_id: str
@@ -158,13 +203,20 @@ class ChangeEvent(Result):
     at: datetime | None = None
     index: int
     announced_at: int
-    before: float
-    after: float
-    change: float
+    before: float | str
+    after: float | str
+    change: float | None
     interval: tuple[float, float] | None
-    p_value: float
+    p_value: float | None
     verdict: Verdict
     changed_components: tuple[str, ...] = ()
     confounded: bool = False
     revises: str | None = None
     reason: str
+
+    @property
+    def log_step(self) -> float:
+        """log(after / before) of two levels; 0 where they are words or none."""
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return 0.0
+        return math.log(self.after / self.before) if self.before > 0 and self.after > 0 else 0.0

@@ -78,6 +78,15 @@ class Finding:
     def design(self) -> Design:
         return Design.INTERLEAVED if self.tested.contrasts.interleaved[self.case] else Design.SEPARATE_RUNS
 
+    def level(self, side: int, summary: float | str) -> float | str:
+        """The side's value as it was compared: the geometric mean of the trials that were.
+
+        A median over trials beside a change of means would contradict it where trials scatter. Break-even
+        is the formula's, of the side as a whole.
+        """
+        level = float(self.tested.contrasts.level[self.case, side])
+        return summary if self.metric is Metric.BREAK_EVEN or math.isnan(level) else math.exp(level)
+
     @property
     def more_trials(self) -> int | None:
         return int(self.judged.more_trials[self.case]) or None
@@ -107,8 +116,8 @@ def measured_row(context: Context, finding: Finding, speedup: Finding) -> Row | 
         case=context.keys[case],
         metric=metric,
         unit=METRIC_UNITS[metric],
-        base=base,
-        head=head,
+        base=finding.level(0, base),
+        head=finding.level(1, head),
         change=_relative(finding.difference),
         interval=finding.interval(context.policy.confidence),
         p_value=_finite(finding.tested.test.p_value[case]),
@@ -198,6 +207,7 @@ def _cause(context: Context, finding: Finding) -> CauseClass | None:
         context.parts.who(finding.case),
         eager_case=context.is_eager(finding.case),
         canary=context.canary,
+        interleaved=finding.design is Design.INTERLEAVED,
         same_build=context.same_build,
         policy=context.policy,
     )

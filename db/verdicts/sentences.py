@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from db import units
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict, WhoMoved
@@ -73,19 +75,66 @@ def confounded(components: tuple[str, ...]) -> str:
     return f"{names} changed at once; none of them is named as the cause."
 
 
-def overall(
-    verdict: Verdict, *, matched: int, total: int, regressed: int, improved: int, open_rows: int
-) -> str:
+def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdict, int]) -> str:
+    """What became of the cases, each counted once; `cases` by their worst verdict."""
     coverage = f"Compared {matched} of {total} cases"
     if verdict is Verdict.NOT_COMPARABLE:
         return f"{coverage}: nothing can be compared."
-    return f"{coverage}: {regressed} regressed, {improved} improved, {open_rows} inconclusive."
+    told = [
+        f"{units.count(cases[each])} {word}"
+        for each, word in (
+            (Verdict.REGRESSED, "regressed"),
+            (Verdict.IMPROVED, "improved"),
+            (Verdict.UNCHANGED, "unchanged"),
+            (Verdict.INCONCLUSIVE, "not decided"),
+        )
+    ]
+    return f"{coverage}: {', '.join(told)}."
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Of `cases` cases, how many got `slower` and how many `faster`."""
+
+    cases: int
+    slower: int
+    faster: int
+
+    @property
+    def any(self) -> bool:
+        return self.slower + self.faster > 0
+
+
+def latency_moved(compiled: Moved, eager: Moved) -> str:
+    """Latency alone, and who moved: compiled, eager, both or neither."""
+    slower, faster = compiled.slower + eager.slower, compiled.faster + eager.faster
+    said = f"{units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
+    said += f", {units.count(faster)} faster" if faster else ""
+    if compiled.any and eager.any:
+        return f"{said}; compiled and eager moved."
+    if not (compiled.cases and eager.cases and (compiled.any or eager.any)):
+        return f"{said}."
+    return (
+        f"{said}; compiled moved, eager did not."
+        if compiled.any
+        else f"{said}; eager moved, compiled did not."
+    )
 
 
 def geometric_mean(base: float, head: float, cases: int) -> str:
     change = change_text(math.expm1(math.log(head / base)))
     values = f"{units.ratio(base)} to {units.ratio(head)} ({change})"
-    return f"Geomean speedup over the {cases} matched cases: {values}."
+    return f"Geomean speedup over {units.plural(cases, 'matched case')}: {values}."
+
+
+def latency_mean(
+    change: float, interval: tuple[float, float] | None, cases: int, confidence: float, kind: str
+) -> str:
+    """`kind`: "compiled" or "eager"."""
+    shown = change_text(change)
+    if interval is not None:
+        shown += f" ({units.percent(confidence)} interval {range_text(*interval)})"
+    return f"Geomean latency of {units.plural(cases, f'matched {kind} case')}, head against base: {shown}."
 
 
 def not_testable(metric: Metric) -> str:

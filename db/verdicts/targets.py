@@ -12,6 +12,7 @@ from pandas import DataFrame
 from pydantic import Field, model_validator
 from scipy import stats
 
+from db.metrics.canaries import is_canary
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, suspect_mask
 from db.metrics.groups import Floats, floats
@@ -48,6 +49,9 @@ class Target(PolicyPart):
         return {name: float(value) for name, value in named.items()}
 
     def fits(self, workload: str, strategy: str) -> bool:
+        """Whether the case has this target. The machine's canaries have none, unless a target names them."""
+        if is_canary(workload) and not is_canary(self.workload):
+            return False
         return fnmatchcase(workload, self.workload) and fnmatchcase(strategy, self.strategy)
 
 

@@ -12,14 +12,16 @@ from pandas import DataFrame
 
 from db.metrics.cases import summarize_cases
 from db.metrics.geomean import matched_geomeans
-from db.metrics.groups import Floats
+from db.metrics.groups import Bools, Floats
+from db.records import StrategyKind
 from db.verdicts.comparable import MatchedCases, match_cases
 from db.verdicts.counts import Counted, count_rows
 from db.verdicts.judgement import Judged, Tested, enough_trials, examine_cases, judge_cases
+from db.verdicts.latency_mean import latency_change
 from db.verdicts.measured import Layout, PastLayout, log_values
 from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
-from db.verdicts.results import Comparison, GeomeanChange, Row
+from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
 from db.verdicts.rows import Context, Finding, counted_row, measured_row
 from db.verdicts.sides import Selection, as_selection, changed_components, describe_side, split_sides
 from db.verdicts.vocabulary import MEASURED_METRICS, Metric
@@ -72,7 +74,7 @@ def compare_builds(
         matched=cases,
         total=cases + len(matched.left_out),
         left_out=matched.left_out,
-        geomean=_geomean(summaries),
+        geomean=_geomean(summaries, matched, measured.metrics[Metric.LATENCY][0], policy),
         rows=rows,
         verdict=overall_verdict(rows, policy),
         changed_components=changed_components(base_side, head_side),
@@ -154,9 +156,19 @@ def _by_case(matched: MatchedCases, summary: DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _geomean(summaries: dict[str, DataFrame]) -> GeomeanChange:
+def _geomean(
+    summaries: dict[str, DataFrame], matched: MatchedCases, latency: Tested, policy: Policy
+) -> GeomeanChange:
     means = matched_geomeans(summaries)
     base, head = means.sides["base"], means.sides["head"]
+    cases = ~np.array(matched.canary, dtype=np.bool_)
+    eager = np.array([key.strategy_kind == StrategyKind.EAGER.value for key in matched.keys], dtype=np.bool_)
+    numbers = {key.workload_id: number for number, key in enumerate(matched.keys)}
+    workload = np.array([numbers[key.workload_id] for key in matched.keys], dtype=np.int64)
+
+    def over(chosen: Bools) -> LatencyChange | None:
+        return latency_change(latency, cases & chosen, workload, policy.confidence)
+
     return GeomeanChange(
         base=base.matched,
         head=head.matched,
@@ -165,6 +177,9 @@ def _geomean(summaries: dict[str, DataFrame]) -> GeomeanChange:
         cases=means.matched_cases,
         naive_base_cases=base.naive_cases,
         naive_head_cases=head.naive_cases,
+        latency=over(cases),
+        compiled_latency=over(~eager),
+        eager_latency=over(eager),
     )
 
 

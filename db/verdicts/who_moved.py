@@ -68,16 +68,19 @@ def cause_of(
     *,
     eager_case: bool,
     canary: float | None,
+    interleaved: bool,
     same_build: bool,
     policy: Policy,
 ) -> CauseClass | None:
     """Cause class of a regressed or improved row; None where the parts cannot be told apart.
 
     Eager and compiled moving together is `eager`: what they share moved (a library, a kernel), not the
-    compiler. With the same build on both sides only the machine is left.
+    compiler. With the same build on both sides only the machine is left. Where the sides took turns, what the
+    machine did is in both, and a canary that differs says that its own code (torch's launches and copies)
+    does.
     """
     timed = metric in (Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
-    if timed and (same_build or machine_explains(slowdown, canary, policy)):
+    if timed and (same_build or (not interleaved and machine_explains(slowdown, canary, policy))):
         return CauseClass.MACHINE
     if eager_case:
         return CauseClass.EAGER

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+from db.records import StrategyKind
 from db.verdicts import sentences as words
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, Row
@@ -38,17 +40,11 @@ def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
     """What a reader should know first, most important first."""
-    counts = comparison.counts
+    cases = Counter(comparison.case_verdicts.values())
     said = [
-        words.overall(
-            comparison.verdict,
-            matched=comparison.matched,
-            total=comparison.total,
-            regressed=counts[Verdict.REGRESSED],
-            improved=counts[Verdict.IMPROVED],
-            open_rows=counts[Verdict.INCONCLUSIVE],
-        )
+        words.overall(comparison.verdict, matched=comparison.matched, total=comparison.total, cases=cases)
     ]
+    said += _latency(comparison)
     mean = comparison.geomean
     if mean.base is not None and mean.head is not None:
         said.append(words.geometric_mean(mean.base, mean.head, mean.cases))
@@ -60,3 +56,25 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     if len(comparison.changed_components) > 1:
         said.append(words.confounded(comparison.changed_components))
     return tuple(said)
+
+
+def _latency(comparison: Comparison) -> Iterator[str]:
+    """Who got slower and who faster, then by how much all of them together."""
+    timed = [row for row in comparison.rows if row.metric is Metric.LATENCY]
+    if not timed:
+        return
+    kinds: dict[bool, list[Row]] = {True: [], False: []}
+    for row in timed:
+        kinds[row.case.strategy_kind == StrategyKind.EAGER.value].append(row)
+    yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]))
+    mean = comparison.geomean
+    for kind, change in (("compiled", mean.compiled_latency), ("eager", mean.eager_latency)):
+        if change is not None:
+            yield words.latency_mean(
+                change.change, change.interval, change.cases, comparison.policy.confidence, kind
+            )
+
+
+def _moved(rows: Sequence[Row]) -> words.Moved:
+    found = Counter(row.verdict for row in rows)
+    return words.Moved(len(rows), slower=found[Verdict.REGRESSED], faster=found[Verdict.IMPROVED])

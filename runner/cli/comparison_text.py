@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.queries.regressions import RegressionState
+from db.regressions import TriageState
 from db.units import MISSING, count, duration, percent, plural, ratio, size, steps
 from db.verdicts.policy import Policy, policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
@@ -51,6 +54,22 @@ def summary_lines(comparison: Comparison) -> Iterator[str]:
     yield from _left_out_lines(comparison.left_out)
 
 
+def tally(states: Iterable[TriageState]) -> dict[str, int]:
+    """How many recorded regressions are in each state; one that nobody looked at again is `suspected`."""
+    return dict(Counter("suspected" if state is TriageState.NEW else state.value for state in states))
+
+
+def recorded_lines(recorded: Collection[RegressionState]) -> Iterator[str]:
+    """What became of the regressions that are recorded between these sides; nothing where none is."""
+    if recorded:
+        cases = {found.regression.subject[:2] for found in recorded}
+        told = ", ".join(
+            f"{count(number)} {state}"
+            for state, number in sorted(tally(found.state for found in recorded).items())
+        )
+        yield f"Recorded for {plural(len(cases), 'case')}: {told}."
+
+
 def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     """One line per reason, with the first cases by name; thousands may share one."""
     by_reason: dict[tuple[str, str], list[str]] = {}
@@ -79,11 +98,17 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def markdown(comparison: Comparison, targets: Sequence[TargetCheck] = ()) -> str:
-    """For a pull request: sentences, a table of what changed, the rest folded, the policy in force."""
+def markdown(
+    comparison: Comparison, targets: Sequence[TargetCheck] = (), said: Sequence[str] | None = None
+) -> str:
+    """For a pull request: sentences (`said`, else those of the comparison), a table of what changed, the rest
+    folded, the policy in force.
+    """
     sides = f"{_escaped(comparison.base.name)} → {_escaped(comparison.head.name)}"
     lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
-    lines += [f"- {_escaped(line)}" for line in (*summary_lines(comparison), *target_lines(targets))]
+    lines += [
+        f"- {_escaped(line)}" for line in (*(said or summary_lines(comparison)), *target_lines(targets))
+    ]
     changed = [
         row for row in _sorted(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
     ]

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from db.errors import DatabaseError, NotFoundError
-from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.regressions import RegressionState
 from db.queries.sides import resolve_side
-from db.regressions import ACCEPTED, row_subject, side_keys
+from db.regressions import ACCEPTED, row_subject
 from db.session import Database
-from db.verdicts.results import Comparison, Row
-from db.verdicts.whole import counts_as_regression, overall_verdict
-from runner.cli.comparison_text import regression_line, summary_lines
-from runner.cli.judging import Judged, exit_code, judge, newest_runs, print_judged, say_logged, say_undecided
+from db.verdicts.results import Row
+from db.verdicts.whole import counts_as_regression, overall_verdict, sentences
+from runner.cli.comparison_text import regression_line
+from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.gate_confirm import Confirm, Decided, confirm_suspicions
+from runner.cli.judging import (
+    Judged,
+    States,
+    exit_code,
+    judge,
+    newest_runs,
+    print_judged,
+    recorded_states,
+    say_logged,
+    say_undecided,
+)
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -29,8 +42,6 @@ from runner.cli.target_text import target_lines
 from runner.config import Settings
 from runner.regression_log import log_run
 
-States = dict[tuple[str, str, str], RegressionState]
-
 
 def gate(
     since: Annotated[
@@ -40,6 +51,13 @@ def gate(
         str | None, typer.Option("--against", metavar="BUILD", help="Judge against this build.")
     ] = None,
     machine: MachineOption = None,
+    confirm: Annotated[
+        Confirm, typer.Option(help="Measure suspicions again: run does it now, queue asks the service.")
+    ] = Confirm.NO,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trials of --confirm at most, both builds together; unset: the policy's."),
+    ] = None,
     json_: JsonOption = False,
     markdown_: MarkdownOption = False,
     db: DatabaseOption = None,
@@ -47,11 +65,12 @@ def gate(
 ) -> int:
     """Judge the newest run, for CI: one line per regression.
 
-    Example: compilewatch gate --against torch=2.12.1
+    Example: compilewatch gate --against torch=2.12.1 --confirm run
 
-    Without an option the run before it is the base. Regressions are recorded once, confirmed by the next run
-    that shows them again, and then told on the configured channels. Exits 1 on a regression that nobody
-    triaged as expected or false alarm, and on a missed target; 2 when nothing could be told.
+    Without an option the run before it is the base. Regressions are recorded once, confirmed by fresh trials
+    that show them again, and then told on the configured channels. Exits 1 on a regression that nobody
+    triaged as expected or false alarm and no second look took back, and on a missed target; 2 when nothing
+    could be told.
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:
@@ -64,15 +83,32 @@ def gate(
             )
         judged = judge(database, base, newest, settings, machine=machine)
         _record(database, judged, settings)
-        states = _states(database, judged.comparison)
+        decided = confirm_suspicions(database, judged.comparison, settings, confirm, budget)
+        judged = replace(_after(judged, decided), states=recorded_states(database, judged.comparison))
+    states = judged.states
     counted = [row for row in judged.comparison.rows if counts_as_regression(row)]
     if json_ or markdown_:
         known = [states[row_subject(row)] for row in counted if row_subject(row) in states]
-        documents = [_state_document(found) for found in known]
-        print_judged(judged, as_json=json_, as_markdown=markdown_, more={"regressions": documents})
+        more: dict[str, object] = {
+            "regressions": [_state_document(found) for found in known],
+            "confirmations": [each.model_dump(mode="json") for each in decided.confirmations],
+        }
+        print_judged(judged, as_json=json_, as_markdown=markdown_, more=more)
     else:
         _print(judged, counted, states)
-    return _exit_code(judged, states)
+    return EXIT_INTERRUPTED if decided.interrupted else _exit_code(judged, states)
+
+
+def _after(judged: Judged, decided: Decided) -> Judged:
+    """With the verdicts of a second look in the place of those that were suspected."""
+    fresh = {row_subject(each.row): each.row for each in decided.confirmations if each.row is not None}
+    rows = tuple(fresh.get(row_subject(row), row) for row in judged.comparison.rows)
+    if not fresh:
+        return judged
+    comparison = judged.comparison.model_copy(
+        update={"rows": rows, "verdict": overall_verdict(rows, judged.comparison.policy)}
+    )
+    return replace(judged, comparison=comparison.model_copy(update={"sentences": sentences(comparison)}))
 
 
 def _record(database: Database, judged: Judged, settings: Settings) -> None:
@@ -81,16 +117,6 @@ def _record(database: Database, judged: Judged, settings: Settings) -> None:
     except DatabaseError as error:
         # A gate with a reading account still judges.
         print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)
-
-
-def _states(database: Database, comparison: Comparison) -> States:
-    """What is recorded about the cases of this comparison, by case and metric."""
-    keys = side_keys(comparison)
-    return {
-        found.regression.subject: found
-        for found in standing_regressions(database, machine_id=comparison.machine_id)
-        if (found.regression.base_key, found.regression.head_key) == keys
-    }
 
 
 def _is_accepted(row: Row, states: States) -> bool:
@@ -108,7 +134,7 @@ def _print(judged: Judged, counted: list[Row], states: States) -> None:
     for line in target_lines(judged.missed_targets):
         print(line)
     unchecked = [check for check in judged.targets if check.met is None]
-    for line in (*target_lines(unchecked), *summary_lines(judged.comparison)):
+    for line in (*target_lines(unchecked), *judged.said):
         print(line, file=sys.stderr)
 
 

@@ -19,16 +19,22 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import plural
-from db.verdicts.history import SeriesHistory, judge_series
+from db.verdicts.count_history import exact_events
+from db.verdicts.history import judge_series, withdrawals
 from db.verdicts.policy import Policy
+from db.verdicts.releases import release_steps
 from db.verdicts.results import ChangeEvent
+from db.verdicts.sequence import builds_took_turns, in_reading_order
 from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
+from runner.cli.changes import show_changes
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_CANNOT
-from runner.cli.history_text import history_document, history_sentences, history_table
+from runner.cli.history_text import Told, history_document, history_sentences, history_table
+from runner.cli.judging import exit_code
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
 from runner.cli.target_outlook import target_outlooks
+from runner.config import Settings
 
 
 class Judgeable(StrEnum):
@@ -42,8 +48,12 @@ class Judgeable(StrEnum):
 
 
 def history(
-    workload: Annotated[str, typer.Option("--workload", "-w", metavar="W", help="A workload by name.")],
-    strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name.")],
+    workload: Annotated[
+        str | None, typer.Option("--workload", "-w", metavar="W", help="A workload by name.")
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name.")
+    ] = None,
     metric: Annotated[Judgeable, typer.Option(help="What is followed.")] = Judgeable.SPEEDUP,
     machine: Annotated[
         str | None, typer.Option("--machine", metavar="ID", help="The machine; default: the longest history.")
@@ -56,35 +66,58 @@ def history(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """One case through time, run by run, with its changes.
+    """One case through time, run by run, with its changes; without a case, everything that changed.
 
     Example: compilewatch history --workload bert-base --strategy default --metric latency
 
-    Exits 1 when the last change that stands is a regression or the series drifts for the worse, 2 when there
-    are too few runs to tell.
+    Runs in which builds took turns are read by release and judged from each release to the next. Exits 1 when
+    the last change that stands is a regression or the series drifts for the worse, 2 when there are too few
+    runs to tell.
     """
     settings = settings_of(config, db)
+    if workload is None or strategy is None:
+        with database_of(settings, migrate=False) as database:
+            return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
     judged_metric = Metric(metric.value)
     with database_of(settings, migrate=False) as database:
-        points, left_out = _points(database, workload, strategy, machine)
+        points, trials, left_out = _points(database, workload, strategy, machine)
     _require_values(points, judged_metric, strategy)
-    judged = judge_series(points, judged_metric, settings.policy, reference_build=reference)
-    outlooks = target_outlooks(points, judged, settings.targets, settings.policy)
-    sentences = [*history_sentences(judged, outlooks, settings.policy), *left_out]
+    told = _judge(points, trials, judged_metric, settings, reference)
+    sentences = [*history_sentences(told, settings.policy), *left_out]
     if json_:
-        print_document(history_document(points, judged, outlooks, sentences, settings.policy))
+        print_document(history_document(points, told, sentences, settings.policy))
     else:
         out = console()
         for line in sentences:
             out.print(line, markup=False, highlight=False)
-        out.print(history_table(points, judged))
-    return _exit_code(judged, len(points), settings.policy)
+        out.print(history_table(points, told))
+    return _exit_code(told, len(points), settings.policy)
+
+
+def _judge(
+    points: DataFrame, trials: DataFrame, metric: Metric, settings: Settings, reference: str | None
+) -> Told:
+    policy = settings.policy
+    judged = judge_series(points, metric, policy, reference_build=reference)
+    newest = points.iloc[-1]
+    ids = {str(each) for each in points["series_id"]}
+    return Told(
+        judged=judged,
+        outlooks=target_outlooks(points, judged, settings.targets, policy),
+        releases=release_steps(
+            trials, str(newest["workload_id"]), str(newest["strategy_id"]), metric, policy
+        ),
+        exact=exact_events(trials[trials["series_id"].isin(ids)], policy),
+        withdrawn=withdrawals(points, metric, policy) if not builds_took_turns(trials) else (),
+    )
 
 
 def _points(
     database: Database, workload: str, strategy: str, machine: str | None
-) -> tuple[DataFrame, list[str]]:
-    """The points of one series, oldest first, and a sentence for what else has the same name."""
+) -> tuple[DataFrame, DataFrame, list[str]]:
+    """The points of one series as they are read, the trials of its workload there, and a sentence for what
+    else has the same name.
+    """
     # The eager trials come along: they are the control of compiled trials that have none of their own.
     trials = trials_frame(database, Filters(workloads=(workload,)))
     points = series_points(trials)
@@ -108,7 +141,9 @@ def _points(
     if len(same) < len(here):
         other = plural(len(here) - len(same), "point")
         left_out.append(f"{other} of other sizes, dtypes or options under this name left out.")
-    return same.reset_index(drop=True), left_out
+    mine = trials[trials["machine_id"] == chosen]
+    of_series = mine[mine["series_id"].isin(set(same["series_id"]))]
+    return in_reading_order(same.reset_index(drop=True), of_series), mine, left_out
 
 
 def _like_the_newest(points: DataFrame) -> DataFrame:
@@ -140,8 +175,13 @@ def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
     raise NotFoundError(f"No run of this series has a {name}.", "Ask for another --metric.")
 
 
-def _exit_code(judged: SeriesHistory, points: int, policy: Policy) -> int:
-    """By what happened under today's conditions: what came before the last cut is another series."""
+def _exit_code(told: Told, points: int, policy: Policy) -> int:
+    """By the last release where builds took turns, else by what happened under today's conditions: what came
+    before the last cut is another series.
+    """
+    judged = told.judged
+    if told.releases:
+        return exit_code(told.releases[-1].row.verdict)
     start = judged.cuts[-1].index if judged.cuts else 0
     needed = 2 * policy.history.minimum_segment
     if points - start < needed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from rich.text import Text
 from db.units import MISSING, duration, interval, moment, percent, plural, ratio, size, steps
 from db.verdicts.history import SeriesHistory
 from db.verdicts.policy import Policy
+from db.verdicts.releases import ReleaseStep
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import METRIC_NAMES, METRIC_UNITS, SUMMARY_COLUMNS, Metric, Verdict
 from runner.cli.target_outlook import TargetOutlook
@@ -41,26 +43,53 @@ _MARKS = {Verdict.REGRESSED: "▲ regressed", Verdict.IMPROVED: "▼ improved", 
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
 
 
-def history_sentences(
-    judged: SeriesHistory, outlooks: Sequence[TargetOutlook], policy: Policy
-) -> Iterator[str]:
+@dataclass(frozen=True)
+class Told:
+    """A judged series: its steps in time or from release to release, the steps of its counts, announcements
+    that were taken back, and its targets.
+    """
+
+    judged: SeriesHistory
+    outlooks: Sequence[TargetOutlook]
+    releases: Sequence[ReleaseStep]
+    exact: Sequence[ChangeEvent]
+    withdrawn: Sequence[ChangeEvent]
+
+
+def history_sentences(told: Told, policy: Policy) -> Iterator[str]:
     """How long the history is and how noisy, each change, drift, and how far the targets are."""
+    judged = told.judged
     name = METRIC_NAMES[judged.metric]
     noise = "" if judged.noise is None else f", run-to-run variation {percent(judged.noise)}"
     yield f"{name} over {plural(judged.points, 'run')}{noise}, {plural(len(judged.events), 'change')}."
     for event in judged.events:
         when = f"{moment(event.at)}: " if event.at is not None else ""
         yield f"{when}{event.reason} (p {event.p_value:.2g}, {_confidence(event, policy)})"
+    for event in told.withdrawn:
+        yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
+    for step in told.releases:
+        releases = f"torch {step.base_torch} to {step.head_torch}"
+        yield f"{releases}: {step.row.verdict.value} ({_release_change(step)}). {step.row.reason}"
+    for event in told.exact:
+        yield f"{moment(event.at)}: {METRIC_NAMES[event.metric]} {event.verdict.value}. {event.reason}"
     for cut in judged.cuts:
         yield f"From point {cut.index + 1} on it is another series: {', '.join(cut.fields)} changed."
     if judged.two_mode:
         yield "The series has two modes: the machine is now in one state, now in another."
     if judged.drift is not None and judged.drift.verdict is not Verdict.UNCHANGED:
         yield judged.drift.reason
-    for outlook in outlooks:
+    for outlook in told.outlooks:
         title, write = QUANTITIES[outlook.quantity]
         side = "at least" if outlook.at_least else "at most"
         yield f"Target of {title}, {side} {write(outlook.limit)}: {outlook.forecast.reason}."
+
+
+def _release_change(step: ReleaseStep) -> str:
+    change = percent(step.row.change, signed=True)
+    if step.row.interval is None:
+        return change
+    low, high = (percent(end, signed=True) for end in step.row.interval)
+    return f"{change}, interval {low} to {high}"
 
 
 def _confidence(event: ChangeEvent, policy: Policy) -> str:
@@ -70,19 +99,22 @@ def _confidence(event: ChangeEvent, policy: Policy) -> str:
     return f"{percent(policy.confidence)} interval {low} to {high}"
 
 
-def history_table(points: DataFrame, judged: SeriesHistory) -> Table:
-    """One row per run, oldest first: the newest ones, and older ones where something changed."""
+def history_table(points: DataFrame, told: Told) -> Table:
+    """One row per run as they are read: the last ones, and earlier ones where something changed."""
+    judged = told.judged
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("date", "torch", METRIC_NAMES[judged.metric].lower(), "interval", "event"):
         table.add_column(heading, justify="right" if heading not in ("date", "torch", "event") else "left")
     events = {event.index: event for event in judged.events}
     cuts = {cut.index: cut for cut in judged.cuts}
+    steps = _first_points(points, told.releases)
     first = max(0, len(points) - SHOWN_POINTS)
     rows = points.to_dict("records")
     shown = [i for i in range(len(rows)) if i >= first or i in events or i in cuts]
     for index in shown:
         event, cut = events.get(index), cuts.get(index)
         marks = [_mark(event)] if event else []
+        marks += [_step_mark(steps[index])] if index in steps else []
         marks += [f"{', '.join(cut.fields)} changed"] if cut else []
         marks += ["suspect"] if rows[index]["point_suspect"] else []
         cells = (*_figures(rows[index], judged.metric), "; ".join(marks))
@@ -90,6 +122,17 @@ def history_table(points: DataFrame, judged: SeriesHistory) -> Table:
     if len(shown) < len(rows):
         table.caption = f"{plural(len(rows) - len(shown), 'older run')} not shown; --json has them all."
     return table
+
+
+def _first_points(points: DataFrame, releases: Sequence[ReleaseStep]) -> dict[int, ReleaseStep]:
+    """By the position of each release's first point the step that led to it, if anything moved there."""
+    builds = [str(each) for each in points["build_id"]]
+    moved = (step for step in releases if step.row.verdict in _STYLES)
+    return {builds.index(step.head_build): step for step in moved if step.head_build in builds}
+
+
+def _step_mark(step: ReleaseStep) -> str:
+    return f"{_MARKS[step.row.verdict]} {percent(step.row.change, signed=True)}"
 
 
 def _mark(event: ChangeEvent) -> str:
@@ -108,13 +151,10 @@ def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
 
 
 def history_document(
-    points: DataFrame,
-    judged: SeriesHistory,
-    outlooks: Sequence[TargetOutlook],
-    sentences: Sequence[str],
-    policy: Policy,
+    points: DataFrame, told: Told, sentences: Sequence[str], policy: Policy
 ) -> dict[str, Any]:
     """What `history --json` prints: every point, the judgement, and the policy in force."""
+    judged = told.judged
     newest = points.iloc[-1]
     judgement = judged.model_dump(mode="json", exclude={"points", "metric"})
     return {
@@ -126,6 +166,9 @@ def history_document(
         "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
         "points": [_point(row, judged.metric) for row in points.to_dict("records")],
         **judgement,
+        "releases": [step.model_dump(mode="json") for step in told.releases],
+        "exact_events": [event.model_dump(mode="json") for event in told.exact],
+        "withdrawn": [event.model_dump(mode="json") for event in told.withdrawn],
         "targets": [
             {
                 "quantity": each.quantity,
@@ -133,7 +176,7 @@ def history_document(
                 "at_least": each.at_least,
                 "forecast": each.forecast.model_dump(mode="json"),
             }
-            for each in outlooks
+            for each in told.outlooks
         ],
         "sentences": list(sentences),
         "policy": policy.to_json(),

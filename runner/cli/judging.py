@@ -12,7 +12,10 @@ from pandas import DataFrame
 from db.errors import NotFoundError
 from db.queries import facets
 from db.queries.filters import Filters
+from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.run_parts import run_parts
 from db.queries.trials import trials_frame
+from db.regressions import side_keys
 from db.session import Database
 from db.units import count
 from db.verdicts.policy import Policy
@@ -21,7 +24,7 @@ from db.verdicts.sides import Selection
 from db.verdicts.targets import TargetCheck, check_targets
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Verdict
-from runner.cli.comparison_text import comparison_table, markdown, summary_lines
+from runner.cli.comparison_text import comparison_table, markdown, recorded_lines, summary_lines, tally
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.result_table import console
@@ -32,13 +35,25 @@ from runner.regression_log import Logged
 SCHEMA = "compilewatch.compare/1"
 
 
+States = dict[tuple[str, str, str], RegressionState]
+
+
 @dataclass(frozen=True)
 class Judged:
-    """A comparison, the trials it was made from (both sides and their history), and the head's targets."""
+    """A comparison, the trials it was made from (both sides and their history), the head's targets, and what
+    is recorded about the comparison's cases, by case and metric.
+    """
 
     comparison: Comparison
     trials: DataFrame
     targets: tuple[TargetCheck, ...]
+    states: States
+
+    @property
+    def said(self) -> list[str]:
+        """The comparison in sentences, with what became of its regressions so far."""
+        first, *others = summary_lines(self.comparison)
+        return [first, *recorded_lines(self.states.values()), *others]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -64,21 +79,43 @@ def judge(
         trials, base, head, policy or settings.policy, history=trials, machine_id=machine
     )
     measured = head.mask(trials) & (trials["machine_id"] == comparison.machine_id)
-    return Judged(comparison, trials, check_targets(trials[measured], settings.targets))
+    targets = check_targets(trials[measured], settings.targets)
+    return Judged(comparison, trials, targets, recorded_states(database, comparison))
+
+
+def recorded_states(database: Database, comparison: Comparison) -> States:
+    """The regressions that are recorded between the sides of this comparison, by case and metric."""
+    keys = side_keys(comparison)
+    return {
+        found.regression.subject: found
+        for found in standing_regressions(database, machine_id=comparison.machine_id)
+        if (found.regression.base_key, found.regression.head_key) == keys
+    }
 
 
 def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
-    """The newest run with trials, and the one before it of the same suite."""
+    """The newest run with trials, and the one before it of the same suite on the same machine.
+
+    Of runs of several builds that were measured together the newest is that of the newest release, and the
+    one before it that of the release before.
+    """
     runs = facets.runs(database)
     runs = runs[runs["trials"] > 0].sort_values("first_seen_at")
     if runs.empty:
         raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
     newest = runs.iloc[-1]
     suite = "" if pd.isna(newest["suite"]) else newest["suite"]
-    same_suite = runs["suite"].fillna("") == suite
-    earlier = runs[same_suite & (runs["run_id"] != newest["run_id"])]
-    before = None if earlier.empty else run_side(str(earlier["run_id"].iloc[-1]))
-    return run_side(str(newest["run_id"])), before
+    like = runs[runs["suite"].fillna("") == suite]
+    parts = run_parts(database, [str(run) for run in like["run_id"]])
+    machines = parts.loc[parts["run_id"] == newest["run_id"], "machine_id"]
+    parts = parts[parts["machine_id"].isin(machines)].drop_duplicates("run_id", keep="last")
+    like = like[like["run_id"].isin(parts["run_id"])]
+    together = like["last_seen_at"] >= newest["first_seen_at"]
+    rank = {build: number for number, build in enumerate(facets.builds(database)["build_id"])}
+    build = dict(zip(parts["run_id"], parts["build_id"], strict=True))
+    order = [str(run) for run in like.loc[~together, "run_id"]]
+    order += sorted((str(run) for run in like.loc[together, "run_id"]), key=lambda run: rank[build[run]])
+    return run_side(order[-1]), run_side(order[-2]) if len(order) > 1 else None
 
 
 def run_side(run_id: str) -> Selection:
@@ -118,12 +155,14 @@ def print_judged(
     comparison = judged.comparison
     if as_json:
         targets = [check.model_dump(mode="json") for check in judged.targets]
-        print_document({"schema": SCHEMA, **comparison.to_json(), "targets": targets, **(more or {})})
+        states = [found.state for found in judged.states.values()]
+        document = {"targets": targets, "recorded": tally(states), **(more or {})}
+        print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:
-        sys.stdout.write(markdown(comparison, judged.targets))
+        sys.stdout.write(markdown(comparison, judged.targets, judged.said))
     else:
         out = console()
-        for line in (*summary_lines(comparison), *target_lines(judged.targets)):
+        for line in (*judged.said, *target_lines(judged.targets)):
             out.print(line, markup=False, highlight=False)
         told = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
         if told:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from db.queries.filters import Filters
 from db.session import Database
-from db.verdicts.results import Comparison
+from db.verdicts.results import WORST_FIRST, Comparison
 from db.verdicts.sides import VerdictError
-from db.verdicts.vocabulary import Verdict
 from runner.cli.judging import Judged, judge, newest_runs
 from runner.config import Settings
 
 Verdicts = dict[tuple[str, str], str]
-_WORST_FIRST = (
-    Verdict.REGRESSED,
-    Verdict.INCONCLUSIVE,
-    Verdict.IMPROVED,
-    Verdict.UNCHANGED,
-    Verdict.NOT_COMPARABLE,
-    Verdict.MISSING,
-)
 
 
 def judge_newest_run(database: Database, workloads: tuple[str, ...], settings: Settings) -> Judged | None:
@@ -38,7 +29,7 @@ def judge_newest_run(database: Database, workloads: tuple[str, ...], settings: S
 def worst_verdicts(comparison: Comparison) -> Verdicts:
     """By workload and strategy name: the worst verdict over all metrics."""
     found: Verdicts = {}
-    for verdict in reversed(_WORST_FIRST):
+    for verdict in reversed(WORST_FIRST):
         found |= {
             (row.workload, row.strategy): verdict.value for row in comparison.rows if row.verdict is verdict
         }

@@ -68,7 +68,7 @@ def test_one_trial_a_side_cannot_tell_and_exits_2(
         save_trials(database, stepping_history(1.0, 1.5, builds=("2.12.0", "2.13.0"), trials_per_case=1))
     assert compare(sqlite_url, "torch=2.12.0", "torch=2.13.0", "--json") == 2
     captured = capsys.readouterr()
-    assert "compilewatch: Cannot tell: 14 of 22 rows are open." in captured.err
+    assert "compilewatch: Cannot tell: 14 of 20 rows are open." in captured.err
     assert "Measure" in captured.err.splitlines()[1]
     rows = json.loads(captured.out)["rows"]
     judged = {row["verdict"] for row in rows if row["metric"] in ("latency", "speedup", "compile_cost")}
@@ -247,3 +247,16 @@ def test_an_empty_database_and_a_missing_one(sqlite_url: str, capsys: pytest.Cap
     assert "There is no build in this database." in capsys.readouterr().err
     assert compare("sqlite:///nowhere.db", "previous", "latest") == 2
     assert not Path("nowhere.db").exists()
+
+
+def test_what_became_of_recorded_regressions_is_counted(
+    slower: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(app, ["gate", "--db", slower]) == 1
+    capsys.readouterr()
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0") == 1
+    assert "Recorded for 2 cases: " in capsys.readouterr().out
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--json") == 1
+    recorded = document(capsys)["recorded"]
+    assert set(recorded) == {"suspected"}
+    assert recorded["suspected"] >= 2

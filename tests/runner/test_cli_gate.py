@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from db.queries.regressions import regressions_frame, standing_regressions
+from db.queries.schedule import queue
 from db.regressions import TriageState
 from db.session import open_database
 from db.store import save_trials
@@ -164,3 +166,54 @@ def test_no_run_and_no_run_before(sqlite_url: str, capsys: pytest.CaptureFixture
     measured(sqlite_url, 1.0)
     assert gate(sqlite_url) == 2
     assert "There is no run before the newest one." in capsys.readouterr().err
+
+
+def together(url: str, *order: tuple[str, float]) -> None:
+    """Builds that took turns, named in this order: (torch, how slow)."""
+    torches = tuple(torch for torch, _ in order)
+    history = stepping_history(*(factor for _, factor in order), builds=torches)
+    runs = list(dict.fromkeys(trial.run_id for trial in history))
+    numbered = [(number, runs.index(trial.run_id), trial) for number, trial in enumerate(history)]
+    size = len(history) // len(runs)
+    with open_database(url) as database:
+        for number, place, trial in numbered:
+            at = history[0].started_at + timedelta(minutes=2 * (number % size) + place)
+            save_trials(
+                database,
+                [trial.model_copy(update={"started_at": at, "ended_at": at + timedelta(seconds=50)})],
+            )
+
+
+@pytest.mark.parametrize("order", [("2.12.0", "2.13.0"), ("2.13.0", "2.12.0")])
+def test_of_builds_that_took_turns_the_newest_release_is_judged_whichever_came_first(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], order: tuple[str, str]
+) -> None:
+    together(sqlite_url, *((torch, 1.1 if torch == "2.13.0" else 1.0) for torch in order))
+    assert gate(sqlite_url, "--json") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["base"]["components"]["torch"], document["head"]["components"]["torch"]) == (
+        "2.12.0",
+        "2.13.0",
+    )
+    assert {row["design"] for row in document["rows"] if row["metric"] == "latency"} == {"interleaved"}
+
+
+def test_a_confirmation_that_nobody_here_can_run_says_so_once(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    assert gate(sqlite_url, "--confirm", "run") == 1
+    assert "torch 2.12.0 (cu130) cannot be measured again on this host" in capsys.readouterr().err
+    assert set(states(sqlite_url).values()) == {TriageState.NEW}
+
+
+def test_a_queued_confirmation_names_both_builds_within_the_budget(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    assert gate(sqlite_url, "--confirm", "queue", "--budget", "14") == 1
+    assert "Second look at 1 case queued as confirm-" in capsys.readouterr().err
+    with open_database(sqlite_url) as database:
+        (request,) = queue(database)
+    assert [stack.torch for stack in request.spec.stacks] == ["2.12.0", "2.13.0"]
+    assert request.spec.budget_trials == 14

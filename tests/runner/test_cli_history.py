@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from db.session import open_database
 from db.store import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from tests.builders import MS, make_history, make_machine
+from tests.builders import MS, START, make_compiler_facts, make_history, make_machine
 
 RUNS = 24
 CASE = ("-w", "mlp", "-s", "default")
@@ -174,3 +175,70 @@ def test_a_break_even_that_is_never_is_called_so(sqlite_url: str, capsys: pytest
     values = [point["value"] for point in document(capsys)["points"]]
     assert values[5] == "never"
     assert values[4] == pytest.approx(1500, rel=0.1)
+
+
+def test_without_a_case_everything_that_changed_is_told_together(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(sqlite_url, lambda run: 1.08 if run >= RUNS // 2 else 1.0, workloads=("mlp", "bert-base"))
+    assert history(sqlite_url, "--json") == 1
+    found = document(capsys)
+    assert found["schema"] == "compilewatch.changes/1"
+    (group,) = [each for each in found["groups"] if each["verdict"] == "regressed"]
+    assert {(event["workload"], event["metric"]) for event in group["events"]} >= {
+        ("mlp", "latency"),
+        ("bert-base", "latency"),
+    }
+    assert (group["cause"], group["changed_components"]) == ("compiler", ["torch"])
+    assert history(sqlite_url) == 1
+    out = capsys.readouterr().out
+    assert "2 series regressed in" in out
+    assert "torch changed with it." in out
+    assert history(sqlite_url, "-w", "nope") == 2
+
+
+def test_a_count_that_changed_is_told_exactly(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=1)
+    broken = make_compiler_facts(graph_breaks=[])
+    changed = [
+        trial.model_copy(update={"compiler": broken}) if trial.compiler and "0000" in trial.run_id else trial
+        for trial in trials
+    ]
+    with open_database(sqlite_url) as database:
+        save_trials(database, changed)
+    history(sqlite_url, *CASE, "--json")
+    (event,) = document(capsys)["exact_events"]
+    assert (event["metric"], event["verdict"], event["p_value"]) == ("graph_breaks", "regressed", None)
+
+
+def test_releases_that_took_turns_are_told_one_after_the_other(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torches = ("2.9.1", "2.11.0", "2.12.1")
+    slow = {"2.12.1": 1.1}
+    trials = []
+    for number, torch in enumerate(torches):
+        factor = slow.get(torch, 1.0)
+        mine = make_history(
+            workloads=("mlp", "bert-base"),
+            builds=(torch,),
+            latency_ns=lambda _w, s, _r, factor=factor: 12 * MS if s == "eager" else 8 * MS * factor,
+            trials_per_case=4,
+            seed=number,
+        )
+        for place, trial in enumerate(mine):
+            at = START + timedelta(minutes=3 * place + number)
+            end = at + timedelta(seconds=50)
+            trials.append(trial.model_copy(update={"started_at": at, "ended_at": end}))
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    assert history(sqlite_url, *CASE, "--metric", "latency", "--json") == 1
+    found = document(capsys)
+    assert [point["torch"] for point in found["points"]] == list(torches)
+    assert [(step["head_torch"], step["row"]["verdict"]) for step in found["releases"]] == [
+        ("2.11.0", "unchanged"),
+        ("2.12.1", "regressed"),
+    ]
+    assert any(each.startswith("torch 2.11.0 to 2.12.1: regressed (+") for each in found["sentences"])
+    assert history(sqlite_url, *CASE, "--metric", "latency") == 1
+    assert "▲ regressed +" in capsys.readouterr().out

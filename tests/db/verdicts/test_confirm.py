@@ -9,6 +9,7 @@ import numpy as np
 from db.verdicts.confirm import Outcome, decide, plan_confirmation, suspicions
 from db.verdicts.policy import ConfirmPolicy, Policy
 from db.verdicts.results import Comparison
+from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Metric
 from tests.db.verdicts.frames import MS, frame, trial
@@ -17,21 +18,30 @@ from tests.db.verdicts.frames import MS, frame, trial
 def compare(
     changes: dict[str, float], trials: int = 3, seed: int = 0, policy: Policy | None = None
 ) -> Comparison:
-    generator = np.random.default_rng(seed)
-    rows: list[dict[str, Any]] = []
-    for workload, change in changes.items():
-        for _ in range(trials):
-            for build, factor in (("old", 1.0), ("new", change)):
-                jitter = np.exp(0.01 * generator.standard_normal(2))
-                rows.append(
-                    trial(
-                        workload,
-                        build=build,
-                        latency_ns=10 * MS * factor * jitter[0],
-                        control_latency_ns=15 * MS * jitter[1],
-                    )
-                )
+    rows = [
+        row
+        for number, (workload, change) in enumerate(changes.items())
+        for row in case(workload, change, 1.0, 1000 * seed + number, trials)
+    ]
     return compare_builds(frame(rows), "old", "new", policy)
+
+
+def case(workload: str, compiled: float, eager: float, seed: int, trials: int = 3) -> list[dict[str, Any]]:
+    """Trials of one case on both builds, the head's latencies changed by these factors."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for _ in range(trials):
+        for build, factors in (("old", (1.0, 1.0)), ("new", (compiled, eager))):
+            jitter = np.exp(0.01 * generator.standard_normal(2))
+            rows.append(
+                trial(
+                    workload,
+                    build=build,
+                    latency_ns=10 * MS * factors[0] * jitter[0],
+                    control_latency_ns=15 * MS * factors[1] * jitter[1],
+                )
+            )
+    return rows
 
 
 CALM = {f"calm-{i}": 1.0 for i in range(20)}
@@ -42,15 +52,21 @@ def test_only_what_looks_slower_is_measured_again_the_surest_first():
     assert [s.case.workload for s in found][:2] == ["slower", "slow"]
     assert "faster" not in {s.case.workload for s in found}
     assert Metric.LATENCY in found[0].metrics
-    both = suspicions(compare(CALM | {"faster": 0.8}), regressions_only=False)
-    assert [s.regressed for s in both if s.case.workload == "faster"] == [False]
+
+
+def test_what_got_better_is_no_part_of_a_suspicion():
+    """Compiled got slower and so did eager, more: latency looks worse, speedup better."""
+    rows = [row for i in range(20) for row in case(f"calm-{i}", 1.0, 1.0, i)] + case("both", 1.2, 1.4, 99)
+    (found,) = [s for s in suspicions(compare_builds(frame(rows), "old", "new")) if s.case.workload == "both"]
+    assert Metric.LATENCY in found.metrics
+    assert Metric.SPEEDUP not in found.metrics
 
 
 def test_a_plan_asks_for_fresh_trials_of_just_those_cases_on_both_builds():
     plan = plan_confirmation(compare(CALM | {"slow": 1.3}))
     assert plan is not None
-    assert (plan.machine_id, plan.build_ids, plan.trials_per_side) == ("m1", ("old", "new"), 7)
-    assert plan.suspicions[0].case.workload == "slow"
+    assert plan.trials_per_side == 7
+    assert plan.cases[0] == ("slow", "default")
     assert plan.trials == 14 * len(plan.suspicions)
 
 
@@ -63,14 +79,22 @@ def test_the_budget_is_kept_and_what_must_wait_is_named():
     assert plan.trials <= 28
 
 
-def test_only_the_head_is_measured_again_where_the_base_is_gone():
-    plan = plan_confirmation(compare(CALM | {"slow": 1.3}), base_available=False)
-    assert plan is not None
-    assert plan.build_ids == ("new",)
-
-
 def test_nothing_suspected_asks_for_nothing():
     assert plan_confirmation(compare({"calm": 1.0}, trials=10)) is None
+
+
+def test_the_same_build_on_both_sides_has_nothing_to_be_told_apart_by():
+    rows = [
+        row for name in CALM | {"slow": 1.3} for row in case(name, 1.3 if name == "slow" else 1.0, 1.0, 0)
+    ]
+    rows = [row | {"run_id": row["build_id"], "build_id": "old"} for row in rows]
+    base, head = (Selection(name=run, run_ids=(run,)) for run in ("old", "new"))
+    assert plan_confirmation(compare_builds(frame(rows), base, head)) is None
+
+
+def test_a_budget_too_small_for_one_case_asks_for_nothing():
+    policy = Policy(confirm=ConfirmPolicy(budget_trials=13))
+    assert plan_confirmation(compare(CALM | {"slow": 1.3}, policy=policy)) is None
 
 
 def test_fresh_trials_alone_decide():

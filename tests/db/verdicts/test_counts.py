@@ -81,3 +81,26 @@ def test_a_case_that_fails_now_regresses_the_comparison_and_leaves_the_geomean()
     assert comparison.geomean.base == pytest.approx(1.5)
     assert comparison.geomean.naive_base == pytest.approx((1.5 * 15) ** 0.5)
     assert comparison.geomean.cases == 1
+
+
+IMPORTED: dict[str, Any] = {"numerics_status": None, "latency_p95_ns": None}
+
+
+@pytest.mark.parametrize("status", [None, "not_checked"])
+@pytest.mark.parametrize("sides", [("unsaid", "unsaid"), ("unsaid", "pass"), ("pass", "unsaid")])
+def test_numbers_that_nobody_checked_are_not_called_unchanged(status: str | None, sides: tuple[str, str]):
+    said = {"unsaid": {"numerics_status": status}, "pass": OK}
+    rows = [trial(build=build, **said[side]) for build, side in zip(("old", "new"), sides, strict=True)]
+    comparison = compare_builds(frame(rows), "old", "new")
+    assert Metric.NUMERICS not in {row.metric for row in comparison.rows}
+
+
+def test_a_result_without_a_check_that_fails_now_is_a_regression_all_the_same():
+    row = judge(Metric.NUMERICS, [IMPORTED], [FAILED])
+    assert (row.base, row.head, row.verdict) == (
+        "ran, numbers not checked",
+        "compile_error",
+        Verdict.REGRESSED,
+    )
+    assert row.reason == "Ran on the base side, fails now: compile_error."
+    assert judge(Metric.NUMERICS, [FAILED], [IMPORTED]).reason.endswith("(compile_error), runs now.")

@@ -88,3 +88,9 @@ def test_a_clear_trend_is_extended_to_the_target():
 def test_no_honest_prediction_is_none(y: np.ndarray, limit: float, at_least: bool, reason: str):
     found = forecast_crossing(y, limit, at_least=at_least)
     assert (found.points, found.reason) == (None, reason)
+
+
+def test_a_pattern_does_not_meet_the_machines_canaries_unless_it_names_them():
+    assert checks({"workload": "*", "latency_p95_ns": 1}, workload="canary-gemm", strategy="eager") == []
+    (named,) = checks({"workload": "canary-*", "latency_p95_ns": 1}, workload="canary-gemm", strategy="eager")
+    assert named.met is False

@@ -17,6 +17,7 @@ from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.verdicts.frames import MS, frame, sides, trial
 
 CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
+APART = ("R1", "R2")
 
 
 def case(
@@ -103,6 +104,15 @@ def test_speedup_that_fell_because_eager_got_faster_is_no_regression_of_the_buil
     assert comparison.verdict is not Verdict.REGRESSED
 
 
+def test_the_two_levels_of_a_row_differ_by_its_change():
+    """Medians over trials would say something else than the means that were tested."""
+    rows = sides([10, 10, 13, 13, 13], [10, 10, 10, 13, 13])
+    row = row_of(judge(rows), Metric.LATENCY)
+    assert row.change == pytest.approx((10 / 13) ** 0.2 - 1)
+    assert row.base == pytest.approx((10**2 * 13**3) ** 0.2 * MS)
+    assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
+
+
 def test_parts_add_up_to_the_change_of_speedup_exactly():
     speedup = row_of(judge(case(1.06, eager=0.97) + background()), Metric.SPEEDUP)
     assert speedup.who_moved is WhoMoved.BOTH
@@ -112,8 +122,8 @@ def test_parts_add_up_to_the_change_of_speedup_exactly():
 
 
 def test_the_machine_is_blamed_when_the_canary_moved_as_well():
-    canary = sides(CALM, [x * 1.05 for x in CALM], workload="canary-gemm", strategy="eager")
-    comparison = judge(case(1.06, eager=1.06) + background() + canary)
+    canary = sides(CALM, [x * 1.05 for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
+    comparison = judge(case(1.06, eager=1.06, runs=APART) + background(runs=APART) + canary)
     assert row_of(comparison, Metric.LATENCY).cause is CauseClass.MACHINE
     assert comparison.canary_change == pytest.approx(0.05)
     assert comparison.verdict is Verdict.INCONCLUSIVE
@@ -122,8 +132,17 @@ def test_the_machine_is_blamed_when_the_canary_moved_as_well():
 
 @pytest.mark.parametrize("canary", [1.0, 1.02, 0.95])
 def test_a_canary_that_moved_less_than_half_or_the_other_way_blames_nobody(canary: float):
-    rows = sides(CALM, [x * canary for x in CALM], workload="canary-gemm", strategy="eager")
-    assert row_of(judge(case(1.06) + background() + rows), Metric.LATENCY).cause is CauseClass.COMPILER
+    rows = sides(CALM, [x * canary for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
+    rows += case(1.06, runs=APART) + background(runs=APART)
+    assert row_of(judge(rows), Metric.LATENCY).cause is CauseClass.COMPILER
+
+
+def test_a_canary_that_differs_between_sides_that_took_turns_is_not_the_machine():
+    """What the machine did is in both sides; torch's own launches are part of the canary."""
+    canary = sides(CALM, [x * 1.05 for x in CALM], workload="canary-launch", strategy="eager")
+    comparison = judge(case(1.06, eager=1.06) + background() + canary)
+    assert row_of(comparison, Metric.LATENCY).cause is CauseClass.EAGER
+    assert comparison.verdict is Verdict.REGRESSED
 
 
 def test_the_same_build_on_both_sides_leaves_only_the_machine():
@@ -312,3 +331,35 @@ def test_the_order_of_cases_changes_nothing(order: list[int], seed: int):
     straight = [row for block in blocks for row in block]
     mixed = [row for i in order for row in blocks[i]]
     assert judge(mixed).rows == judge(straight).rows
+
+
+def test_the_first_sentence_counts_cases_and_the_second_says_who_got_slower():
+    """Each of the ten cases has several rows; a case counts once, by its worst metric."""
+    eager = sides(CALM, CALM, workload="bert", strategy="eager")
+    comparison = judge(
+        case(1.06) + case(1.08, workload="gpt") + case(0.9, workload="vit") + background(6) + eager
+    )
+    assert comparison.counts[Verdict.REGRESSED] > 2
+    first, second, *_ = comparison.sentences
+    assert first == "Compared 10 of 10 cases: 2 regressed, 1 improved, 7 unchanged, 0 not decided."
+    assert second == "2 of 10 cases slower, 1 faster; compiled moved, eager did not."
+    assert comparison.to_json()["case_counts"]["regressed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("compiled", "eager", "said"),
+    [
+        (1.0, 1.0, "0 of 10 cases slower."),
+        (1.0, 1.2, "1 of 10 cases slower; eager moved, compiled did not."),
+        (1.2, 1.2, "2 of 10 cases slower; compiled and eager moved."),
+    ],
+)
+def test_who_got_slower_is_said_of_compiled_and_eager_cases(compiled: float, eager: float, said: str):
+    rows = case(compiled) + sides(CALM, [x * eager for x in CALM], strategy="eager")
+    assert judge(rows + background()).sentences[1] == said
+
+
+def test_the_geometric_mean_of_latency_is_said_with_its_interval():
+    sentences = judge(case(1.06) + background()).sentences
+    (mean,) = [each for each in sentences if each.startswith("Geomean latency of 9 matched compiled cases")]
+    assert "95.0 % interval" in mean

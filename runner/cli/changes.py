@@ -1,0 +1,108 @@
+"""Everything that changed on a machine, series that moved together as one: `history` without a case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandas import DataFrame
+
+from db.errors import NotFoundError
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.session import Database
+from db.units import count, moment, percent, plural
+from db.verdicts.grouping import EventGroup
+from db.verdicts.machine_history import machine_history
+from db.verdicts.policy import Policy
+from db.verdicts.results import ChangeEvent
+from db.verdicts.sentences import confounded
+from db.verdicts.vocabulary import METRIC_NAMES, Verdict
+from runner.cli.documents import print_document
+from runner.cli.result_table import console
+
+SCHEMA = "compilewatch.changes/1"
+_NAMED_EVENTS = 6
+
+
+def show_changes(
+    database: Database,
+    policy: Policy,
+    workload: str | None,
+    strategy: str | None,
+    machine: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Print the grouped events of the machine with most runs, or of `machine`, newest last.
+
+    1 when the last change of any series made it worse, else 0. Raises NotFoundError where nothing fits.
+    """
+    filters = Filters(
+        workloads=() if workload is None else (workload,), strategies=() if strategy is None else (strategy,)
+    )
+    trials = _of_one_machine(trials_frame(database, filters), machine)
+    groups = machine_history(trials, policy)
+    name = str(trials["machine"].iloc[-1])
+    runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
+    measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
+    summary = f"{plural(len(groups), 'change')} in {measured}."
+    if as_json:
+        print_document(_document(trials, groups, summary, policy))
+    else:
+        out = console()
+        for line in (summary, *(line for group in groups for line in _lines(group))):
+            out.print(line, markup=False, highlight=False)
+    return 1 if _stands_worse(groups) else 0
+
+
+def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
+    runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
+    if runs.empty:
+        raise NotFoundError("No trial fits.", "See `compilewatch list workloads` and `list strategies`.")
+    chosen = str(runs.index[-1]) if machine is None else machine
+    if chosen not in runs:
+        known = ", ".join(str(each) for each in runs.index)
+        raise NotFoundError(f"Nothing was measured on machine {chosen}.", f"Measured on {known}.")
+    return trials[trials["machine_id"] == chosen]
+
+
+def _lines(group: EventGroup) -> list[str]:
+    when = f"{moment(group.at)}: " if group.at else ""
+    said = [f"{when}{group.title}."]
+    if group.confounded:
+        said.append(f"  {confounded(group.changed_components)}")
+    elif group.changed_components:
+        said.append(f"  {group.changed_components[0]} changed with it.")
+    said += [f"  {_event(event)}" for event in group.events[:_NAMED_EVENTS]]
+    if rest := len(group.events) - _NAMED_EVENTS:
+        said += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []
+    return said
+
+
+def _event(event: ChangeEvent) -> str:
+    case = f"{event.workload} / {event.strategy}"
+    if event.p_value is None:
+        return f"{case}: {METRIC_NAMES[event.metric].lower()}: {event.reason}"
+    return f"{case}: {METRIC_NAMES[event.metric].lower()} {percent(event.change, signed=True)}"
+
+
+def _stands_worse(groups: Sequence[EventGroup]) -> bool:
+    """By series and metric the last event decides; the groups come oldest first."""
+    last: dict[tuple[str | None, str], Verdict] = {}
+    for group in groups:
+        last |= {(event.series_id, event.metric.value): event.verdict for event in group.events}
+    return any(verdict in (Verdict.REGRESSED, Verdict.MISSING) for verdict in last.values())
+
+
+def _document(
+    trials: DataFrame, groups: Sequence[EventGroup], summary: str, policy: Policy
+) -> dict[str, Any]:
+    newest = trials.iloc[-1]
+    return {
+        "schema": SCHEMA,
+        "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
+        "sentence": summary,
+        "groups": [group.model_dump(mode="json") for group in groups],
+        "policy": policy.to_json(),
+    }

@@ -1,0 +1,75 @@
+"""Builds that took turns are read by release, and judged from each to the next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from db.metrics.trend import series_points
+from db.verdicts.releases import release_steps
+from db.verdicts.sequence import builds_took_turns, in_reading_order, release_order
+from db.verdicts.vocabulary import Metric, Verdict
+from tests.db.verdicts.frames import MS, START, frame, trial
+
+BUILDS = ("2.9.1", "2.11.0", "2.12.1")
+
+
+def turns(rounds: int = 4, *, factors: dict[str, float], night: int = 0) -> list[dict[str, Any]]:
+    """All builds measured in one sitting, forwards and backwards by turns."""
+    generator = np.random.default_rng(night)
+    rows, minute = [], 0
+    for number in range(rounds):
+        for build in BUILDS if number % 2 == 0 else BUILDS[::-1]:
+            for workload in ("a", "b", "c"):
+                at = START + timedelta(days=night, minutes=minute)
+                factor = factors.get(build, 1.0) if workload == "a" else 1.0
+                rows.append(
+                    trial(
+                        workload,
+                        build=build,
+                        run_id=f"{build} night {night}",
+                        series_id=workload,
+                        started_at=at,
+                        ended_at=at + timedelta(seconds=30),
+                        latency_ns=10 * MS * factor * float(np.exp(0.003 * generator.standard_normal())),
+                    )
+                )
+                minute += 1
+    return rows
+
+
+def test_releases_are_ordered_as_versions_and_not_as_words_or_moments():
+    trials = frame(turns(factors={}))
+    assert builds_took_turns(trials)
+    assert release_order(trials.iloc[::-1]) == ["2.9.1", "2.11.0", "2.12.1"]
+
+
+def test_points_of_builds_that_took_turns_are_read_release_by_release():
+    trials = frame(turns(factors={}) + turns(factors={}, night=1))
+    series = trials[trials["workload"] == "a"]
+    points = in_reading_order(series_points(series), series)
+    assert points["run_id"].tolist() == [f"{build} night {night}" for build in BUILDS for night in (0, 1)]
+
+
+def test_points_of_builds_that_followed_each_other_stay_in_time():
+    rows = [row | {"ended_at": None} for row in turns(factors={})]
+    trials = frame(rows)
+    points = series_points(trials)
+    assert in_reading_order(points, trials) is points
+
+
+def test_each_release_is_judged_against_the_one_before_it():
+    trials = frame(turns(factors={"2.11.0": 1.06, "2.12.1": 1.06}))
+    steps = release_steps(trials, "w-a", "s-default", Metric.LATENCY)
+    assert [(step.base_torch, step.head_torch, step.row.verdict) for step in steps] == [
+        ("2.9.1", "2.11.0", Verdict.REGRESSED),
+        ("2.11.0", "2.12.1", Verdict.UNCHANGED),
+    ]
+    assert (
+        release_steps(
+            frame([r | {"ended_at": None} for r in turns(factors={})]), "w-a", "s-default", Metric.LATENCY
+        )
+        == ()
+    )
