@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.api import judged, stored
+from dashboard.api import judged, recorded, stored
 from dashboard.api.parameters import (
     CURSOR,
     FILTERS,
@@ -26,6 +26,8 @@ from dashboard.api.parameters import (
     Word,
 )
 from dashboard.api.representation import Answer
+from dashboard.api.stored import Listing
+from db.regressions import TriageState
 from db.session import Database
 
 Values = Mapping[str, Any]
@@ -44,21 +46,30 @@ class Endpoint:
     # What it may say besides 200, 304, 400, 429 and 503.
     refusals: tuple[int, ...] = ()
     path_parameters: tuple[Parameter, ...] = ()
+    # What the answer depends on beside the data version.
+    freshness: Callable[[Database], object] | None = None
+    # False for what must not outlive its revocation in a browser or a proxy.
+    may_be_kept: bool = True
 
     @property
     def name(self) -> str:
         return "_".join(part.strip("{}") for part in self.path.strip("/").replace("-", "_").split("/"))
 
 
-def _listing(name: str, summary: str, *filters: Parameter) -> Endpoint:
-    key, read = stored.LISTINGS[name]
+def _listing(
+    listing: Listing,
+    summary: str,
+    *filters: Parameter,
+    freshness: Callable[[Database], object] | None = None,
+) -> Endpoint:
     return Endpoint(
-        f"/{name}",
+        f"/{listing.name}",
         summary,
         (*filters, LIMIT, CURSOR, FORMAT),
-        stored.listing(name, key, read),
-        stored.listing_schema(name, read),
+        listing.answer,
+        listing.schema,
         (404,),
+        freshness=freshness,
     )
 
 
@@ -69,11 +80,14 @@ def _id(name: str, what: str) -> tuple[Parameter, ...]:
 _BUILD, _RUN = (parameter for parameter in FILTERS if parameter.name in {"build", "run"})
 _SIDE = "Name torch=2.13.0, driver=580.95, a stack label, a build or run id, latest or previous."
 
+_STATE = Parameter("state", Word(tuple(TriageState)), "What people said it is.", several=True)
+_MACHINES, _BUILDS, _WORKLOADS, _RUNS = stored.LISTINGS
+
 ENDPOINTS: tuple[Endpoint, ...] = (
-    _listing("machines", "Machines with their hardware and how much was measured there", MACHINE),
-    _listing("builds", "Builds in the order of their versions", _BUILD),
-    _listing("workloads", "Workloads with their sizes", WORKLOAD, TASK),
-    _listing("runs", "Runs, newest first", _RUN, SUITE, SINCE, UNTIL),
+    _listing(_MACHINES, "Machines with their hardware and how much was measured there", MACHINE),
+    _listing(_BUILDS, "Builds in the order of their versions", _BUILD),
+    _listing(_WORKLOADS, "Workloads with their sizes", WORKLOAD, TASK),
+    _listing(_RUNS, "Runs, newest first", _RUN, SUITE, SINCE, UNTIL),
     Endpoint(
         "/trials",
         "Trials with their figures, oldest first",
@@ -115,7 +129,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "/compare",
-        "The verdict between two builds: `compilewatch compare --json` without its targets",
+        "The verdict between two builds: `compilewatch compare --json` without targets and what it recorded",
         (
             Parameter("base", Text(), _SIDE, required=True, example="previous"),
             Parameter("head", Text(), _SIDE, required=True, example="latest"),
@@ -143,5 +157,36 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         ),
         judged.break_even,
         judged.break_even_schema,
+    ),
+    _listing(
+        recorded.REGRESSIONS,
+        "Recorded regressions that no later verdict replaced, newest first",
+        *(WORKLOAD, STRATEGY, MACHINE, TASK, SINCE, UNTIL, _STATE),
+    ),
+    Endpoint(
+        "/regressions/{regression}",
+        "One regression whole: the verdict with both sides, and who said what about it",
+        (FORMAT,),
+        recorded.regression,
+        recorded.regression_schema,
+        (404,),
+        _id("regression", "regression"),
+    ),
+    _listing(
+        recorded.REPORTS,
+        "Frozen reports, newest first, without their ids",
+        *(SINCE, UNTIL),
+        freshness=recorded.reports_freshness,
+    ),
+    Endpoint(
+        "/reports/{report}",
+        "One frozen report whole, for whoever has its id; as CSV the cells of its tables",
+        (FORMAT,),
+        recorded.report,
+        recorded.report_schema,
+        (404, 410),
+        _id("report", "report"),
+        freshness=recorded.reports_freshness,
+        may_be_kept=False,
     ),
 )

@@ -9,21 +9,30 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from dashboard.reports.content import ReportError
 from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError
 from db.verdicts.sides import VerdictError
 
 _LOG = logging.getLogger("compilewatch.api")
 SEE_DOCUMENT = "See /api/v1/openapi.json for every route and parameter."
-# The first class that fits decides; what fits none was asked wrongly.
-_STATUSES: tuple[tuple[type[CompilewatchError], int], ...] = (
-    (NotFoundError, 404),
-    (VerdictError, 409),
-    (DatabaseError, 503),
-)
 
 
 class ParameterError(ConfigError):
     """A query parameter is unknown, missing, repeated or holds what it cannot hold."""
+
+
+class GoneError(CompilewatchError):
+    """What was asked for was here and has been taken away for good."""
+
+
+# The first class that fits decides; what fits none was asked wrongly.
+_STATUSES: tuple[tuple[type[CompilewatchError], int], ...] = (
+    (NotFoundError, 404),
+    (GoneError, 410),
+    (VerdictError, 409),
+    (ReportError, 500),
+    (DatabaseError, 503),
+)
 
 
 def error_body(message: str, next_step: str) -> dict[str, dict[str, str]]:

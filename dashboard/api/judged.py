@@ -12,8 +12,9 @@ from dashboard.policy import policy_in_force
 from db.errors import ConfigError, NotFoundError
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.cases import summarize_cases
+from db.queries.comparison import comparison_frame
 from db.queries.sides import resolve_side
-from db.queries.trials import latest_trials_frame, trials_frame
+from db.queries.trials import latest_trials_frame
 from db.session import Database
 from db.units import NEVER
 from db.verdicts.results import Comparison, Row
@@ -47,8 +48,9 @@ def comparison_of(database: Database, values: Values) -> Comparison:
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
-    found = trials_frame(database, filters_of({**values, "machine": ()}))
-    return compare_builds(found, base, head, policy_in_force(), history=found, machine_id=values["machine"])
+    filters, machine = filters_of({**values, "machine": ()}), values["machine"]
+    found = comparison_frame(database, base, head, filters, machine_id=machine)
+    return compare_builds(found, base, head, policy_in_force(), history=found, machine_id=machine)
 
 
 def compare(database: Database, values: Values) -> Answer:
@@ -60,14 +62,17 @@ def compare(database: Database, values: Values) -> Answer:
 
 def compare_schema(_: Database) -> JsonSchema:
     schema = Comparison.model_json_schema(mode="serialization")
-    row = {**schema["$defs"]["Row"]}
+    # It has the name of its case beside it, so it is another schema than the row of a recorded regression.
+    row = schema["$defs"].pop("Row")
     row["properties"] = {"workload": {"type": "string"}, "strategy": {"type": "string"}, **row["properties"]}
     properties = schema["properties"]
-    schema["$defs"]["Row"] = row
+    schema["$defs"]["ComparedRow"] = row
+    properties["rows"]["items"] = {"$ref": "#/$defs/ComparedRow"}
     properties["schema"] = {"const": COMPARE_SCHEMA}
-    properties["counts"] = {"type": "object", "additionalProperties": {"type": "integer"}}
+    for counts in ("counts", "case_counts"):
+        properties[counts] = {"type": "object", "additionalProperties": {"type": "integer"}}
     properties["policy"] = {"type": "object", "description": "Every threshold in force."}
-    schema["required"] = sorted({*schema["required"], "schema", "counts"})
+    schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts"})
     return schema
 
 

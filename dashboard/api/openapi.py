@@ -27,6 +27,7 @@ _REFUSALS = {
     400: "A parameter is unknown, missing or wrong.",
     404: "There is nothing of that name.",
     409: "The two sides cannot be compared.",
+    410: "It was here, and was revoked.",
     429: "Too many requests; come back after Retry-After seconds.",
     500: "A defect.",
     503: "The database cannot be read.",
@@ -107,5 +108,6 @@ def _refusal(status: int) -> dict[str, Any]:
 def _hoisted(schema: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:
     """`schema` with its own definitions moved to the document's components."""
     rewritten: dict[str, Any] = json.loads(json.dumps(schema).replace('"#/$defs/', '"#/components/schemas/'))
-    into.update(rewritten.pop("$defs", {}))
+    for name, definition in rewritten.pop("$defs", {}).items():
+        assert into.setdefault(name, definition) == definition, f"two schemas are called {name}"
     return rewritten

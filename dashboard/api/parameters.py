@@ -16,8 +16,8 @@ from db.records import SourceKind, Status, Task
 
 JsonSchema = dict[str, Any]
 LONGEST_TEXT = 500
-# Nothing stored has a control character in its name, and PostgreSQL refuses NUL.
-_TEXT = re.compile(r"^[^\x00-\x1f\x7f]+$")
+# PostgreSQL refuses NUL, so nothing stored has one; every other character may be part of a name.
+_TEXT = re.compile(r"^[^\x00]+$")
 _RFC_3339 = re.compile(r"^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d))?$")
 
 
@@ -31,7 +31,7 @@ class Text:
 
     def read(self, text: str) -> str:
         if not text or len(text) > LONGEST_TEXT or not _TEXT.match(text):
-            raise ValueError(f"must be 1 to {LONGEST_TEXT} characters, none of them a control character")
+            raise ValueError(f"must be 1 to {LONGEST_TEXT} characters, none of them NUL")
         return text
 
 

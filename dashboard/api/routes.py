@@ -73,11 +73,13 @@ def _handler(endpoint: Endpoint) -> Handler:
             values[parameter.name] = parameter.read((request.path_params[parameter.name],))
         media = media_type(request, values["format"])
         # Read before the data: a write in between gives a tag too old, never one too new.
-        tag = entity_tag(data.read_version(), request.url.path, request.url.query, media)
+        state = (data.read_version(), endpoint.freshness(data.reader()) if endpoint.freshness else None)
+        tag = entity_tag(*state, request.url.path, request.url.query, media)
+        headers = tagged(tag, may_be_kept=endpoint.may_be_kept)
         if unchanged(request, tag):
-            return Response(status_code=304, headers=tagged(tag))
+            return Response(status_code=304, headers=headers)
         answer = endpoint.answer(data.reader(), values)
-        return response(answer, media, tag, _next_url(request, asked, answer))
+        return response(answer, media, headers, _next_url(request, asked, answer))
 
     return handle
 

@@ -1,8 +1,9 @@
-"""What is stored, page by page: machines, builds, workloads, runs, trials, series."""
+"""What was measured, page by page: machines, builds, workloads, runs, trials, series."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -26,18 +27,24 @@ POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
 
 
-def listing(name: str, key: str, read: Callable[[Database], pd.DataFrame]) -> Callable[..., Answer]:
-    """The route that pages through a frame which fits in memory; `key` is its column of unique ids."""
+@dataclass(frozen=True)
+class Listing:
+    """A route that pages through a frame which fits in memory.
 
-    def answer(database: Database, values: Values) -> Answer:
-        frame = _selected(read(database), values)
-        return _page(name, _following(frame, key, values), key, values["limit"])
+    `key` is its column of unique ids, `moment` the one that `since` and `until` bound.
+    """
 
-    return answer
+    name: str
+    key: str
+    read: Callable[[Database], pd.DataFrame]
+    moment: str = "started_at"
 
+    def answer(self, database: Database, values: Values) -> Answer:
+        frame = _selected(self.read(database), values, self.moment)
+        return _page(self.name, _following(frame, self.key, values), self.key, values["limit"])
 
-def listing_schema(name: str, read: Callable[[Database], pd.DataFrame]) -> Callable[[Database], JsonSchema]:
-    return lambda database: page_schema(name, row_schema(read(database)))
+    def schema(self, database: Database) -> JsonSchema:
+        return page_schema(self.name, row_schema(self.read(database)))
 
 
 def page_schema(name: str, row: JsonSchema) -> JsonSchema:
@@ -129,31 +136,33 @@ def points_schema(database: Database) -> JsonSchema:
     }
 
 
-LISTINGS: dict[str, tuple[str, Callable[[Database], pd.DataFrame]]] = {
-    "machines": ("machine_id", facets.machines),
-    "builds": ("build_id", facets.builds),
-    "workloads": ("workload_id", facets.workloads),
-    "runs": ("run_id", facets.runs),
-}
+LISTINGS = (
+    Listing("machines", "machine_id", facets.machines),
+    Listing("builds", "build_id", facets.builds),
+    Listing("workloads", "workload_id", facets.workloads),
+    Listing("runs", "run_id", facets.runs),
+)
 # Which column of a listing a parameter restricts.
 _RESTRICTS = {
     "machine": "machine_id",
     "build": "build_id",
     "workload": "workload",
+    "strategy": "strategy",
     "task": "task",
     "suite": "suite",
     "run": "run_id",
+    "state": "state",
 }
 
 
-def _selected(frame: pd.DataFrame, values: Values) -> pd.DataFrame:
+def _selected(frame: pd.DataFrame, values: Values, moment: str) -> pd.DataFrame:
     for name, column in _RESTRICTS.items():
         if values.get(name):
             frame = frame[frame[column].isin(values[name])]
     if values.get("since") is not None:
-        frame = frame[frame["started_at"] >= values["since"]]
+        frame = frame[frame[moment] >= values["since"]]
     if values.get("until") is not None:
-        frame = frame[frame["started_at"] <= values["until"]]
+        frame = frame[frame[moment] <= values["until"]]
     return frame
 
 

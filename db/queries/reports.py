@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from db.queries.frames import MOMENT, frame_of
 from db.reports import Report
@@ -37,3 +37,11 @@ def reports_frame(db: Database) -> pd.DataFrame:
     )
     with db.read() as connection:
         return frame_of(connection.execute(statement).all(), _COLUMNS)
+
+
+def reports_revision(db: Database) -> tuple[object, ...]:
+    """Differs from what it was as soon as a report is made, revoked or deleted."""
+    columns = (REPORT.c.created_at, REPORT.c.revoked_at)
+    statement = select(func.count(), *(part(each) for each in columns for part in (func.count, func.max)))
+    with db.read() as connection:
+        return tuple(connection.execute(statement).one())

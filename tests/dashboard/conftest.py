@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +13,18 @@ from streamlit.util import calc_hash
 
 import dashboard.app
 from dashboard.links import Link, params
+from dashboard.reports.content import Column, Content, Lines, Table
+from db.queries.filters import Filters
+from db.queries.regressions import standing_regressions
+from db.queries.sides import resolve_side
+from db.queries.trials import trials_frame
+from db.regressions import TriageEvent, TriageState
+from db.reports import Report
 from db.session import open_database
 from db.store import save_trials
+from db.store_regressions import record_comparison, triage
+from db.store_reports import revoke_report, save_report
+from db.verdicts.upgrade import compare_builds
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 
 APP = Path(dashboard.app.__file__)
@@ -65,6 +76,62 @@ def filled_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     with open_database(url, migrate=True) as database:
         save_trials(database, trials)
     return url
+
+
+REPORT_ID = "0123456789abcdef0123456789abcdef"
+REVOKED_ID = "fedcba9876543210fedcba9876543210"
+
+
+@pytest.fixture(scope="session")
+def recorded_url(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same trials with recorded regressions, one of them acknowledged, and two reports, one revoked."""
+    path = tmp_path_factory.mktemp("recorded") / "recorded.db"
+    shutil.copyfile(filled_url.removeprefix("sqlite:///"), path)
+    with open_database(f"sqlite:///{path}") as database:
+        base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.13.0", "2.12.0"))
+        trials = trials_frame(database, Filters(workloads=("bert-base", "mlp")))
+        record_comparison(database, compare_builds(trials, base, head), at=START)
+        (first, *_) = standing_regressions(database)
+        event = TriageEvent(
+            state=TriageState.ACKNOWLEDGED,
+            author="ann",
+            at=START,
+            note="bisecting",
+            url="https://example.org/1",
+        )
+        triage(database, first.regression.regression_id, event)
+        for report_id in (REPORT_ID, REVOKED_ID):
+            save_report(database, _report(report_id))
+        revoke_report(database, REVOKED_ID, at=START, by="ann")
+    return f"sqlite:///{path}"
+
+
+def _report(report_id: str) -> Report:
+    table = Table(
+        title="Cases", columns=(Column(title="Workload"), Column(title="Speedup")), rows=(("mlp", "1.4"),)
+    )
+    content = Content(
+        title="Before the upgrade",
+        subject="Speedup over time.",
+        link="trends",
+        created_at=START,
+        created_by="ann",
+        program_version="0.1.0",
+        data_version=3,
+        newest_result_at=START,
+        sections=(Lines(lines=("All is well.",)), table),
+        environment=table,
+        policy=table,
+        data={"cases": 1},
+    )
+    return Report(
+        report_id=report_id,
+        title=content.title,
+        created_at=START,
+        created_by="ann",
+        data_version=3,
+        content=content.model_dump(mode="json"),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,21 +19,22 @@ from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
 from db.session import open_database
 from db.store import save_trial
+from db.store_reports import revoke_report
 from db.verdicts.policy import Policy
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
-from tests.builders import make_trial
+from tests.builders import START, make_trial
 from tests.dashboard.asking import Reply, ask
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
 
 Api = Callable[..., Reply]
-LISTS = ("machines", "builds", "workloads", "runs", "trials", "series")
+LISTS = ("machines", "builds", "workloads", "runs", "trials", "series", "regressions", "reports")
 
 
 @pytest.fixture
-def api(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> Api:
-    """Asks `/api/v1/PATH` of the filled database."""
-    monkeypatch.setenv(DATABASE, filled_url)
+def api(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """Asks `/api/v1/PATH` of a database in which everything occurs."""
+    monkeypatch.setenv(DATABASE, recorded_url)
     app = Starlette(routes=routes())
     return lambda path, *args, **more: ask(app, f"/api/v1/{path}", *args, **more)
 
@@ -44,30 +46,31 @@ def printed(capsys: pytest.CaptureFixture[str], url: str, *arguments: str) -> An
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("subject", ["runs", "builds", "machines"])
+@pytest.mark.parametrize("subject", ["runs", "builds", "machines", "regressions"])
 def test_lists_are_those_of_the_command_line(
-    api: Api, filled_url: str, capsys: pytest.CaptureFixture[str], subject: str
+    api: Api, recorded_url: str, capsys: pytest.CaptureFixture[str], subject: str
 ) -> None:
     rows = api(subject).json["rows"]
     assert rows
-    assert rows == printed(capsys, filled_url, "list", subject)["rows"]
+    assert rows == printed(capsys, recorded_url, "list", subject)["rows"]
 
 
 def test_a_comparison_is_that_of_the_command_line(
-    api: Api, filled_url: str, capsys: pytest.CaptureFixture[str]
+    api: Api, recorded_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = api(
         "compare", {"base": "torch=2.12.0", "head": "torch=2.13.0", "workload": ["mlp", "lstm-cell"]}
     )
     chosen = ("-w", "mlp", "-w", "lstm-cell")
-    expected = printed(capsys, filled_url, "compare", "torch=2.12.0", "torch=2.13.0", *chosen)
-    del expected["targets"]  # they belong to the configuration of whoever asks
+    expected = printed(capsys, recorded_url, "compare", "torch=2.12.0", "torch=2.13.0", *chosen)
+    # these belong to the configuration of whoever asks, and to what the command writes
+    del expected["targets"], expected["recorded"]
     assert answer.json == expected
     assert {row["workload"] for row in expected["rows"]} == {"mlp", "lstm-cell"}
 
 
 def test_a_comparison_is_judged_by_the_configured_policy(
-    api: Api, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strict = Policy().with_margin(0.5)
     monkeypatch.setenv("COMPILEWATCH_POLICY", strict.model_dump_json())
@@ -76,16 +79,16 @@ def test_a_comparison_is_judged_by_the_configured_policy(
 
 
 def test_break_even_is_that_of_the_command_line(
-    api: Api, filled_url: str, capsys: pytest.CaptureFixture[str]
+    api: Api, recorded_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = api("break-even", {"steps": 250, "restarts": 3, "price": 2.5}).json
     plan = ("--steps", "250", "--restarts-per-day", "3", "--price-per-hour", "2.5")
-    assert answer == printed(capsys, filled_url, "break-even", *plan)
+    assert answer == printed(capsys, recorded_url, "break-even", *plan)
     assert any(row["break_even_price"] for row in answer["rows"])
 
 
-def test_a_trial_is_its_record_and_as_csv_its_samples(api: Api, filled_url: str) -> None:
-    with open_database(filled_url) as database:
+def test_a_trial_is_its_record_and_as_csv_its_samples(api: Api, recorded_url: str) -> None:
+    with open_database(recorded_url) as database:
         record = next(trial_records(database))
     assert api(f"trials/{record.trial_id}").json == json.loads(record.to_json())
     table = api(f"trials/{record.trial_id}", {"format": "csv"}).table
@@ -93,10 +96,10 @@ def test_a_trial_is_its_record_and_as_csv_its_samples(api: Api, filled_url: str)
     assert told == record.samples_ns
 
 
-def test_trials_are_the_frame_that_pages_use(api: Api, filled_url: str) -> None:
+def test_trials_are_the_frame_that_pages_use(api: Api, recorded_url: str) -> None:
     query = {"workload": "mlp", "strategy": ["eager", "default"], "since": "2026-11-18", "limit": 1000}
     rows = api("trials", query).json["rows"]
-    with open_database(filled_url) as database:
+    with open_database(recorded_url) as database:
         frame = trials_frame(database, Filters(workloads=("mlp",), strategies=("eager", "default")))
     frame = frame[frame["started_at"] >= "2026-11-18T00:00Z"]
     assert [row["trial_id"] for row in rows] == list(frame["trial_id"])
@@ -112,6 +115,72 @@ def test_the_history_of_a_series_stands_on_its_own_trials(api: Api) -> None:
         assert {point["series_id"] for point in answer["rows"]} == {series["series_id"]}
 
 
+def test_regressions_are_filtered_as_the_links_of_their_page(api: Api) -> None:
+    rows = api("regressions").json["rows"]
+    (acknowledged,) = api("regressions?state=acknowledged").json["rows"]
+    assert (acknowledged["author"], acknowledged["note"]) == ("ann", "bisecting")
+    assert len(api("regressions?state=new&state=acknowledged").json["rows"]) == len(rows)
+    for key in ("workload", "strategy", "task"):
+        some = api("regressions", {key: acknowledged[key]}).json["rows"]
+        assert some == [row for row in rows if row[key] == acknowledged[key]]
+    assert api("regressions?until=2026-11-19").json["rows"] == []
+
+
+def test_one_regression_is_told_with_what_was_said_about_it(api: Api) -> None:
+    (row,) = api("regressions?state=acknowledged").json["rows"]
+    path = f"regressions/{row['regression_id']}"
+    whole = api(path).json
+    assert whole["regression"]["row"]["case"]["workload"] == row["workload"]
+    assert [event["note"] for event in whole["triage"]] == ["bisecting"]
+    assert [event["url"] for event in api(path, accept="text/csv").table] == ["https://example.org/1"]
+    # the command line takes the first characters of an id; an address is exact
+    assert api(path[:-1]).status == 404
+
+
+def test_no_answer_tells_the_id_of_a_report(api: Api) -> None:
+    rows = api("reports").json["rows"]
+    assert {(row["title"], row["revoked_by"]) for row in rows} == {
+        ("Before the upgrade", None),
+        ("Before the upgrade", "ann"),
+    }
+    for path in ("reports", "reports?format=csv", "reports?limit=1", "openapi.json"):
+        answer = api(path)
+        assert answer.status == 200
+        assert not {REPORT_ID, REVOKED_ID} & set(re.findall(r"[0-9a-f]{32}", str(answer)))
+
+
+def test_a_report_is_for_whoever_has_its_id_until_it_is_revoked(api: Api) -> None:
+    answer = api(f"reports/{REPORT_ID}")
+    assert answer.json["title"] == "Before the upgrade"
+    assert answer.json["data"] == {"cases": 1}
+    assert answer.headers["cache-control"] == "no-store"
+    cells = api(f"reports/{REPORT_ID}?format=csv").table
+    assert [cell["text"] for cell in cells] == ["mlp", "1.4"]
+    assert api(f"reports/{REVOKED_ID}").status == 410
+    (key,) = (row["key"] for row in api("reports").json["rows"] if row["revoked_by"] is None)
+    assert api(f"reports/{key}").status == 404
+
+
+def test_revoking_a_report_changes_its_tag_though_no_data_changed(
+    recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
+    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
+    app = Starlette(routes=routes())
+    paths = ("/api/v1/reports", f"/api/v1/reports/{REPORT_ID}")
+    tags = [ask(app, path).headers["etag"] for path in paths]
+    assert [ask(app, path, if_none_match=tag).status for path, tag in zip(paths, tags, strict=True)] == [
+        304
+    ] * 2
+    with open_database(f"sqlite:///{copy}") as database:
+        revoke_report(database, REPORT_ID, at=START, by="ann")
+    assert [ask(app, path, if_none_match=tag).status for path, tag in zip(paths, tags, strict=True)] == [
+        200,
+        410,
+    ]
+
+
 @pytest.mark.parametrize("name", LISTS)
 def test_pages_hold_every_row_once_and_in_order(api: Api, name: str) -> None:
     whole = api(name, {"limit": 1000}).json["rows"]
@@ -125,7 +194,7 @@ def test_pages_hold_every_row_once_and_in_order(api: Api, name: str) -> None:
         assert (link is None) == (page.json["next"] is None)
         path = link.removeprefix("</api/v1/").partition(">")[0] if link else None
     assert seen == whole
-    assert len(whole) > 2 or name == "machines"
+    assert len(whole) > 2 or name in {"machines", "reports"}
 
 
 def test_trials_that_began_together_are_paged_by_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,10 +241,10 @@ def test_the_accept_header_chooses(api: Api, accept: str, kind: str) -> None:
 
 
 def test_nothing_new_is_an_empty_304_until_something_is_written(
-    filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "copy.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
+    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
     monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
     app = Starlette(routes=routes())
     first = ask(app, "/api/v1/machines")
@@ -201,7 +270,7 @@ def test_nothing_new_is_an_empty_304_until_something_is_written(
         ("trials?since=yesterday", "since must be like 2026-11-20"),
         ("trials?since=2026-W47-5", "since must be like 2026-11-20"),
         ("trials?workload=", "workload must be 1 to 500 characters"),
-        ("trials?workload=a%00b", "none of them a control character"),
+        ("trials?workload=a%00b", "none of them NUL"),
         ("break-even?price=nan", "price must be a number from 0"),
         ("compare?base=latest", "head is missing"),
         ("openapi.json?format=csv", "no parameter “format”"),
@@ -221,6 +290,8 @@ def test_a_bad_parameter_is_named_and_told_what_it_takes(api: Api, path: str, sa
     [
         ("trials/none-such", 404),
         ("series/none-such", 404),
+        ("regressions/none-such", 404),
+        ("reports/none-such", 404),
         ("trials?cursor=none-such", 404),
         ("builds?cursor=none-such", 404),
         ("compare?base=torch=1.0&head=latest", 404),
@@ -237,7 +308,7 @@ def test_what_is_not_there_is_told_in_the_same_shape(api: Api, path: str, status
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_nothing_writes(api: Api, filled_url: str, method: str) -> None:
+def test_nothing_writes(api: Api, recorded_url: str, method: str) -> None:
     for endpoint in ENDPOINTS:
         answer = api(endpoint.path.lstrip("/"), method=method)
         assert answer.status == 405

@@ -19,18 +19,29 @@ from dashboard.api.parameters import Decimal, Kind, Moment, Text, Whole, Word
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
 from tests.dashboard.asking import Reply, ask
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
 from tests.dashboard.serving import served
 
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"
-_NAMES = ("mlp", "bert-base", "default", "eager", "2.13.0", "standard", "latest", "previous", "all")
+_NAMES = (
+    "mlp",
+    "bert-base",
+    "default",
+    "eager",
+    "2.13.0",
+    "standard",
+    "latest",
+    "previous",
+    "all",
+    REVOKED_ID,
+)
 
 
 @pytest.fixture(scope="module")
-def app(filled_url: str) -> Any:
-    """The routes over the filled database, without a limit to how often one may ask."""
+def app(recorded_url: str) -> Any:
+    """The routes over a database in which everything occurs, without a limit to how often one may ask."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(DATABASE, filled_url)
+        patch.setenv(DATABASE, recorded_url)
         patch.setattr(RateLimit, "take", lambda self, client: 0.0)
         yield Starlette(routes=routes())
 
@@ -99,9 +110,12 @@ def test_the_document_is_openapi_with_sound_schemas(document: Any) -> None:
 
 def test_real_answers_are_as_described(app: Starlette, document: Any) -> None:
     trial = ask(app, f"{PREFIX}/trials?limit=1").json["rows"][0]
+    found = ask(app, f"{PREFIX}/regressions?state=acknowledged").json["rows"][0]
+    ids = {"trial": trial["trial_id"], "series": trial["series_id"]}
+    ids |= {"regression": found["regression_id"], "report": REPORT_ID}
     sides = {"base": "torch=2.12.0", "head": "torch=2.13.0"}
     for endpoint in ENDPOINTS:
-        path = endpoint.path.format(trial=trial["trial_id"], series=trial["series_id"])
+        path = endpoint.path.format(**ids)
         reply = ask(app, PREFIX + path, sides if endpoint.path == "/compare" else {})
         assert reply.status == 200, path
         check(document, endpoint, reply)
@@ -121,7 +135,7 @@ def test_what_the_document_allows_is_answered_as_it_says(
 ) -> None:
     endpoint, path, query = request
     reply = ask(app, PREFIX + path, query)
-    assert reply.status in {200, 404, 409}, reply.body
+    assert reply.status in {200, 404, 409, 410}, reply.body
     check(document, endpoint, reply)
 
 
@@ -136,7 +150,7 @@ def test_what_the_document_allows_is_answered_as_it_says(
 def test_anything_else_is_refused_in_one_shape(
     app: Starlette, document: Any, endpoint: Endpoint, query: dict[str, str]
 ) -> None:
-    path = endpoint.path.format(trial="none-such", series="none-such")
+    path = re.sub(r"{\w+}", "none-such", endpoint.path)
     reply = ask(app, PREFIX + path, {key: value.encode() for key, value in query.items()})
     assert reply.status < 500
     check(document, endpoint, reply)
@@ -147,10 +161,10 @@ def test_the_docs_list_every_route() -> None:
     assert told == {endpoint.path: endpoint.summary for endpoint in ENDPOINTS}
 
 
-def test_the_example_of_the_docs_runs(filled_url: str, tmp_path: Path) -> None:
+def test_the_example_of_the_docs_runs(recorded_url: str, tmp_path: Path) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "history.py").write_text(example)
-    with served(filled_url, tmp_path / "log") as running:
+    with served(recorded_url, tmp_path / "log") as running:
         command = [sys.executable, "-W", "error", "history.py", running.origin]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,112 @@
+"""What was found and what was frozen: recorded regressions with their triage, and reports.
+
+A report's id is all that its page asks for, so no answer here tells one: a row of the list is named by `key`,
+a digest from which the id cannot be had, and only who has the id already reads the report.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field
+
+from dashboard.api.errors import GoneError
+from dashboard.api.representation import Answer
+from dashboard.api.stored import Listing
+from dashboard.reports.content import Content, content_of
+from db import units
+from db.errors import NotFoundError, one_line
+from db.queries.regressions import regression_state, regressions_frame
+from db.queries.reports import find_report, reports_frame, reports_revision
+from db.regressions import Regression, TriageEvent, TriageState
+from db.session import Database
+
+Values = Mapping[str, Any]
+JsonSchema = dict[str, Any]
+REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
+_KEY_DIGITS = 16
+
+
+def _reports(database: Database) -> pd.DataFrame:
+    """One row per report, newest first, without its id."""
+    frame = reports_frame(database)
+    keys = [report_key(report_id) for report_id in frame.pop("report_id")]
+    frame.insert(0, "key", pd.Series(keys, dtype="str"))
+    return frame
+
+
+def report_key(report_id: str) -> str:
+    """What a report is called where its id must not be told."""
+    return hashlib.sha256(report_id.encode(errors="surrogatepass")).hexdigest()[:_KEY_DIGITS]
+
+
+REGRESSIONS = Listing("regressions", "regression_id", regressions_frame, moment="recorded_at")
+REPORTS = Listing("reports", "key", _reports, moment="created_at")
+
+
+class RegressionAnswer(BaseModel):
+    """One recorded verdict, its state, and who said what about it, oldest first."""
+
+    model_config = ConfigDict(extra="forbid", serialize_by_alias=True, populate_by_name=True)
+
+    schema_: Annotated[Literal["compilewatch.api.regression/1"], Field(alias="schema")] = REGRESSION_SCHEMA
+    state: TriageState
+    revised_by: str | None
+    regression: Regression
+    triage: tuple[TriageEvent, ...]
+
+
+def regression(database: Database, values: Values) -> Answer:
+    """One regression by its whole id; as CSV what was said about it."""
+    wanted = values["regression"]
+    found = regression_state(database, wanted)
+    if found.regression.regression_id != wanted:
+        raise NotFoundError(f"There is no regression {one_line(wanted)}.", "See /api/v1/regressions.")
+    answer = RegressionAnswer(
+        state=found.state,
+        revised_by=found.revised_by,
+        regression=found.regression,
+        triage=found.triage,
+    )
+    document = answer.model_dump(mode="json")
+    return Answer(document, document["triage"], tuple(TriageEvent.model_fields))
+
+
+def regression_schema(_: Database) -> JsonSchema:
+    return RegressionAnswer.model_json_schema(mode="serialization")
+
+
+def report(database: Database, values: Values) -> Answer:
+    """What a report shows, with its numbers, to whoever has its id; as CSV the rows of its tables.
+
+    Raises NotFoundError, GoneError once it was revoked, ReportError where a later release made it.
+    """
+    found = find_report(database, values["report"])
+    if found is None:
+        raise NotFoundError("There is no report of this id.", "Check that the id is complete.")
+    if found.content is None:
+        raise GoneError(
+            f"This report was revoked on {units.moment(found.revoked_at)} and is gone.",
+            "Ask who sent it for another.",
+        )
+    document = content_of(found.content).model_dump(mode="json")
+    rows = [
+        {"table": section["title"], "row": place, "column": column["title"], "text": text}
+        for section in document["sections"]
+        if section["kind"] == "table"
+        for place, texts in enumerate(section["rows"])
+        for column, text in zip(section["columns"], texts, strict=True)
+    ]
+    return Answer(document, rows, ("table", "row", "column", "text"))
+
+
+def report_schema(_: Database) -> JsonSchema:
+    return Content.model_json_schema(mode="serialization")
+
+
+def reports_freshness(database: Database) -> object:
+    """Changes whenever a report is made, revoked or deleted, which leaves the data version as it is."""
+    return reports_revision(database)
