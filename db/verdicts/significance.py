@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from db.verdicts.moderated_t import Floats, TTest
 
@@ -40,14 +40,14 @@ def equivalence_p(test: TTest, margin: Floats) -> Floats:
 def interval(test: TTest, confidence: float) -> tuple[Floats, Floats]:
     """Bounds of the relative change head / base - 1."""
     with np.errstate(invalid="ignore"):
-        half = stats.t.ppf(0.5 + confidence / 2.0, test.df) * test.standard_error
+        half = special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
     return np.expm1(test.difference - half), np.expm1(test.difference + half)
 
 
 def smallest_visible_change(test: TTest, confidence: float) -> Floats:
     """The significance threshold: the relative change that would just reach `confidence` by itself."""
     with np.errstate(invalid="ignore"):
-        result: Floats = np.expm1(stats.t.ppf(0.5 + confidence / 2.0, test.df) * test.standard_error)
+        result: Floats = np.expm1(special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error)
     return result
 
 
