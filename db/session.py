@@ -75,6 +75,34 @@ class Database:
         with explained(self.url), self._reader.connect() as connection:
             yield connection
 
+    def vacuum(self) -> None:
+        """Give back the space of what was deleted and refresh the planner's statistics; nothing else changes.
+
+        On SQLite writers wait until it has ended. Raises DatabaseError as `write` does.
+        """
+        if self._writer is None:
+            raise DatabaseError(
+                f"The database {self.url} is open for reading only.", "Open it for writing to change it."
+            )
+        with explained(self.url), self._writer.connect() as connection:
+            # VACUUM runs outside of any transaction, and SQLAlchemy begins one with its first statement.
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            if self.dialect == "postgresql":
+                driver.autocommit = True
+            for statement in ("VACUUM", "ANALYZE"):
+                driver.execute(statement)
+            if self.dialect == "postgresql":
+                driver.autocommit = False
+
+    def size_bytes(self) -> int:
+        """What the database takes on the disk, without SQLite's log."""
+        pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        server = "SELECT pg_database_size(current_database())"
+        with self.read() as connection:
+            size: int = connection.exec_driver_sql(pages if self.dialect == "sqlite" else server).scalar_one()
+        return size
+
     def close(self) -> None:
         self._reader.dispose()
         if self._writer is not None:
@@ -121,13 +149,23 @@ def _parse(url: str) -> URL:
     return address.set(drivername=driver)
 
 
-def _open_sqlite(address: URL, *, migrate: bool, read_only: bool) -> Database:
+def sqlite_file(url: str) -> Path | None:
+    """The file of the database at `url`, None for a server. Raises DatabaseError where it is no address."""
+    address = _parse(url)
+    return _file_of(address) if address.get_backend_name() == "sqlite" else None
+
+
+def _file_of(address: URL) -> Path:
     if address.database in (None, "", ":memory:") or address.query or address.host:
         raise DatabaseError(
             f"{address.render_as_string()} names no file, or more than a file.",
             f"Write three slashes and the file's path, for instance {DEFAULT_URL}.",
         )
-    path = Path(address.database or "").absolute()
+    return Path(address.database or "").absolute()
+
+
+def _open_sqlite(address: URL, *, migrate: bool, read_only: bool) -> Database:
+    path = _file_of(address)
     created = migrate and create_file(path)
     try:
         require_usable_file(path, writable=not read_only)

@@ -44,10 +44,12 @@ class Token(BaseModel):
     revoked_at: UtcDatetime | None = None
     revoked_by: str | None = None
 
+    def has_ended(self, now: datetime) -> bool:
+        return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
+
     def opens(self, scope: Scope, now: datetime) -> bool:
         """Whether it is let in to what needs `scope`."""
-        ended = self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
-        return scope in self.scopes and not ended
+        return scope in self.scopes and not self.has_ended(now)
 
 
 def new_secret() -> str:

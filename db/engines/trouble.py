@@ -72,9 +72,9 @@ def explained(url: str) -> Iterator[None]:
     except DBAPIError as error:
         if not _is_trouble(error):
             raise
-        raise _sentence(str(error.orig), url) from error
+        raise sentence(str(error.orig), url) from error
     except PoolTimeoutError as error:
-        raise _sentence("too many connections are in use", url) from error
+        raise sentence("too many connections are in use", url) from error
 
 
 def _is_trouble(error: DBAPIError) -> bool:
@@ -91,7 +91,8 @@ def _is_operational(error: DBAPIError) -> bool:
     return any(base.__name__ == "OperationalError" for base in type(error.orig).__mro__)
 
 
-def _sentence(reason: str, url: str) -> DatabaseError:
+def sentence(reason: str, url: str) -> DatabaseError:
+    """What a driver said of the database `url`, for a person."""
     for part, message, next_step in _MESSAGES:
         if part in reason:
             return DatabaseError(message.format(url=url), next_step)

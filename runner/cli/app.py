@@ -31,6 +31,7 @@ _PLACES = {
     "worker": "runner.cli.worker:worker",
     "config": "runner.cli.config:app",
     "db": "runner.cli.database:app",
+    "token": "runner.cli.token:app",
 }
 
 app = typer.Typer(

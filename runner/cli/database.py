@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from runner.cli.options import ConfigOption, DatabaseOption, database_of, settings_of
+from db.queries.damage import Damage, find_damage
+from db.session import open_database
+from db.units import plural
+from db.units import size as bytes_text
+from runner.cli.documents import print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True, rich_markup_mode=None)
+
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a SQLite file.")]
 
 
 @app.command("upgrade")
@@ -14,4 +25,74 @@ def upgrade(db: DatabaseOption = None, config: ConfigOption = None) -> int:
     """Create the database or bring it to this release's schema. Example: compilewatch db upgrade"""
     with database_of(settings_of(config, db)) as database:
         typer.echo(f"{database.url} has the schema of this release.")
+    return 0
+
+
+@app.command("backup")
+def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Write everything into a new file while others write. Example: compilewatch db backup monday.db"""
+    from db.backup import back_up
+
+    size = back_up(settings_of(config, db).database_url, file)
+    typer.echo(f"{file} holds everything ({bytes_text(size)}).")
+    return 0
+
+
+@app.command("restore")
+def restore(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Put a backup into a database that is not there yet, or empty.
+
+    Example: compilewatch db restore monday.db --db sqlite:///restored.db
+    """
+    from db.backup import restore as restore_backup
+
+    trials = restore_backup(file, settings_of(config, db).database_url)
+    typer.echo(f"{plural(trials, 'trial')} of {file} and all that belongs to them are back.")
+    return 0
+
+
+@app.command("check")
+def check(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Look for damage and say what to do; exit 1 where there is some. Example: compilewatch db check"""
+    with open_database(settings_of(config, db).database_url, read_only=True) as database:
+        damage = find_damage(database)
+        shown = database.url
+    if as_json:
+        print_document({"database": shown, "sound": not damage, "damage": [asdict(one) for one in damage]})
+    else:
+        _tell(shown, damage)
+    return 1 if damage else 0
+
+
+def _tell(shown_url: str, damage: list[Damage]) -> None:
+    if not damage:
+        typer.echo(f"{shown_url} is sound.")
+    for one in damage:
+        typer.echo(f"{one.what}\n  {one.next_step}")
+
+
+@app.command("vacuum")
+def vacuum(db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Give back the space of what was deleted. Example: compilewatch db vacuum"""
+    with open_database(settings_of(config, db).database_url) as database:
+        before = database.size_bytes()
+        database.vacuum()
+        after = database.size_bytes()
+        typer.echo(f"{database.url}: {bytes_text(before)} before, {bytes_text(after)} now.")
+    return 0
+
+
+@app.command("copy")
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The database to read, as for --db.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="One that is not there yet, or empty.")],
+) -> int:
+    """Move a history between SQLite and PostgreSQL, every row; the source stays as it is.
+
+    Example: compilewatch db copy sqlite:///compilewatch.db postgresql://compilewatch@db.example/compilewatch
+    """
+    from db.store_copy import copy_database
+
+    copied = copy_database(source, target)
+    typer.echo(f"{copied.target} holds all {plural(copied.rows['trial'], 'trial')} and what belongs to them.")
     return 0

@@ -1,0 +1,190 @@
+"""A whole database as one file while others write to it, and back again.
+
+A backup is a SQLite file of the same tables, whichever database it was made of: it can be opened, checked and
+served like any other, and restored into either kind.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Table, func, select, update
+
+from db.engines.sqlite import remove_file, require_usable_file
+from db.engines.trouble import sentence
+from db.errors import DatabaseError
+from db.session import Database, open_database, sqlite_file
+from db.store_insert import insert_rows
+from db.tables import DATA_VERSION, METADATA, REGRESSION
+
+_BATCH = 500
+
+
+def back_up(url: str, file: Path) -> int:
+    """Write everything in the database `url`, as of one moment, into the new `file`; its size in bytes.
+
+    Writers are neither stopped nor seen half: what was committed before the backup began is in it, whole. The
+    file appears under its name once it is complete, checked and on the disk.
+
+    Raises DatabaseError where the database cannot be read or the file cannot be written or is there already.
+    """
+    _refuse_existing(file)
+    with _part_of(file) as part:
+        source = sqlite_file(url)
+        if source is None:
+            with open_database(url, read_only=True) as database:
+                _copy_into_file(database, part)
+        else:
+            _copy_file(source, part)
+        _require_sound(part)
+        size = part.stat().st_size
+        _put_in_place(part, file)
+    return size
+
+
+def restore(file: Path, url: str) -> int:
+    """Put the backup `file` into the database `url`, which must not be there or hold no row; its trials.
+
+    A backup of an older release is upgraded on the way; `file` itself is only read.
+    Raises DatabaseError where that cannot be.
+    """
+    require_usable_file(file, writable=False)
+    target = sqlite_file(url)
+    if target is not None:
+        _refuse_existing(target)
+        with _part_of(target) as part:
+            _copy_file(file, part)
+            trials = _upgraded(part)
+            _put_in_place(part, target)
+        return trials
+    with tempfile.TemporaryDirectory(prefix="compilewatch-restore-") as directory:
+        part = Path(directory) / "backup.db"
+        _copy_file(file, part)
+        trials = _upgraded(part)
+        with (
+            open_database(f"sqlite:///{part}", read_only=True) as source,
+            open_database(url, migrate=True) as database,
+        ):
+            _copy_into_empty(source, database)
+    return trials
+
+
+def _refuse_existing(file: Path) -> None:
+    if os.path.lexists(file):
+        raise DatabaseError(f"There is a file {file} already.", "Name another, or move that one away.")
+
+
+@contextmanager
+def _part_of(file: Path) -> Iterator[Path]:
+    """A name beside `file` to write to first; nothing stays there."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        yield part
+    except sqlite3.Error as error:
+        raise sentence(str(error), str(file)) from error
+    except OSError as error:
+        raise DatabaseError(
+            f"{file} could not be written: {error.strerror or error}.",
+            "Name a file in a directory that exists and can be written.",
+        ) from error
+    finally:
+        if part.parent.is_dir():
+            remove_file(part)
+
+
+def _copy_file(source: Path, part: Path) -> None:
+    """SQLite's online backup in one step: a reader's snapshot, which no writer waits for."""
+    require_usable_file(source, writable=False)
+    if not part.parent.is_dir():
+        raise DatabaseError(
+            f"The directory {part.parent} does not exist.", f"Create it with `mkdir -p {part.parent}`."
+        )
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as reading,
+        closing(sqlite3.connect(part)) as writing,
+    ):
+        try:
+            reading.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.Error as error:
+            raise sentence(str(error), str(source)) from error
+        reading.backup(writing)
+        # One file that is whole by itself, without a log beside it.
+        writing.execute("PRAGMA journal_mode=DELETE")
+
+
+def _copy_into_file(database: Database, part: Path) -> None:
+    with open_database(f"sqlite:///{part}", migrate=True) as target:
+        _copy_into_empty(database, target)
+    with closing(sqlite3.connect(part)) as writing:
+        writing.execute("PRAGMA journal_mode=DELETE")
+
+
+def _copy_into_empty(source: Database, target: Database) -> None:
+    """Every row, read in one snapshot and written in one transaction."""
+    with source.read() as reading, target.write() as writing:
+        _require_empty(writing, target.url)
+        for table in METADATA.sorted_tables:
+            if table is DATA_VERSION:
+                writing.execute(update(table).values(version=reading.scalar(select(table.c.version))))
+            else:
+                for rows in _batches(reading, table):
+                    insert_rows(writing, table, rows)
+
+
+def _require_empty(connection: Connection, shown_url: str) -> None:
+    tables = [table for table in METADATA.sorted_tables if table is not DATA_VERSION]
+    if any(connection.execute(select(table).limit(1)).first() is not None for table in tables):
+        raise DatabaseError(
+            f"The database {shown_url} holds data already; nothing was changed.",
+            "Name an empty one with --db.",
+        )
+
+
+def _batches(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
+    """The rows of `table`, those that others refer to first, in constant memory."""
+    order = [table.c.revision] if table is REGRESSION else list(table.primary_key.columns)
+    streamed = connection.execution_options(yield_per=_BATCH).execute(select(table).order_by(*order))
+    rows = (dict(row) for row in streamed.mappings())
+    while batch := list(islice(rows, _BATCH)):
+        yield batch
+
+
+def _upgraded(part: Path) -> int:
+    """Bring a copied backup to this release's schema; how many trials it holds."""
+    with open_database(f"sqlite:///{part}", migrate=True) as database, database.read() as connection:
+        trials = connection.scalar(select(func.count()).select_from(METADATA.tables["trial"]))
+    with closing(sqlite3.connect(part)) as writing:
+        writing.execute("PRAGMA journal_mode=DELETE")
+    return int(trials or 0)
+
+
+def _require_sound(part: Path) -> None:
+    with closing(sqlite3.connect(part)) as reading:
+        told = [str(row[0]) for row in reading.execute("PRAGMA integrity_check(1)")]
+    if told != ["ok"]:
+        raise DatabaseError(
+            f"The database is damaged ({told[0]}), and so would be its backup.",
+            "See `compilewatch db check`; an older backup is the one to keep.",
+        )
+
+
+def _put_in_place(part: Path, file: Path) -> None:
+    """Give the complete file its name, and do not return before both are on the disk."""
+    _sync(part)
+    part.rename(file)
+    _sync(file.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

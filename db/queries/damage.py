@@ -1,0 +1,213 @@
+"""What is wrong with the stored data: the file, references, samples, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Table, and_, func, or_, select
+from sqlalchemy.exc import DBAPIError
+
+from db.errors import DatabaseError
+from db.records import FailureKind
+from db.samples import Blob, decode_samples, percentile_ns
+from db.session import Database
+from db.tables import (
+    BUILD,
+    LATEST,
+    MACHINE,
+    METADATA,
+    RUN,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+    WORKLOAD,
+)
+
+_BACKUP = "Restore a backup from before with `compilewatch db restore`."
+_SAMPLES = (
+    "The trial cannot be judged any more: restore a backup from before with `compilewatch db restore`, or "
+    "import the trial again from its bundle into a new database."
+)
+_SHARES = {"latency_ns": 0.5, "latency_p05_ns": 0.05, "latency_p95_ns": 0.95, "latency_p99_ns": 0.99}
+_EXAMPLES = 3
+_TOLERANCE = 1e-9  # what another release's order of additions may move
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One kind of damage in one place: `what` is a sentence, `count` how many rows have it."""
+
+    what: str
+    count: int
+    next_step: str
+
+
+def find_damage(db: Database) -> list[Damage]:
+    """Everything that is wrong, in one reading transaction; an empty list for a sound database.
+
+    Reads every row of samples. Raises DatabaseError where the database cannot be read at all.
+    """
+    with db.read() as connection:
+        # What a damaged page holds cannot be looked at any further.
+        return list(_file(connection)) or [
+            *_orphans(connection),
+            *_without_detail(connection),
+            *_samples(connection),
+            *_tallies(connection),
+            *_latest(connection),
+        ]
+
+
+def _file(connection: Connection) -> Iterator[Damage]:
+    """The file itself, page by page; a PostgreSQL server looks after its own."""
+    if connection.dialect.name != "sqlite":
+        return
+    try:
+        told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+    except DBAPIError as error:
+        # So damaged that SQLite gives up looking.
+        told = [str(error.orig)]
+    if told != ["ok"]:
+        yield Damage(f"The file is damaged: {'; '.join(told[:_EXAMPLES])}.", len(told), _BACKUP)
+
+
+def _orphans(connection: Connection) -> Iterator[Damage]:
+    for table in METADATA.sorted_tables:
+        for constraint in sorted(table.foreign_key_constraints, key=lambda found: str(found.name)):
+            parent = constraint.referred_table.alias()
+            pairs = [(key.parent, parent.c[key.column.name]) for key in constraint.elements]
+            joined = and_(*(child == other for child, other in pairs))
+            lost = and_(pairs[0][1].is_(None), *(child.is_not(None) for child, _ in pairs))
+            found = (
+                select(*table.primary_key.columns).select_from(table.outerjoin(parent, joined)).where(lost)
+            )
+            rows = connection.execute(found).all()
+            if rows:
+                yield Damage(
+                    f"{len(rows)} rows of {table.name} belong to a {constraint.referred_table.name} that is "
+                    f"not there: {_examples(rows)}.",
+                    len(rows),
+                    _BACKUP,
+                )
+
+
+def _without_detail(connection: Connection) -> Iterator[Damage]:
+    found = (
+        select(TRIAL.c.trial_id)
+        .outerjoin(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .where(TRIAL_DETAIL.c.trial_id.is_(None))
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(f"{len(rows)} trials have lost their details: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _samples(connection: Connection) -> Iterator[Damage]:
+    """Blobs that cannot be read, and figures of a trial that do not follow from its samples."""
+    columns = ("trial_id", *_SHARES, "samples", "control_latency_ns", "control_samples")
+    stored = TRIAL_SAMPLES.c
+    statement = (
+        select(*(TRIAL.c[name] for name in columns), stored.kind, stored.n, stored.codec, stored.data)
+        .join(TRIAL, TRIAL.c.trial_id == stored.trial_id)
+        .order_by(TRIAL.c.trial_id, stored.kind)
+    )
+    unreadable: list[tuple[str, str]] = []
+    wrong: list[tuple[str]] = []
+    streamed = connection.execution_options(yield_per=500).execute(statement)
+    for trial_id, rows in groupby(streamed, key=attrgetter("trial_id")):
+        for row in rows:
+            try:
+                ordered = sorted(decode_samples([Blob(row.data, row.codec, row.n)])[0])
+            except DatabaseError:
+                unreadable.append((trial_id, row.kind))
+            else:
+                if not _follows(row._mapping, ordered):
+                    wrong.append((trial_id,))
+    if unreadable:
+        what = f"{len(unreadable)} arrays of samples cannot be read: {_examples(unreadable)}."
+        yield Damage(what, len(unreadable), _SAMPLES)
+    if wrong:
+        what = f"{len(wrong)} trials have figures that do not follow from their samples: {_examples(wrong)}."
+        yield Damage(what, len(wrong), _SAMPLES)
+
+
+def _follows(values: RowMapping, ordered: list[int]) -> bool:
+    if values["kind"] == "samples_ns":
+        figures = {name: percentile_ns(ordered, share) for name, share in _SHARES.items()}
+        return values["samples"] == len(ordered) and all(
+            _same(values[name], figure) for name, figure in figures.items()
+        )
+    if values["kind"] == "control_samples_ns":
+        return values["control_samples"] == len(ordered) and _same(
+            values["control_latency_ns"], percentile_ns(ordered, 0.5)
+        )
+    return True
+
+
+def _same(stored: float | None, computed: float | None) -> bool:
+    if stored is None or computed is None:
+        return stored is computed
+    return math.isclose(stored, computed, rel_tol=_TOLERANCE)
+
+
+def _tallies(connection: Connection) -> Iterator[Damage]:
+    """The numbers of trials that lists and facets show beside every dimension."""
+    for table, key in (
+        (MACHINE, SERIES.c.machine_id),
+        (WORKLOAD, SERIES.c.workload_id),
+        (STRATEGY, SERIES.c.strategy_id),
+        (SERIES, TRIAL.c.series_id),
+        (BUILD, TRIAL.c.build_id),
+        (RUN, TRIAL.c.run_id),
+    ):
+        yield from _tally(connection, table, key.name, in_series=key.table is SERIES)
+
+
+def _tally(connection: Connection, table: Table, key: str, *, in_series: bool) -> Iterator[Damage]:
+    source = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id) if in_series else TRIAL
+    column = (SERIES if in_series else TRIAL).c[key]
+    counted = (
+        select(column.label("key"), func.count().label("trials")).select_from(source).group_by(column)
+    ).subquery()
+    found = (
+        select(table.c[key])
+        .outerjoin(counted, counted.c.key == table.c[key])
+        .where(table.c.trials != func.coalesce(counted.c.trials, 0))
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(
+            f"{len(rows)} rows of {table.name} count other trials than there are: {_examples(rows)}.",
+            len(rows),
+            _BACKUP,
+        )
+
+
+def _latest(connection: Connection) -> Iterator[Damage]:
+    """The newest run of a series, which pages start from, has to be one of its own trials."""
+    trial = and_(TRIAL.c.series_id == LATEST.c.series_id, TRIAL.c.run_id == LATEST.c.run_id)
+    newer = and_(TRIAL.c.series_id == LATEST.c.series_id, TRIAL.c.started_at > LATEST.c.started_at)
+    cancelled = and_(TRIAL.c.failure_kind.is_not(None), TRIAL.c.failure_kind == FailureKind.CANCELLED)
+    found = select(LATEST.c.series_id).where(
+        or_(
+            ~select(TRIAL.c.trial_id).where(trial).exists(),
+            select(TRIAL.c.trial_id).where(newer, ~cancelled).exists(),
+        )
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(
+            f"{len(rows)} series name a newest run that is not theirs: {_examples(rows)}.", len(rows), _BACKUP
+        )
+
+
+def _examples(rows: Sequence[Sequence[Any]]) -> str:
+    shown = [" ".join(str(part) for part in row) for row in rows[:_EXAMPLES]]
+    return ", ".join(shown) + (", ..." if len(rows) > _EXAMPLES else "")

@@ -1,0 +1,109 @@
+"""`compilewatch token`: API tokens for programs. Whoever runs it has the database, and so is an operator."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from db.errors import ConfigError
+from db.queries.tokens import tokens
+from db.session import open_database
+from db.store_tokens import revoke_token, save_token
+from db.tokens import Scope, Token, new_secret, new_token_id, secret_hash
+from db.units import moment
+from runner.cli.author import author
+from runner.cli.documents import print_document
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+
+app = typer.Typer(
+    help="API tokens for programs that cannot sign in.", no_args_is_help=True, rich_markup_mode=None
+)
+ByOption = Annotated[str | None, typer.Option("--by", help="Who you are; default: the user's name.")]
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as grafana.")],
+    scope: Annotated[
+        list[Scope] | None, typer.Option("--scope", help="What it opens, repeatable; default: api.")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=3650, help="Until it ends; default: until revoked.")
+    ] = None,
+    by: ByOption = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Make a token and print its secret, this once. Example: compilewatch token create grafana"""
+    now, secret = datetime.now(UTC), new_secret()
+    try:
+        token = Token(
+            token_id=new_token_id(),
+            name=name,
+            secret_hash=secret_hash(secret),
+            scopes=tuple(dict.fromkeys(scope or [Scope.API])),
+            created_at=now,
+            created_by=author(by),
+            expires_at=None if days is None else now + timedelta(days=days),
+        )
+    except ValidationError as error:
+        raise ConfigError(
+            f"{name!r} cannot name a token.", "Use letters, digits and . _ - + @ :, at most 100."
+        ) from error
+    with database_of(settings_of(config, db)) as database:
+        save_token(database, token)
+    typer.echo(secret)
+    typer.echo(
+        f"Token {token.token_id} ({name}) opens {', '.join(token.scopes)}. It is not shown again; send it as "
+        "the header Authorization: Bearer.",
+        err=True,
+    )
+    return 0
+
+
+@app.command("list")
+def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Every token, also those that have ended; no secret. Example: compilewatch token list"""
+    with open_database(settings_of(config, db).database_url, read_only=True) as database:
+        found = tokens(database)
+    if as_json:
+        print_document({"tokens": [_shown(token) for token in found]})
+        return 0
+    if not found:
+        typer.echo("There is no token. Make one with `compilewatch token create NAME`.")
+    now = datetime.now(UTC)
+    for token in found:
+        typer.echo(
+            f"{token.token_id}  {token.name}  opens {', '.join(token.scopes)}  {_state(token, now)}  "
+            f"made {moment(token.created_at)} by {token.created_by}"
+        )
+    return 0
+
+
+@app.command("revoke")
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `compilewatch token list` shows it.")],
+    by: ByOption = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Let a token open nothing any more, at once. Example: compilewatch token revoke 1f2e3d4c"""
+    with open_database(settings_of(config, db).database_url) as database:
+        token = revoke_token(database, token_id, at=datetime.now(UTC), by=author(by))
+    typer.echo(f"Token {token.token_id} ({token.name}) opens nothing since {moment(token.revoked_at)}.")
+    return 0
+
+
+def _state(token: Token, now: datetime) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {moment(token.revoked_at)} by {token.revoked_by}"
+    if token.expires_at is None:
+        return "until revoked"
+    return f"{'ended' if token.has_ended(now) else 'until'} {moment(token.expires_at)}"
+
+
+def _shown(token: Token) -> dict[str, Any]:
+    return token.model_dump(mode="json", exclude={"secret_hash"})

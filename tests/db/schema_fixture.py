@@ -1,0 +1,43 @@
+"""Writes a database file of this release's schema, and beside it the records that are in it.
+
+    python -m tests.db.schema_fixture tests/db/schemas
+
+Run it before a migration is added: the file is what `test_schema_upgrades` upgrades from then on. It must be
+made by the code of its own revision, never by a later one; the files here were.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+
+from db.migrations import HEAD
+from db.queries.trials import trial_records
+from db.session import open_database
+from db.store import save_trials
+from tests.builders import make_history, make_imported, make_trial
+
+
+def main(directory: str) -> None:
+    file = Path(directory) / f"{HEAD}.db"
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch) / "made.db"
+        with open_database(f"sqlite:///{made}", migrate=True) as database:
+            save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+            save_trials(database, [make_trial(failure="out_of_memory"), make_imported()])
+            records = [trial.to_json() for trial in trial_records(database)]
+        with sqlite3.connect(made, isolation_level=None) as connection:
+            # Small pages: the file is kept in the repository.
+            for statement in ("journal_mode=DELETE", "page_size=1024"):
+                connection.execute(f"PRAGMA {statement}")
+            connection.execute("VACUUM")
+        connection.close()
+        shutil.copyfile(made, file)
+    file.with_suffix(".jsonl").write_text("".join(f"{record}\n" for record in records), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
