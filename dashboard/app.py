@@ -9,23 +9,28 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard import links
-from dashboard.data import Snapshot, read_choices
+from dashboard.data import Snapshot, pulse_of, read_choices
 from dashboard.links import TITLES, Link, Page
 from dashboard.views import (
     break_even,
     cold_start,
     controls,
     guide,
+    import_upload,
+    live,
     modes,
     overview,
     regressions,
+    reports,
     runs,
+    share,
     shell,
+    stored_view,
     trends,
     trial,
     upgrade,
 )
-from dashboard.views.elements import nothing_measured
+from dashboard.views.elements import begin, nothing_measured
 from db.errors import CompilewatchError
 
 HERE = Path(__file__).parent
@@ -40,6 +45,7 @@ VIEWS: dict[Page, Callable[[shell.View], Link]] = {
     Page.REGRESSIONS: regressions.draw,
     Page.TRIAL: trial.draw,
     Page.RUNS: runs.draw,
+    Page.REPORTS: reports.draw,
     Page.GUIDE: guide.draw,
 }
 
@@ -58,6 +64,11 @@ def main() -> None:
 def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     raw = {key: st.query_params.get_all(key) for key in st.query_params}
     asked, problems = links.read(page, raw)
+    if kept := raw.get(links.STORED_VIEW):
+        problems = (*problems, stored_view.follow(kept[0], pages))
+    begin()
+    pulse = pulse_of(page)
+    seen = pulse()
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
     asked, unknown = links.settle(asked, choices.known)
@@ -67,14 +78,18 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     with st.sidebar:
         shell.navigation(pages, asked)
         shell.filters(view)
-    share = shell.header(view, (*problems, *unknown))
+    beside_title = shell.header(view, (*problems, *unknown))
+    if page is not Page.GUIDE:
+        live.follow(pulse, seen)
     if view.empty and page is not Page.GUIDE:
         nothing_measured()
+        if page is Page.RUNS:
+            import_upload.draw()
         return
     shown = VIEWS[page](view)
     if page is not Page.GUIDE:
-        with share:
-            shell.share(replace(view, link=shown))
+        with beside_title:
+            share.draw(replace(view, link=shown))
 
 
 def _streamlit_page(page: Page) -> st.Page:

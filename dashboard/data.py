@@ -19,24 +19,28 @@ from dashboard import shaping
 from dashboard.choices import Choices, choices
 from dashboard.links import Link, Page
 from dashboard.policy import policy_in_force
+from db.hosts import HostState
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
-from db.queries import facets, records, schedule, trials
+from db.queries import activity, facets, hosts, records, schedule, trials
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.reports import reports_revision
 from db.queries.run_parts import run_parts
 from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
 from db.requests import UNFINISHED, RequestState, RunRequest
 from db.schedules import Firing, Schedule
 from db.session import Database, open_database
+from db.verdicts.noise_floor import NOISE_SUITE, NOISE_WORKLOAD, NoiseFloor, noise_floor
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
+_NOISE_RUNS = 50
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,6 +70,22 @@ def reader() -> Database:
 def read_version() -> int:
     """The data version now. Raises DatabaseError when the database cannot be read."""
     return data_version(reader())
+
+
+def pulse_of(page: Page) -> Callable[[], object]:
+    """What tells whether a page would look different now: the data version, and what it does not count.
+
+    The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
+    """
+    beside = _BESIDE_THE_DATA.get(page)
+    return read_version if beside is None else lambda: (read_version(), beside(reader()))
+
+
+_BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
+    Page.RUNS: activity.service_pulse,
+    Page.REPORTS: reports_revision,
+    Page.UPGRADE: activity.sign_off_pulse,
+}
 
 
 @dataclass(frozen=True)
@@ -184,6 +204,31 @@ def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:
     """All schedules by name, and the newest firing of each that ever fired. Not cached, as the queue."""
     database = reader()
     return schedule.schedules(database), schedule.last_firings(database)
+
+
+def read_hosts() -> list[HostState]:
+    """Every measuring host as its service last described it. Not cached, as the queue."""
+    return hosts.hosts(reader())
+
+
+@remembered
+def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
+    """Machine id -> the smallest change it can show, from its newest run of identical trials."""
+    database = _database(snapshot.url)
+    runs = facets.runs(database)
+    # By run, which trials are found by quickly: most are of other suites.
+    noisy = tuple(runs.loc[runs["suite"] == NOISE_SUITE, "run_id"].head(_NOISE_RUNS))
+    if not noisy:
+        return {}
+    identical = Filters(runs=noisy, workloads=(NOISE_WORKLOAD,), statuses=(Status.OK,))
+    found = trials.trials_frame(database, identical)
+    floors: dict[str, NoiseFloor] = {}
+    for machine_id, mine in found.dropna(subset=["latency_ns"]).groupby("machine_id"):
+        newest = mine[mine["run_id"] == mine.sort_values("started_at")["run_id"].iloc[-1]]
+        floor = noise_floor([float(value) for value in newest["latency_ns"]])
+        if floor is not None:
+            floors[str(machine_id)] = floor
+    return floors
 
 
 @remembered

@@ -43,6 +43,7 @@ class Page(StrEnum):
     REGRESSIONS = "regressions"
     TRIAL = "trial"
     RUNS = "runs"
+    REPORTS = "reports"
     GUIDE = "guide"
 
 
@@ -56,6 +57,7 @@ TITLES: dict[Page, str] = {
     Page.REGRESSIONS: "Regressions",
     Page.TRIAL: "Trial",
     Page.RUNS: "Runs",
+    Page.REPORTS: "Reports",
     Page.GUIDE: "Guide",
 }
 
@@ -64,7 +66,7 @@ AXES = ("time", "torch")
 SCALES = ("linear", "log")
 GOALS = ("latency", "steps", "memory")
 
-_EVERYWHERE = frozenset(Page) - {Page.GUIDE}
+_EVERYWHERE = frozenset(Page) - {Page.GUIDE, Page.REPORTS}
 _TRENDS = frozenset({Page.TRENDS})
 _UPGRADE = frozenset({Page.UPGRADE})
 _REGRESSIONS = frozenset({Page.REGRESSIONS})
@@ -102,8 +104,11 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "regression": (Texts(), _REGRESSIONS),
     "run": (Text(), _TRIAL),
     "trial": (Text(), _TRIAL),
+    "report": (Text(), frozenset({Page.REPORTS})),
 }
 DATA_VERSION = "data"
+STORED_VIEW = "view"
+"""Stands for a whole link that the database keeps under an id; `dashboard.views.stored_view` follows it."""
 NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 
@@ -113,8 +118,8 @@ class Link:
     """One view of the dashboard. Every field but `page` and `data` is a selector of `SELECTORS`.
 
     `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps
-    per process, `restarts` restarts per day, `price` money per GPU-hour, `data` the data version the link
-    was made at.
+    per process, `restarts` restarts per day, `price` money per GPU-hour, `report` the frozen report looked
+    at, `data` the data version the link was made at.
     """
 
     page: Page = Page.OVERVIEW
@@ -144,6 +149,7 @@ class Link:
     regression: tuple[str, ...] = ()
     run: str | None = None
     trial: str | None = None
+    report: str | None = None
     data: int | None = None
 
 
@@ -159,6 +165,8 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
     for key, raw in params.items():
         if key == DATA_VERSION:
             values[key] = int(raw[0]) if raw and raw[0].isdecimal() and len(raw[0]) < 19 else None
+        elif key == STORED_VIEW:
+            continue
         elif key == NOT_FOUND:
             problems.append(_no_page(raw[0] if raw else ""))
         elif key not in SELECTORS:

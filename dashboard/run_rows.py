@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
 
 from dashboard.shaping import joined, number, row_dicts
 from db import units
+from db.hosts import SILENT_AFTER as HOST_SILENT_AFTER
+from db.hosts import HostDevice, HostState
 from db.requests import RequestSpec, RunRequest
 from db.runs import RunStatus
 from db.schedules import Firing, Schedule
+from db.verdicts.noise_floor import NoiseFloor
 
 SILENT_AFTER = timedelta(hours=1)
 """A run that claims to be running and stored nothing for so long may have been killed."""
@@ -83,11 +86,19 @@ def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     return said
 
 
-def machine_rows(machines: pd.DataFrame) -> pd.DataFrame:
-    """One row per machine, the one seen last first."""
+def machine_rows(
+    machines: pd.DataFrame, hosts: Sequence[HostState], noise: Mapping[str, NoiseFloor], now: datetime
+) -> pd.DataFrame:
+    """One row per machine, the one seen last first, then hosts whose service never measured anything.
+
+    `noise` maps machine ids to their noise floor. What nobody told is missing.
+    """
+    by_name = {host.name: host for host in hosts}
     rows = [
         {
             "machine": row["machine"],
+            **_host_cells(by_name.get(row["machine"]), now),
+            "noise": noise_words(noise.get(row["machine_id"])),
             "device": row["device_name"],
             "cpu": row["cpu_name"],
             "threads": row["threads"],
@@ -101,7 +112,69 @@ def machine_rows(machines: pd.DataFrame) -> pd.DataFrame:
         }
         for row in row_dicts(machines.sort_values("last_seen_at", ascending=False))
     ]
+    measured = set(machines["machine"])
+    rows += [
+        {"machine": host.name, **_host_cells(host, now), "noise": None}
+        for host in hosts
+        if host.name not in measured
+    ]
     return pd.DataFrame(rows)
+
+
+def noise_words(floor: NoiseFloor | None) -> str | None:
+    """The smallest change that five trials a side show on a machine."""
+    if floor is None:
+        return None
+    return f"{units.percent(floor.change)} (from {units.plural(floor.trials, 'trial')})"
+
+
+def _host_cells(host: HostState | None, now: datetime) -> dict[str, Any]:
+    if host is None:
+        return {"service": None, "service_seen_at": None, "disk": None, "devices": None}
+    disk = None
+    if host.free_bytes is not None:
+        disk = f"{units.size(host.free_bytes)} free of {units.size(host.total_bytes)}"
+    return {
+        "service": service_words(host, now),
+        "service_seen_at": host.seen_at,
+        "disk": disk,
+        "devices": device_words(host.devices),
+    }
+
+
+def service_words(host: HostState, now: datetime) -> str:
+    """Whether the service of a host lives."""
+    if host.stopped_at is not None and host.stopped_at >= host.seen_at:
+        return "○ stopped"
+    silent = now - host.seen_at
+    if silent <= HOST_SILENT_AFTER:
+        return "● running"
+    return f"✗ silent for {units.duration(silent.total_seconds() * 1e9)}"
+
+
+def device_words(devices: Sequence[HostDevice] | None) -> str | None:
+    """The state of every GPU of a host in one line; None where nobody asked, "none" where there is none."""
+    if devices is None:
+        return None
+    return "; ".join(map(_device_words, devices)) or "no GPU"
+
+
+def _device_words(device: HostDevice) -> str:
+    parts = [device.name or "GPU"]
+    if device.temperature_c is not None:
+        parts.append(f"{device.temperature_c:.0f} °C")
+    if device.utilization_percent is not None:
+        parts.append(f"{device.utilization_percent:.0f} % busy")
+    if device.power_w is not None:
+        limit = f" of {device.power_limit_w:.0f}" if device.power_limit_w is not None else ""
+        parts.append(f"{device.power_w:.0f}{limit} W")
+    if device.used_bytes is not None:
+        parts.append(f"{units.size(device.used_bytes)} of {units.size(device.total_bytes)} used")
+    if device.throttle_reasons:
+        parts.append(f"slowed by {joined(reason.replace('_', ' ') for reason in device.throttle_reasons)}")
+    if device.uncorrected_ecc_errors:
+        parts.append(units.plural(device.uncorrected_ecc_errors, "uncorrected memory error"))
+    return ", ".join(parts)
 
 
 def schedule_rows(schedules: Sequence[Schedule], last: Mapping[str, Firing]) -> pd.DataFrame:
@@ -116,12 +189,20 @@ def schedule_rows(schedules: Sequence[Schedule], last: Mapping[str, Firing]) -> 
                 "machine": schedule.spec.machine or "any",
                 "state": "‖ paused" if schedule.paused else "▶ active",
                 "next_run_at": schedule.next_run_at,
+                "then": _following(schedule),
+                "changed_by": schedule.changed_by,
                 "last_fired_at": last[schedule.name].fire_at if schedule.name in last else None,
                 "outcome": last[schedule.name].outcome.value if schedule.name in last else None,
             }
             for schedule in schedules
         ]
     )
+
+
+def _following(schedule: Schedule) -> str | None:
+    """The firings after the next one, as a service planned them."""
+    later = (schedule.upcoming or ())[1:]
+    return ", ".join(f"{at.astimezone(UTC):%m-%d %H:%M}" for at in later) or None
 
 
 def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
+from dashboard.access import Role, require
 from db.errors import CompilewatchError
 from db.regressions import TriageEvent, TriageState
 from db.session import open_database
 from db.store_regressions import triage
 from db.units import plural
 
-LONGEST_NAME = 80
 LONGEST_NOTE = 2_000
 LONGEST_URL = 500
 _PROBLEMS = {
@@ -69,6 +69,10 @@ def record(url: str, what: Said) -> tuple[str, bool]:
 
     What can be written is; a regression that was revised in the meantime is named.
     """
+    try:
+        require(Role.EDITOR)
+    except CompilewatchError as error:
+        return str(error), False
     event = what.event(datetime.now(UTC))
     new = 0
     problems: list[str] = []

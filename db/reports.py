@@ -11,6 +11,10 @@ from db.fields import UtcDatetime
 
 ID_BYTES = 16
 """128 random bits: enough that no id is ever found by trying."""
+KEEP_DAYS_VARIABLE = "COMPILEWATCH_REPORT__KEEP_DAYS"
+"""The variable of the environment that says, as the configuration does, how long reports are kept."""
+BY_RETENTION = "retention"
+"""Who revoked a report that was kept as long as the configuration says."""
 
 
 class Report(BaseModel):

@@ -8,7 +8,7 @@ from sqlalchemy import insert, update
 
 from db.errors import NotFoundError
 from db.queries.reports import find_report
-from db.reports import Report
+from db.reports import BY_RETENTION, Report
 from db.session import Database
 from db.tables import REPORT
 
@@ -35,3 +35,16 @@ def revoke_report(db: Database, report_id: str, *, at: datetime, by: str) -> Rep
     if report is None:
         raise NotFoundError(f"There is no report {report_id}.", "See `compilewatch report list`.")
     return report
+
+
+def expire_reports(db: Database, frozen_before: datetime, *, at: datetime) -> int:
+    """Take away the content of every report that was frozen earlier; how many those are."""
+    gone = {"revoked_at": at, "revoked_by": BY_RETENTION, "content": None}
+    with db.write() as connection:
+        expired = connection.execute(
+            update(REPORT)
+            .where(REPORT.c.created_at < frozen_before, REPORT.c.revoked_at.is_(None))
+            .values(**gone)
+            .returning(REPORT.c.report_id)
+        ).all()
+    return len(expired)

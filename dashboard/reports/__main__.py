@@ -11,11 +11,10 @@ from dashboard.data import database_url
 from dashboard.reports.content import Content, ReportError, content_of
 from dashboard.reports.freeze import freeze_comparison, freeze_link
 from dashboard.reports.page import render
+from dashboard.reports.store import store_report
 from db.errors import CompilewatchError, one_line
 from db.queries.reports import find_report
-from db.reports import Report, new_report_id
 from db.session import open_database
-from db.store_reports import save_report
 
 
 def main() -> int:
@@ -51,17 +50,7 @@ def _create(arguments: argparse.Namespace) -> str:
         content = freeze_link(arguments.link, **signed)
     else:
         content = freeze_comparison(*arguments.compare, **signed)
-    report = Report(
-        report_id=new_report_id(),
-        title=content.title,
-        created_at=at,
-        created_by=content.created_by,
-        data_version=content.data_version,
-        content=content.model_dump(mode="json"),
-    )
-    with open_database(database_url()) as database:
-        save_report(database, report)
-    return report.report_id
+    return store_report(database_url(), content)
 
 
 def _export(report_id: str, output: Path) -> None:

@@ -12,7 +12,6 @@ import pandas as pd
 
 from dashboard import links, shaping
 from dashboard.api.judged import COMPARE_SCHEMA
-from dashboard.api.representation import rows_of
 from dashboard.choices import Choices
 from dashboard.data import Snapshot, filters_of, newest_build, read_choices, read_trials, reader
 from dashboard.links import Link, Page
@@ -33,6 +32,10 @@ from db.verdicts.vocabulary import Metric
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""
+_MOST_BUILDS = 4
+# Pages whose default is every machine, and those whose default is every build.
+_ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS})
+_ALL_BUILDS = _ALL_MACHINES | {Page.TRENDS, Page.TRIAL}
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Conten
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
     link = _link(url, choices)
-    link = replace(link, machine=link.machine or choices.newest_machine, data=snapshot.version)
+    machine = link.machine or (None if link.page in _ALL_MACHINES else choices.newest_machine)
+    link = replace(link, machine=machine, data=snapshot.version)
     show = _upgrade if link.page is Page.UPGRADE else _view
     shown = show(snapshot, choices, link)
     return _signed(shown, choices, snapshot, title=title, by=by, at=at)
@@ -128,19 +132,18 @@ def _sides_environment(judged: Comparison, choices: Choices) -> Table:
 
 
 def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
-    if link.build is None and link.page not in {Page.TRENDS, Page.TRIAL}:
+    if link.build is None and link.page not in _ALL_BUILDS:
         link = replace(link, build=newest_build(snapshot, filters_of(link)))
     found = views.frozen(snapshot, link)
-    newest = found.rows.sort_values("last_started_at", ascending=False)
-    shown_builds = list(dict.fromkeys(newest["build_id"]))[:4]
     return _Shown(
         subject=links.sentence(found.link, choices.names),
         made_from=links.href(found.link, full=True),
         sections=found.sections,
         environment=environment(
-            _machine(link.machine), {choices.builds[key]: choices.build_rows[key] for key in shown_builds}
+            _machine(link.machine),
+            {choices.builds[key]: choices.build_rows[key] for key in found.builds[:_MOST_BUILDS]},
         ),
-        data={"cases": rows_of(found.rows)},
+        data=found.data,
     )
 
 

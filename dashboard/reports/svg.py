@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -54,29 +56,62 @@ _CONFIG = {
 }
 
 
-def draw(spec: Spec, frames: Mapping[str, pd.DataFrame]) -> str:
-    """The chart as SVG. Raises ReportError where vl-convert is not installed."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise ReportError(
-            "Charts of a report are drawn by vl-convert, which is not installed.",
-            "Install it with `pip install 'compilewatch[report]'`.",
-        ) from error
+def draw(
+    spec: Spec, frames: Mapping[str, pd.DataFrame], *, title: str | None = None, subtitle: str | None = None
+) -> str:
+    """The chart as SVG, under a title where one is given. Raises ReportError without vl-convert."""
     own = spec.get("config", {})
     merged = {
         key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
         for key, value in _CONFIG.items()
     }
-    drawn: str = vl_convert.vegalite_to_svg(
+    heading = {} if title is None else {"title": _heading(title, subtitle or "")}
+    drawn: str = _converter().vegalite_to_svg(
         {
             **spec,
+            **heading,
             "width": WIDTH_PX,
             "config": {**own, **merged},
             "datasets": {name: _records(frame) for name, frame in frames.items()},
         }
     )
     return drawn
+
+
+def as_png(drawn: str, *, scale: float = 2.0) -> bytes:
+    """A chart as a picture, `scale` pixels per unit. Raises ReportError without vl-convert."""
+    picture: bytes = _converter().svg_to_png(drawn, scale=scale)
+    return picture
+
+
+def as_pdf(drawn: str) -> bytes:
+    """A chart as a page of its own size. Raises ReportError without vl-convert."""
+    page: bytes = _converter().svg_to_pdf(drawn)
+    return page
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise ReportError(
+            "Charts are drawn by vl-convert, which is not installed.",
+            "Install it with `pip install 'compilewatch[report]'`.",
+        ) from error
+    return vl_convert
+
+
+def _heading(title: str, subtitle: str) -> dict[str, Any]:
+    """A title as Vega takes it, wrapped to the width of the chart."""
+    return {
+        "text": textwrap.wrap(title, 90)[:3],
+        "subtitle": textwrap.wrap(subtitle, 125)[:3],
+        "anchor": "start",
+        "fontSize": 16,
+        "subtitleFontSize": 12,
+        "subtitleColor": "#56616F",
+        "offset": 14,
+    }
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, object]]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pandas as pd
 
 from dashboard import shaping, theme
+from dashboard.api.representation import rows_of
 from dashboard.charts import break_even as break_even_charts
 from dashboard.charts import cold_start as cold_start_charts
 from dashboard.charts import heat_map, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
 from dashboard.data import Snapshot, filters_of, read_cases, read_choices, read_cold_start, read_points
-from dashboard.links import Link, Page
+from dashboard.links import TITLES, Link, Page
+from dashboard.reports import record_views
 from dashboard.reports.content import Chart, Lines, ReportError, Section
+from dashboard.reports.found import Frozen, newest_builds, nothing_fits
 from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
 from db import units
@@ -40,15 +43,6 @@ _CASE_COLUMNS = {
 _CASE_NUMBERS = frozenset(_CASE_COLUMNS) - {"workload", "strategy", "status"}
 
 
-@dataclass(frozen=True)
-class Frozen:
-    """The parts of a view, and the frame that they were made from; `link` says what was in focus."""
-
-    sections: tuple[Section, ...]
-    rows: pd.DataFrame
-    link: Link
-
-
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     """What the page of `link` shows. `link` has its machine and build resolved.
 
@@ -56,13 +50,15 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     """
     if link.page not in _PAGES:
         raise ReportError(
-            f"The page {link.page.value or 'guide'} cannot be frozen.",
-            "Freeze an overview, trend, comparison, mode choice, break-even or cold start.",
+            f"The page {TITLES[link.page]} cannot be frozen.", "Freeze a page that shows measurements."
         )
-    found = _PAGES[link.page](snapshot, link)
-    if found.rows.empty:
-        raise ReportError("Nothing fits the filters of this link.", "Widen them, then freeze it.")
-    return found
+    return _PAGES[link.page](snapshot, link)
+
+
+def _of_cases(sections: tuple[Section, ...], cases: pd.DataFrame, link: Link) -> Frozen:
+    if cases.empty:
+        raise nothing_fits()
+    return Frozen(sections, link, newest_builds(cases, "last_started_at"), {"cases": rows_of(cases)})
 
 
 def _overview(snapshot: Snapshot, link: Link) -> Frozen:
@@ -78,20 +74,17 @@ def _overview(snapshot: Snapshot, link: Link) -> Frozen:
             {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})},
         ),
     )
-    return Frozen(((chart,) if len(rows) else ()) + _case_parts(cases), cases, link)
+    return _of_cases(((chart,) if len(rows) else ()) + _case_parts(cases), cases, link)
 
 
 def _trends(snapshot: Snapshot, link: Link) -> Frozen:
-    points = shaping.with_strategies(read_points(snapshot, filters_of(link)), link.strategy)
-    focus = _focus(link, points)
-    points = points[points["workload_label"] == focus]
-    figure = FIGURES[link.metric]
-    drawn = points
-    if link.axis == "torch":
-        by_build = shaping.with_strategies(read_points(snapshot, filters_of(link), "build"), link.strategy)
-        drawn = by_build[by_build["workload_label"] == focus]
     names = read_choices(snapshot).builds
-    rows = trend_rows.frame(drawn, link.metric, names).sort_values("at")
+    by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
+    points = shaping.with_strategies(read_points(snapshot, filters_of(link), by), link.strategy)
+    focus = _focus(link, points)
+    points = trend_rows.in_order(points[points["workload_label"] == focus], link.axis, list(names))
+    figure = FIGURES[link.metric]
+    rows = trend_rows.frame(points, link.metric, names)
     parts: tuple[Section, ...] = ()
     if len(rows):
         spec = trends.spec(
@@ -104,7 +97,7 @@ def _trends(snapshot: Snapshot, link: Link) -> Frozen:
         )
         parts = (
             Chart(
-                title=trend_rows.finding(rows, link.metric, focus),
+                title=trend_rows.finding(rows, link.metric, focus, link.axis),
                 caption="Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement. Dashed "
                 "lines: the build changed; in italics where several parts changed at once.",
                 alt=f"{figure.word} of {focus}, point by point, by strategy",
@@ -124,7 +117,7 @@ def _trends(snapshot: Snapshot, link: Link) -> Frozen:
                 numeric=("value_text", "interval_text", "trials_text"),
             ),
         )
-    return Frozen(parts, points, _focused(link, focus))
+    return _of_cases(parts, points, _focused(link, focus))
 
 
 def _modes(snapshot: Snapshot, link: Link) -> Frozen:
@@ -142,7 +135,7 @@ def _modes(snapshot: Snapshot, link: Link) -> Frozen:
                 svg=draw(heat_map.spec(tuple(workloads), tuple(strategies)), {"main": cells}),
             ),
         )
-    return Frozen(parts + _case_parts(cases), cases, link)
+    return _of_cases(parts + _case_parts(cases), cases, link)
 
 
 def _break_even(snapshot: Snapshot, link: Link) -> Frozen:
@@ -177,7 +170,7 @@ def _break_even(snapshot: Snapshot, link: Link) -> Frozen:
     if left_out:
         lines = tuple(f"{case.workload} with {case.strategy}: {case.reason}" for case in left_out)
         parts += (Lines(title="Without a line", lines=lines, listed=True),)
-    return Frozen(parts + _case_parts(cases), cases, _focused(link, focus))
+    return _of_cases(parts + _case_parts(cases), cases, _focused(link, focus))
 
 
 def _cold_start(snapshot: Snapshot, link: Link) -> Frozen:
@@ -205,7 +198,7 @@ def _cold_start(snapshot: Snapshot, link: Link) -> Frozen:
                 ),
             ),
         )
-    return Frozen(parts + _case_parts(cases), cases, link)
+    return _of_cases(parts + _case_parts(cases), cases, link)
 
 
 _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
@@ -214,7 +207,12 @@ _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
     Page.MODES: _modes,
     Page.BREAK_EVEN: _break_even,
     Page.COLD_START: _cold_start,
+    Page.REGRESSIONS: record_views.regressions,
+    Page.TRIAL: record_views.trial,
+    Page.RUNS: record_views.runs,
 }
+FREEZABLE = frozenset({Page.UPGRADE, *_PAGES})
+"""Pages that a report can be made of."""
 
 
 def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from dashboard.charts import break_even as charts
 from dashboard.data import Snapshot, filters_of, read_cases, remembered
 from dashboard.links import Link
 from dashboard.shaping import asides, with_strategies
-from dashboard.views import break_even_plan, controls, elements
+from dashboard.views import break_even_history, break_even_plan, controls, elements
 from dashboard.views.shell import View, focused, strategies
 from db.metrics.case_modes import mode_options
 from db.metrics.mode_choice import ModeOption, lower_envelope
@@ -82,6 +82,7 @@ def draw(view: View) -> Link:
     _curves(view.link, seen, focus)
     break_even_plan.table(view.link, seen.cases, seen.options, focus)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
+    break_even_history.draw(view.snapshot, replace(view.link, focus=None), focus)
     _all(seen.every_workload)
     return replace(view.link, focus=focus)
 

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
 
+from dashboard import exporting
 from dashboard.data import plain
 from db import units
 
 Spec = dict[str, Any]
 MEASURE = "compilewatch run --suite smoke"
+_SHOWN = "shown"
+
+
+def begin() -> None:
+    """Forget what an earlier run of the page drew."""
+    st.session_state[_SHOWN] = []
+
+
+def shown() -> list[exporting.Shown]:
+    """The charts and tables that were drawn since `begin`, from the top."""
+    return list(st.session_state.get(_SHOWN, []))
+
+
+def _remember(what: exporting.Shown) -> None:
+    st.session_state.setdefault(_SHOWN, []).append(what)
 
 
 def chart(
@@ -25,6 +41,7 @@ def chart(
 ) -> None:
     """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
+    _remember(exporting.Chart(key, alt, spec, frames))
     st.vega_lite_chart(None, {**spec, "datasets": dict(frames)}, key=key, alt=alt, **more)
 
 
@@ -41,15 +58,20 @@ def table(
     *,
     key: str,
     alt: str,
-    on_select: Callable[[], None] | None = None,
+    on_select: Callable[[], None] | Literal["rerun"] | None = None,
     several: bool = False,
+    chosen: Sequence[int] = (),
 ) -> None:
     """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash.
 
-    With `several` more than one row can be chosen.
+    With `several` more than one row can be chosen; `chosen` are the rows that are ticked at first.
     """
     mode = "multi-row" if several else "single-row"
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
+    if on_select and chosen:
+        more["selection_default"] = {"selection": {"rows": list(chosen)}}
+    titles = {name: _title(name, config) for name, config in columns.items()}
+    _remember(exporting.Table(key, alt, frame, titles))
     st.dataframe(
         frame[list(columns)],
         column_config=dict(columns),
@@ -59,6 +81,12 @@ def table(
         alt=alt,
         **more,
     )
+
+
+def _title(name: str, config: Any) -> str:
+    """The title of a column as it is configured."""
+    label = config if isinstance(config, str) else (config or {}).get("label")
+    return label or name
 
 
 def picked_row(key: str) -> int | None:

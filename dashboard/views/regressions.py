@@ -79,9 +79,13 @@ _FINDING = {
 
 
 def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
-    # A new data version may order the rows anew: what was ticked in the old order must not be carried over.
+    # A new data version may order the rows anew: what is ticked follows from the link, not from places.
     key = f"inbox-{view.snapshot.version}"
-    st.session_state["inbox-rows"] = (key, [each.regression.regression_id for each in shown])
+    ids = [each.regression.regression_id for each in shown]
+    st.session_state["inbox-rows"] = (key, ids)
+    # What is ticked at first belongs to the table's identity: it must not change while somebody ticks on.
+    first = [place for place, each in enumerate(ids) if each in view.link.regression]
+    ticked = st.session_state.setdefault(f"{key}-first", first)
     elements.table(
         inbox.inbox_table(shown),
         {
@@ -100,6 +104,7 @@ def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
         alt="Recorded regressions with state, case, figure, change, cause, builds and what was said last",
         on_select=_choose,
         several=True,
+        chosen=[place for place in ticked if place < len(ids)],
     )
     if not view.link.regression:
         elements.note("Choose rows to see the evidence and to say what they are.")

@@ -1,7 +1,8 @@
-"""Runs: what is measured now and what comes next, every run, and the machines."""
+"""Runs: what is measured now and what comes next, the machines, and every run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -12,16 +13,19 @@ from dashboard.data import (
     Snapshot,
     plain,
     read_choices,
+    read_hosts,
     read_machines,
+    read_noise,
     read_requests,
     read_runs,
     read_schedules,
     remembered,
 )
 from dashboard.links import Link, Page
-from dashboard.views import controls, elements
+from dashboard.views import controls, elements, import_upload, run_forms, silence, telling
 from dashboard.views.shell import View
 from db import units
+from db.hosts import HostState
 
 NEWEST = 200
 ENDED_REQUESTS = 10
@@ -39,12 +43,16 @@ def _runs(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.Data
 
 
 def draw(view: View) -> Link:
+    silence.draw()
+    telling.tell(run_forms.PAGE)
     rows = _runs(view.snapshot, view.link.machine, view.link.suite)
+    hosts = read_hosts()
     _running(rows)
-    _queue()
+    _queue(view, hosts)
     _schedules()
+    _machines(view, hosts)
     _every_run(rows)
-    _machines(view)
+    import_upload.draw()
     return view.link
 
 
@@ -63,11 +71,15 @@ def _running(rows: pd.DataFrame) -> None:
             st.progress(share, text=plain(f"{words} (run {row['run_id']})"))
 
 
-def _queue() -> None:
-    table = run_rows.request_rows(read_requests(ENDED_REQUESTS))
-    st.markdown("#### Queue")
+def _queue(view: View, hosts: Sequence[HostState]) -> None:
+    requests = read_requests(ENDED_REQUESTS)
+    table = run_rows.request_rows(requests)
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.markdown("#### Queue", width="content")
+        if run_forms.may_operate():
+            run_forms.ask_for_run(view, hosts)
     if table.empty:
-        elements.note("Nobody has asked for a run. Ask for one with compilewatch request create.")
+        elements.note("Nobody has asked for a run. Ask here, or with compilewatch request create.")
         return
     elements.table(
         table,
@@ -84,11 +96,16 @@ def _queue() -> None:
         },
         key="runs-queue",
         alt="Run requests: those being measured, the queue in its order, and those that ended last",
+        on_select="rerun",
     )
+    row = elements.picked_row("runs-queue")
+    if row is not None and row < len(requests):
+        run_forms.about_request(requests[row])
 
 
 def _schedules() -> None:
-    table = run_rows.schedule_rows(*read_schedules())
+    schedules, last = read_schedules()
+    table = run_rows.schedule_rows(schedules, last)
     st.markdown("#### Schedules")
     if table.empty:
         elements.note("No schedule is stored. Add one to the configuration of the measuring host.")
@@ -103,12 +120,20 @@ def _schedules() -> None:
             "suite": "Suite",
             "machine": "Machine",
             "next_run_at": _moment("Next firing (UTC)"),
+            "then": "The four after it (UTC)",
             "last_fired_at": _moment("Last firing (UTC)"),
             "outcome": "Its outcome",
+            "changed_by": "Last paused or resumed by",
         },
         key="runs-schedules",
-        alt="Schedules with their next and last firings",
+        alt="Schedules with their next five firings and the last one",
+        on_select="rerun",
     )
+    row = elements.picked_row("runs-schedules")
+    if row is not None and row < len(schedules):
+        run_forms.about_schedule(schedules[row])
+    elif run_forms.may_operate():
+        elements.note("Choose a schedule to run it now, to pause or to resume it.")
 
 
 def _moment(title: str) -> object:
@@ -153,23 +178,36 @@ def _open_trials() -> None:
         controls.go(Page.TRIAL, run=run, machine=None if pd.isna(machine) else machine)
 
 
-def _machines(view: View) -> None:
+def _machines(view: View, hosts: Sequence[HostState]) -> None:
     st.markdown("#### Machines")
+    noise = read_noise(view.snapshot)
+    text = st.column_config.TextColumn
     elements.table(
-        run_rows.machine_rows(read_machines(view.snapshot)),
+        run_rows.machine_rows(read_machines(view.snapshot), hosts, noise, datetime.now(UTC)),
         {
-            "machine": st.column_config.TextColumn("Machine", pinned=True),
+            "machine": text("Machine", pinned=True),
             "device": "Device",
-            "last_seen_at": _moment("Last seen (UTC)"),
+            "service": "Service",
+            "noise": text(
+                "Shows changes from",
+                alignment="right",
+                help="Its noise floor: the smallest change of latency that five trials a side show.",
+            ),
+            "last_seen_at": _moment("Last result (UTC)"),
+            "service_seen_at": _moment("Service last heard of (UTC)"),
+            "disk": "Disk",
+            "devices": text("GPUs while idle", width="large"),
             "trials": st.column_config.NumberColumn("Trials"),
             "failed": st.column_config.NumberColumn("Failed"),
-            "device_memory": st.column_config.TextColumn("Device memory", alignment="right"),
+            "device_memory": text("Device memory", alignment="right"),
             "cpu": "CPU",
             "threads": st.column_config.NumberColumn("Threads"),
-            "memory": st.column_config.TextColumn("Memory", alignment="right"),
+            "memory": text("Memory", alignment="right"),
             "first_seen_at": _moment("First seen (UTC)"),
             "machine_id": "Id",
         },
         key="runs-machines",
-        alt="Every machine with its device, when it was last seen, and how many trials it has",
+        alt="Every machine with its device, service, noise floor, disk and GPU state",
     )
+    if not noise:
+        elements.note("No machine has a noise floor yet. Measure one with compilewatch doctor --noise.")

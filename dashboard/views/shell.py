@@ -1,4 +1,4 @@
-"""The frame around every page: navigation, global filters, title, freshness, the link to copy."""
+"""The frame around every page: navigation, global filters, title, freshness."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ ICONS: dict[Page, str] = {
     Page.REGRESSIONS: ":material/inbox:",
     Page.TRIAL: ":material/biotech:",
     Page.RUNS: ":material/play_circle:",
+    Page.REPORTS: ":material/description:",
     Page.GUIDE: ":material/menu_book:",
 }
 QUESTIONS: dict[Page, str] = {
@@ -42,12 +43,15 @@ QUESTIONS: dict[Page, str] = {
     Page.REGRESSIONS: "What got worse, and who looks after it?",
     Page.TRIAL: "What exactly happened in one process?",
     Page.RUNS: "What runs now, what comes next, and on which machines?",
+    Page.REPORTS: "What was frozen, by whom, and is it still there?",
     Page.GUIDE: "What do the words and numbers mean?",
 }
 # Pages whose default is every build rather than the newest one.
 ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
 # Pages whose default is every machine rather than the newest one.
-ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS})
+ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS, Page.REPORTS})
+# Pages that the filters of the sidebar mean nothing to.
+WITHOUT_FILTERS = frozenset({Page.REPORTS, Page.GUIDE})
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
 
 def filters(view: View) -> None:
     """The global filters of the sidebar."""
-    if view.empty or view.link.page is Page.GUIDE:
+    if view.empty or view.link.page in WITHOUT_FILTERS:
         return
     choices = view.choices
     newest_machine = choices.machines.get(choices.newest_machine or "", "none")
@@ -97,7 +101,7 @@ def filters(view: View) -> None:
 def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
     """Title and question, how fresh the data is, and what the link asked for in vain.
 
-    Returns the place beside the title that is kept for `share`.
+    Returns the place beside the title that is kept for what can be done with the page.
     """
     page = view.link.page
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -120,25 +124,6 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
 def trouble(error: CompilewatchError) -> None:
     """A page that cannot be drawn for a reason that somebody can act on: the sentence and the next step."""
     st.error(f"{plain(error.message)} {plain(error.next_step)}".strip(), icon=":material/database_off:")
-
-
-def share(view: View) -> None:
-    """The permalink of what the page shows, drawn once the page has settled what that is."""
-    with st.popover("Copy link", icon=":material/link:", key="copy-link"):
-        st.markdown("Everything chosen on this page is written out in this link.")
-        st.code(
-            links.permalink(view.link, view.snapshot.version, origin(view.link.page)),
-            language=None,
-            wrap_lines=True,
-        )
-        st.caption(plain(links.sentence(view.link, view.choices.names)))
-
-
-def origin(page: Page) -> str:
-    """Scheme, host and base path under which the reader sees the dashboard."""
-    url = st.context.url or ""
-    path = f"/{page.value}"
-    return url.rstrip("/").removesuffix(path) if page.value else url.rstrip("/")
 
 
 def _freshness(view: View) -> str:

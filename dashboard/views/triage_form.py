@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard import triage
+from dashboard.access import Role, person_here
 from dashboard.data import database_url, plain
 from dashboard.inbox import MEANINGS, state_text
-from dashboard.views import elements
+from dashboard.views import elements, signing
 from db.regressions import TriageState
 from db.units import plural
 
@@ -27,6 +28,9 @@ def tell() -> None:
 
 def draw(regression_ids: Sequence[str]) -> None:
     """The form over the regressions that are chosen, or the question whether to record what was typed."""
+    if not person_here().may(Role.EDITOR):
+        elements.note("Saying what a regression is needs the role editor.")
+        return
     asked: triage.Said | None = st.session_state.get(_ASKED)
     if asked is not None and asked.regression_ids == tuple(regression_ids):
         _question(asked)
@@ -45,7 +49,7 @@ def draw(regression_ids: Sequence[str]) -> None:
             captions=[f"{MEANINGS[state]}." for state in _CHOICES],
             key="triage-state",
         )
-        st.text_input("Your name (the owner)", max_chars=triage.LONGEST_NAME, key=_NAME)
+        signing.name_field(_NAME, "Your name (the owner)")
         st.text_area("Note", max_chars=triage.LONGEST_NOTE, key="triage-note", height=90)
         st.text_input(
             "Link",
@@ -62,7 +66,7 @@ def _ask(regression_ids: Sequence[str]) -> None:
     what = triage.said(
         regression_ids,
         state["triage-state"],
-        author=state[_NAME],
+        author=person_here().name or state[_NAME],
         note=state["triage-note"],
         url=state["triage-link"],
     )

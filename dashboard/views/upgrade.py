@@ -21,7 +21,7 @@ from dashboard.data import (
 )
 from dashboard.links import METRICS, Link, Page
 from dashboard.shaping import row_dicts
-from dashboard.views import case_evidence, controls, elements
+from dashboard.views import case_evidence, case_series, controls, elements, sign_off
 from dashboard.views.shell import View
 from db import units
 from db.verdicts.results import CaseKey, Comparison
@@ -88,6 +88,7 @@ def draw(view: View) -> Link:
         return link
     _environment(seen)
     _verdict(seen)
+    sign_off.draw(link, seen.comparison, view.snapshot.version)
     _matrix(link, seen)
     _case(view, link, seen)
     _shift(seen.shift)
@@ -278,6 +279,7 @@ def _case(view: View, link: Link, seen: Seen) -> None:
             elements.nothing_to_show(reason or f"{title} is no case of this comparison.")
             return
         case_evidence.draw(_evidence(view.snapshot, link, case), Metric(link.metric), key="upgrade-case")
+        case_series.draw(view.snapshot, link, key="upgrade-series")
         with st.container(horizontal=True):
             st.button(
                 "Its history",

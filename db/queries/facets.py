@@ -9,9 +9,10 @@ import pandas as pd
 from sqlalchemy import Column, ColumnElement, String, Table, func, select, type_coerce
 
 from db.queries.frames import MOMENT, frame_of
+from db.records import SourceKind
 from db.session import Database
 from db.strategies import sort_key
-from db.tables import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from db.tables import BUILD, MACHINE, RUN, STRATEGY, TRIAL, WORKLOAD
 from db.versions import version_key
 
 _TALLIES = {
@@ -111,7 +112,8 @@ def suites(db: Database) -> pd.DataFrame:
 def runs(db: Database) -> pd.DataFrame:
     """One row per run, newest first.
 
-    A run that was not announced (an imported one) began with its first trial and has no status.
+    A run that was not announced (an imported one) began with its first trial and has no status. `source` is
+    "measured", or for imported results the format they came from.
     """
     columns = {
         "run_id": "str",
@@ -124,7 +126,22 @@ def runs(db: Database) -> pd.DataFrame:
     }
     frame = _facet(db, RUN, columns)
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
+    sources = _sources(db)
+    found = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
+    frame["source"] = pd.Series(found, dtype="str")
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
+
+
+def _sources(db: Database) -> dict[str, str]:
+    """Run id -> where its results were imported from, for runs that were not announced."""
+    kind, name = (
+        select(column).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
+        for column in (TRIAL.c.source_kind, TRIAL.c.source_name)
+    )
+    columns = (RUN.c.run_id, kind.label("kind"), name.label("name"))
+    with db.read() as connection:
+        rows = connection.execute(select(*columns).where(RUN.c.status.is_(None))).all()
+    return {row.run_id: row.name for row in rows if row.kind is SourceKind.IMPORTED}
 
 
 def _facet(db: Database, table: Table, columns: dict[str, str]) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records import Status
 from db.units import percent, plural
+from db.verdicts.noise_floor import MIN_TRIALS, NOISE_SUITE, NOISE_WORKLOAD
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -26,7 +27,7 @@ from runner.config import Settings
 from runner.device_choice import resolve_device
 from runner.doctor.findings import Finding, Standing
 from runner.doctor.hardware import hardware_findings
-from runner.doctor.noise import MIN_TRIALS, SUITE, TRIALS, WORKLOAD, Noise, noise_of
+from runner.doctor.noise import TRIALS, Noise, noise_of
 from runner.doctor.software import software_findings
 from runner.execution import execute
 from runner.interpreter import InterpreterError, InterpreterFacts, check_interpreter
@@ -80,7 +81,9 @@ def _interpreter() -> InterpreterFacts | CompilewatchError:
 def _noise(settings: Settings, facts: InterpreterFacts, trials: int) -> Noise | None:
     """Measure and store the identical trials; None when interrupted."""
     device = resolve_device(settings.run.device, [facts])
-    planned = plan_run(settings, workloads=[WORKLOAD], strategies=["eager"], trials=trials, device=device)
+    planned = plan_run(
+        settings, workloads=[NOISE_WORKLOAD], strategies=["eager"], trials=trials, device=device
+    )
     plan = _as_suite(planned)
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
     with database_of(settings) as database:
@@ -91,7 +94,9 @@ def _noise(settings: Settings, facts: InterpreterFacts, trials: int) -> Noise | 
             return None
         measured = [
             statistics.median(trial.samples_ns)
-            for trial in trial_records(database, Filters(runs=(plan.runs[0].run_id,), workloads=(WORKLOAD,)))
+            for trial in trial_records(
+                database, Filters(runs=(plan.runs[0].run_id,), workloads=(NOISE_WORKLOAD,))
+            )
             if trial.status is Status.OK
         ]
     return noise_of(measured)
@@ -101,8 +106,8 @@ def _as_suite(plan: Plan) -> Plan:
     """`plan` under the suite name of noise trials, so that they are found, and judged, among themselves."""
     return plan.model_copy(
         update={
-            "runs": tuple(run.model_copy(update={"suite": SUITE}) for run in plan.runs),
-            "trials": tuple(spec.model_copy(update={"suite": SUITE}) for spec in plan.trials),
+            "runs": tuple(run.model_copy(update={"suite": NOISE_SUITE}) for run in plan.runs),
+            "trials": tuple(spec.model_copy(update={"suite": NOISE_SUITE}) for spec in plan.trials),
         }
     )
 
@@ -119,8 +124,8 @@ def _print(findings: list[Finding]) -> None:
 def _print_noise(noise: Noise) -> None:
     out = console()
     lines = [
-        f"Noise: {plural(noise.trials, 'identical eager trial')} of {WORKLOAD} differ by {percent(noise.cv)} "
-        "(standard deviation).",
+        f"Noise: {plural(noise.trials, 'identical eager trial')} of {NOISE_WORKLOAD} differ by "
+        f"{percent(noise.cv)} (standard deviation).",
         *(
             f"  {plural(n, 'trial')} a side show a change of {percent(effect)}."
             for n, effect in noise.visible.items()
@@ -142,7 +147,7 @@ def _document(findings: list[Finding], noise: Noise | None) -> dict[str, Any]:
         "noise": None
         if noise is None
         else {
-            "workload": WORKLOAD,
+            "workload": NOISE_WORKLOAD,
             "trials": noise.trials,
             "cv": noise.cv,
             "smallest_change": [

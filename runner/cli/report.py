@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +17,8 @@ from db.errors import ConfigError, NotFoundError
 from db.queries.reports import find_report, reports_frame
 from db.reports import Report
 from db.session import Database
-from db.store_reports import revoke_report
-from db.units import moment
+from db.store_reports import expire_reports, revoke_report
+from db.units import moment, plural
 from runner.cli.author import author
 from runner.cli.documents import frame_rows, print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -135,6 +135,29 @@ def revoke(
         _found(database, report_id)
         report = revoke_report(database, report_id, at=datetime.now(UTC), by=author(by))
     typer.echo(f"Revoked on {moment(report.revoked_at)} by {report.revoked_by}: {report.title}")
+    return 0
+
+
+@app.command("expire")
+def expire(
+    older_than_days: Annotated[
+        int | None, typer.Option(min=1, help="Age in days; default: keep_days of [report].")
+    ] = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Take away the content of old reports, as the service does every hour.
+
+    Example: compilewatch report expire --older-than-days 365
+    """
+    settings = settings_of(config, db)
+    days = older_than_days or settings.report.keep_days
+    if days is None:
+        raise ConfigError("Reports are kept for ever.", "Give --older-than-days.")
+    now = datetime.now(UTC)
+    with database_of(settings, migrate=False) as database:
+        expired = expire_reports(database, now - timedelta(days=days), at=now)
+    typer.echo(f"Took away {plural(expired, 'report')} older than {plural(days, 'day')}.")
     return 0
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from db.errors import CompilewatchError
-from db.verdicts.significance import Z_LEVEL, Z_POWER, trials_needed
+from db.verdicts.noise_floor import MIN_TRIALS, smallest_effect, variation
+from db.verdicts.significance import trials_needed
 
-SUITE = "noise"
-WORKLOAD = "encoder"
 TRIALS = 10
-MIN_TRIALS = 3
 _ASKED_TRIALS = (3, 5, 10, 20)
 _ASKED_EFFECTS = (0.02, 0.05, 0.10)
 
@@ -39,15 +35,10 @@ def noise_of(latencies_ns: Sequence[float]) -> Noise:
             f"Only {len(latencies_ns)} trials succeeded; noise needs at least {MIN_TRIALS}.",
             "See why with `compilewatch list runs` and `compilewatch show TRIAL`.",
         )
-    cv = statistics.stdev(math.log(latency) for latency in latencies_ns)
+    cv = variation(latencies_ns)
     return Noise(
         trials=len(latencies_ns),
         cv=cv,
         visible={trials: smallest_effect(cv, trials) for trials in _ASKED_TRIALS},
         needed={effect: int(trials_needed(cv, effect)) for effect in _ASKED_EFFECTS},
     )
-
-
-def smallest_effect(cv: float, trials: int) -> float:
-    """N = 2 (cv (2.81 + 1.645) / effect)^2 of `db.verdicts.significance.trials_needed`, for the effect."""
-    return cv * (Z_LEVEL + Z_POWER) * math.sqrt(2 / trials)

@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.dashboard.conftest import DATABASE
 
@@ -40,11 +41,16 @@ class Served:
 
     def get(self, path: str, **headers: str) -> Answer:
         """The raw answer to a GET: nothing is followed, decoded or normalised."""
+        return self.ask("GET", path, headers)
+
+    def ask(
+        self, method: str, path: str, headers: Mapping[str, str] = MappingProxyType({}), body: bytes = b""
+    ) -> Answer:
+        """The raw answer to any request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request(
-                "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
-            )
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body=body or None, headers=named)
             answer = connection.getresponse()
             return Answer(
                 answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
@@ -60,14 +66,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(database_url: str, log: Path) -> Iterator[Served]:
+def served(
+    database_url: str, log: Path, *options: str, port: int | None = None, **environment: str
+) -> Iterator[Served]:
     """`python -m dashboard` over `database_url` until the block ends; its output goes to `log`."""
-    port = free_port()
+    port = port or free_port()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dashboard", "--port", str(port)],
+            [sys.executable, "-m", "dashboard", "--port", str(port), *options],
             cwd=ROOT,
-            env={**os.environ, DATABASE: database_url},
+            env={**os.environ, DATABASE: database_url, **environment},
             stdout=output,
             stderr=subprocess.STDOUT,
         )

@@ -16,13 +16,14 @@ from db.migrations import VERSION_TABLE
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.session import open_database
+from db.verdicts.noise_floor import smallest_effect
 from db.verdicts.significance import trials_needed
 from runner import device_state
 from runner.config import Settings
 from runner.device_setup import DeviceSetup, device_setup
 from runner.doctor import hardware, software
 from runner.doctor.findings import Standing
-from runner.doctor.noise import noise_of, smallest_effect
+from runner.doctor.noise import noise_of
 from runner.interpreter import InterpreterError, InterpreterFacts
 from runner.spool import Spool
 from tests.builders import make_trial

@@ -1,0 +1,95 @@
+"""How break-even moved from build to build, as a chart where it is a number and in words where it is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import shaping, theme
+from dashboard.charts import trend_rows, trends
+from dashboard.data import Snapshot, filters_of, read_choices, read_points, remembered
+from dashboard.links import Link
+from dashboard.shaping import with_strategies
+from dashboard.views import break_even_plan, elements
+from db.records import CacheState
+from db.strategies import EAGER
+
+_METRIC = "break_even"
+
+
+@dataclass(frozen=True)
+class History:
+    """One row per build, oldest first, a column per strategy in words; and the chart's rows."""
+
+    table: pd.DataFrame
+    strategies: tuple[str, ...]
+    chart: pd.DataFrame
+    builds: tuple[str, ...]
+
+
+@remembered
+def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
+    everything = read_points(snapshot, filters_of(replace(link, build=None)), "build")
+    points = with_strategies(everything, link.strategy)
+    points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
+    if link.cache:
+        points = points[points["cache"].isin([*link.cache, CacheState.NONE.value])]
+    names = read_choices(snapshot).builds
+    builds = tuple(name for key, name in names.items() if key in set(points["build_id"]))
+    strategies = tuple(theme.ordered(points["strategy"]))
+    cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
+    for point in shaping.row_dicts(points):
+        cells[names[point["build_id"]]][point["strategy"]] = break_even_plan.steps_words(point)
+    return History(
+        table=pd.DataFrame(list(cells.values()), columns=["build", *strategies]),
+        strategies=strategies,
+        chart=trend_rows.frame(trend_rows.in_order(points, "torch", list(names)), _METRIC, names),
+        builds=builds,
+    )
+
+
+def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
+    """Nothing where only one build was measured: a history needs two."""
+    found = _history(snapshot, link, focus)
+    if len(found.table) < 2:
+        return
+    with st.container(border=True):
+        elements.finding(
+            _finding(found, focus), "Steps until compiling has paid off, build by build. Band: 95 % interval."
+        )
+        if found.chart["build"].nunique() > 1:
+            elements.chart(
+                trends.spec(
+                    _METRIC,
+                    axis="torch",
+                    scale=link.scale,
+                    strategies=tuple(theme.ordered(found.chart["strategy"])),
+                    builds=found.builds,
+                    shown=trend_rows.window(found.chart),
+                ),
+                {"main": found.chart, "events": found.chart.iloc[:0]},
+                key="break-even-history",
+                alt=f"Break-even of {focus} over builds, one line per strategy",
+            )
+        text = st.column_config.TextColumn
+        elements.table(
+            found.table,
+            {
+                "build": text("Build", pinned=True),
+                **{name: text(name, alignment="right") for name in found.strategies},
+            },
+            key="break-even-history-table",
+            alt=f"Break-even of {focus} with every build, never and unknown included",
+        )
+
+
+def _finding(found: History, focus: str) -> str:
+    """How the first strategy whose words changed moved between the last two builds."""
+    before, now = found.table.iloc[-2], found.table.iloc[-1]
+    for strategy in found.strategies:
+        old, new = before[strategy], now[strategy]
+        if isinstance(old, str) and isinstance(new, str) and old != new:
+            return f"{strategy} on {focus}: break-even {old} before, {new} with {now['build']}"
+    return f"Break-even on {focus} is as it was before {now['build']}"

@@ -1,0 +1,164 @@
+"""Reports: everything that was frozen, by whom and of what; open, take along, revoke."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.access import Role, person_here, require
+from dashboard.data import database_url, plain, reader
+from dashboard.links import Link
+from dashboard.report_rows import report_rows
+from dashboard.reports import svg
+from dashboard.reports.content import Chart, Content, content_of
+from dashboard.reports.page import render
+from dashboard.views import controls, elements, signing, telling
+from dashboard.views.share import base_url
+from dashboard.views.shell import View
+from db import units
+from db.queries.report_subjects import report_subjects
+from db.queries.reports import find_report, reports_frame
+from db.reports import KEEP_DAYS_VARIABLE, Report
+from db.session import open_database
+from db.store_reports import revoke_report
+
+_TABLE = "reports-table"
+
+
+def draw(view: View) -> Link:
+    telling.tell("reports")
+    database = reader()
+    rows = report_rows(reports_frame(database), report_subjects(database))
+    _kept()
+    if rows.empty:
+        elements.nothing_to_show(
+            "No report yet.",
+            next_step="Open a page that shows what is to be kept; Share offers to freeze it.",
+        )
+        return view.link
+    _table(rows)
+    if view.link.report is None:
+        elements.note("Choose a row to open, download or revoke its report.")
+        return view.link
+    report = find_report(database, view.link.report)
+    if report is None:
+        elements.note(f"There is no report {view.link.report} in this database.")
+        return replace(view.link, report=None)
+    _one(view, report)
+    return view.link
+
+
+def _kept() -> None:
+    days = os.environ.get(KEEP_DAYS_VARIABLE)
+    if days:
+        elements.note(f"Reports are kept for {days} days, then their content is deleted.")
+
+
+def _table(rows: pd.DataFrame) -> None:
+    ids = list(rows["report_id"])
+    st.session_state["reports-rows"] = ids
+    elements.table(
+        rows,
+        {
+            "title": st.column_config.TextColumn("Report", pinned=True, width="large"),
+            "state": "State",
+            "created_by": "Frozen by",
+            "created_at": st.column_config.DatetimeColumn(
+                "Frozen (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
+            ),
+            "subject": st.column_config.TextColumn("What it shows", width="large"),
+            "data_version": st.column_config.NumberColumn("Data version"),
+        },
+        key=_TABLE,
+        alt="Every frozen report with its state, who froze it when, and what it shows",
+        on_select=_choose,
+    )
+
+
+def _choose() -> None:
+    row = elements.picked_row(_TABLE)
+    ids = st.session_state.get("reports-rows", [])
+    controls.change(report=ids[row] if row is not None and row < len(ids) else None)
+
+
+def _one(view: View, report: Report) -> None:
+    with st.container(border=True):
+        elements.finding(
+            report.title,
+            f"Frozen {units.moment(report.created_at)} by {report.created_by} "
+            f"at data version {report.data_version}.",
+        )
+        address = f"{base_url(view.link.page)}/report/{report.report_id}"
+        st.code(address, language=None, wrap_lines=True)
+        if report.content is None:
+            elements.note(
+                f"Revoked {units.moment(report.revoked_at)} by {report.revoked_by}: its page says that it "
+                "is gone, and its content is deleted."
+            )
+            return
+        content = content_of(report.content)
+        elements.note(content.subject)
+        with st.container(horizontal=True):
+            st.link_button("Open", address, icon=":material/open_in_new:")
+            st.download_button(
+                "HTML file",
+                lambda: render(content),
+                file_name=f"compilewatch-report-{report.report_id[:8]}.html",
+                mime="text/html",
+                icon=":material/download:",
+                on_click="ignore",
+                help="One file that opens offline and prints well.",
+            )
+            _revoke(report)
+        _charts(report, content)
+
+
+def _charts(report: Report, content: Content) -> None:
+    """Each chart of the report as a picture, drawn when its button is pressed."""
+    charts = [section for section in content.sections if isinstance(section, Chart)]
+    for number, chart in enumerate(charts):
+        name = f"compilewatch-report-{report.report_id[:8]}-chart-{number + 1}"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(plain(chart.title), width="content")
+            for title, suffix, mime, make in (
+                ("PNG", "png", "image/png", svg.as_png),
+                ("PDF", "pdf", "application/pdf", svg.as_pdf),
+            ):
+                st.download_button(
+                    title,
+                    lambda make=make, chart=chart: make(svg.let_through(chart.svg, number=0)),
+                    file_name=f"{name}.{suffix}",
+                    mime=mime,
+                    icon=":material/download:",
+                    on_click="ignore",
+                    key=f"{name}-{suffix}",
+                )
+
+
+def _revoke(report: Report) -> None:
+    if not person_here().may(Role.EDITOR):
+        return
+    with st.popover("Revoke", icon=":material/delete:", key="revoke"):
+        st.markdown(
+            "Revoking deletes the content for good, for every reader. "
+            "That there was a report, and who revoked it, stays."
+        )
+        signing.name_field("revoke-name")
+        st.button(
+            "Revoke it",
+            type="primary",
+            on_click=signing.act,
+            args=("reports", "revoke-name", lambda by: _revoked(report.report_id, by)),
+            key="revoke-yes",
+        )
+
+
+def _revoked(report_id: str, by: str) -> str:
+    require(Role.EDITOR)
+    with open_database(database_url()) as database:
+        report = revoke_report(database, report_id, at=datetime.now(UTC), by=by)
+    return f"Revoked by {report.revoked_by}: {report.title}"
