@@ -7,12 +7,12 @@ rows go to `executemany` (SQLite) or `COPY` (PostgreSQL).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Dialect, Table
+from sqlalchemy import Column, Connection, Dialect, Enum, Table
 from sqlalchemy.exc import DBAPIError
 
 Row = Mapping[str, Any]
@@ -45,10 +45,7 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 def _plan(table: Table, dialect: Dialect) -> _Plan:
     columns = list(table.columns)
     names = ", ".join(dialect.identifier_preparer.format_column(column) for column in columns)
-    processors = (
-        (position, column.type.dialect_impl(dialect).bind_processor(dialect))
-        for position, column in enumerate(columns)
-    )
+    processors = ((position, _processor(column, dialect)) for position, column in enumerate(columns))
     return _Plan(
         target=f"{dialect.identifier_preparer.format_table(table)} ({names})",
         values_of=itemgetter(*(column.name for column in columns)),
@@ -57,12 +54,19 @@ def _plan(table: Table, dialect: Dialect) -> _Plan:
     )
 
 
+def _processor(column: Column[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
+    """What turns a value into the driver's. An enum has few values: each is converted once."""
+    kind = column.type.dialect_impl(dialect)
+    process = kind.bind_processor(dialect)
+    return cache(process) if process is not None and isinstance(kind, Enum) else process
+
+
 def _values(plan: _Plan, rows: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
-    for row in rows:
-        values = list(plan.values_of(row))
-        for position, process in plan.processors:
-            values[position] = process(values[position])
-        yield tuple(values)
+    """Column by column, which spares a list per row."""
+    columns: list[Iterable[Any]] = list(zip(*map(plan.values_of, rows), strict=True))
+    for position, process in plan.processors:
+        columns[position] = map(process, columns[position])
+    return zip(*columns, strict=True)
 
 
 def _copy(connection: Connection, plan: _Plan, rows: Sequence[Row]) -> None:

@@ -135,13 +135,12 @@ def _content_hash(
         *(trial.suite, trial.label, trial.source.kind.value, trial.source.name, trial.status.value),
         *(ids.machine, ids.build, ids.workload, ids.strategy),
         *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
-        [(name, str(part)) for name, part in zip(DETAIL_PARTS, details, strict=True) if part is not None],
         [(kind, len(values)) for kind, values in raw],
     )
-    digest = hashlib.sha256(repr(told).encode())
-    for _, values in raw:
-        digest.update(values)
-    return digest.hexdigest()[:32]
+    # Neither a repr nor JSON holds a line break, so that lines cannot be mistaken for others.
+    lines = [f"{name} {part}" for name, part in zip(DETAIL_PARTS, details, strict=True) if part is not None]
+    text = "\n".join([repr(told), *lines]).encode()
+    return hashlib.sha256(b"\n".join([text, *(values for _, values in raw)])).hexdigest()[:32]
 
 
 def trial_row(new: Prepared) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import types
 import typing
 from datetime import UTC
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -70,6 +71,7 @@ def _fields_of(model: type[Record], leave_out: tuple[str, ...] = ()) -> dict[str
     return {name: _of(hints[name]) for name in model.model_fields if name not in leave_out}
 
 
+@cache
 def records(model: type[Record]) -> st.SearchStrategy[Any]:
     """Valid instances of a part of the record."""
     strategy = st.builds(model, **_fields_of(model, leave_out=("phases_ns",)))
@@ -87,10 +89,16 @@ def _with_phases(draw: st.DrawFn, cold_start: ColdStart) -> ColdStart:
     return ColdStart(**(cold_start.model_dump() | parts))
 
 
+@cache
+def _parts_of_trials() -> st.SearchStrategy[dict[str, Any]]:
+    """Made once: building a strategy takes longer than drawing from it."""
+    return st.fixed_dictionaries(_fields_of(Trial, leave_out=("schema_", "status", "failure")))
+
+
 @st.composite
 def trials(draw: st.DrawFn) -> Trial:
     """Valid trials, of both statuses; every optional field is sometimes missing."""
-    parts = draw(st.fixed_dictionaries(_fields_of(Trial, leave_out=("schema_", "status", "failure"))))
+    parts = draw(_parts_of_trials())
     status = draw(st.sampled_from(Status))
     failure = draw(records(Failure)) if status is Status.FAILED else None
     if status is Status.OK and not parts["samples_ns"] and parts["summary"] is None:

@@ -1,4 +1,4 @@
-"""Opening what the user names: plain files, gzip and zip, within stated size bounds.
+"""Opening what the user names or uploads: plain files, gzip and zip, within stated size bounds.
 
 Bounds, so that no input can exhaust memory or disk:
 
@@ -15,7 +15,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -141,52 +141,100 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
+# Where packed bytes are: on the disk, or in memory because somebody uploaded them.
+Content = Path | bytes
+# What lies beside a file under a name, and how messages name it.
+Beside = Callable[[str], tuple[str, Content] | None]
+
+
 def input_files(path: Path) -> list[InputFile]:
     """What `path` holds: itself, or the members of a zip in the order of their names.
 
     Raises RecordError when it cannot be read or breaks a bound.
     """
+
+    def beside(name: str) -> tuple[str, Content] | None:
+        candidate = path.with_name(name)
+        # Not Path.is_file(): it raises for a name that is too long.
+        return (str(candidate), candidate) if os.path.isfile(candidate) else None  # noqa: PTH113
+
+    return _files(str(path), path.name, path, beside)
+
+
+def uploaded_files(name: str, uploads: Mapping[str, bytes]) -> list[InputFile]:
+    """What the upload `name` holds; what was uploaded with it lies beside it. Nothing touches the disk.
+
+    Raises RecordError as `input_files` does.
+    """
+
+    def beside(other: str) -> tuple[str, Content] | None:
+        return (one_line(other), uploads[other]) if other in uploads else None
+
+    return _files(one_line(name), PurePosixPath(name).name, uploads[name], beside)
+
+
+def _files(shown: str, name: str, content: Content, beside: Beside) -> list[InputFile]:
     try:
-        with path.open("rb") as stream:
+        with _raw(content) as stream:
             magic = stream.read(4)
     except OSError as error:
         raise RecordError(
-            f"{path}: cannot be read ({error.strerror or error}).", "Check the path and its permissions."
+            f"{shown}: cannot be read ({error.strerror or error}).", "Check the path and its permissions."
         ) from error
     if magic in (_ZIP_MAGIC, _EMPTY_ZIP_MAGIC):
-        return _zip_members(path)
-    return [_plain_file(path)]
+        return _zip_members(shown, content)
+    return [_plain_file(shown, name, content, beside)]
 
 
-def _plain_file(path: Path) -> InputFile:
+def _raw(content: Content) -> BinaryIO:
+    return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)
+
+
+def _size_bytes(content: Content) -> int:
+    return content.stat().st_size if isinstance(content, Path) else len(content)
+
+
+def _archive(content: Content) -> zipfile.ZipFile:
+    return zipfile.ZipFile(content if isinstance(content, Path) else io.BytesIO(content))
+
+
+def _gunzipped(content: Content) -> gzip.GzipFile:
+    if isinstance(content, Path):
+        return gzip.GzipFile(content, "rb")
+    return gzip.GzipFile(fileobj=io.BytesIO(content), mode="rb")
+
+
+def _plain_file(shown: str, name: str, content: Content, beside: Beside) -> InputFile:
     def opener() -> BinaryIO:
-        stream = path.open("rb")
+        stream = _raw(content)
         if stream.read(2) != _GZIP_MAGIC:
             stream.seek(0)
             return stream
         stream.close()
-        bounded = _Bounded(gzip.GzipFile(path, "rb"), str(path), path.stat().st_size)
-        return io.BufferedReader(bounded, 2**17)
+        return io.BufferedReader(_Bounded(_gunzipped(content), shown, _size_bytes(content)), 2**17)
 
-    def sibling(name: str) -> InputFile | None:
-        for candidate in (path.with_name(name), path.with_name(name + ".gz")):
-            # Not Path.is_file(): it raises for a name that is too long.
-            if os.path.isfile(candidate):  # noqa: PTH113
-                return _plain_file(candidate)
+    def sibling(other: str) -> InputFile | None:
+        for candidate in (other, other + ".gz"):
+            found = beside(candidate)
+            if found is not None:
+                return _plain_file(found[0], candidate, found[1], beside)
         return None
 
-    return InputFile(str(path), path.name.removesuffix(".gz"), opener, sibling)
+    return InputFile(shown, name.removesuffix(".gz"), opener, sibling)
 
 
-def _zip_members(path: Path) -> list[InputFile]:
+def _zip_members(shown: str, content: Content) -> list[InputFile]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _archive(content) as archive:
             infos = [info for info in archive.infolist() if _is_content(info)]
     except (*_DAMAGE, *_DAMAGED_DIRECTORY, OSError) as error:
-        raise _damaged(str(path), error) from error
-    _check_zip(path, infos)
+        raise _damaged(shown, error) from error
+    _check_zip(shown, _size_bytes(content), infos)
     names = {info.filename for info in infos}
-    return [_zip_member(path, info.filename, names) for info in sorted(infos, key=lambda info: info.filename)]
+    return [
+        _zip_member(shown, content, info.filename, names)
+        for info in sorted(infos, key=lambda info: info.filename)
+    ]
 
 
 def _is_content(info: zipfile.ZipInfo) -> bool:
@@ -194,36 +242,38 @@ def _is_content(info: zipfile.ZipInfo) -> bool:
     return not info.filename.endswith("/") and not any(part.startswith((".", "__MACOSX")) for part in parts)
 
 
-def _check_zip(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+def _check_zip(shown: str, packed_bytes: int, infos: list[zipfile.ZipInfo]) -> None:
     """Trusts declared sizes: zipfile reads no more than them and then checks the CRC."""
     if not infos:
-        raise RecordError(f"{path}: the archive holds no file.", "Pack the result files into it.")
+        raise RecordError(f"{shown}: the archive holds no file.", "Pack the result files into it.")
     if len(infos) > MAX_ZIP_MEMBERS:
-        raise RecordError(f"{path}: has {len(infos)} members, more than {MAX_ZIP_MEMBERS}.", _BOUNDS)
+        raise RecordError(f"{shown}: has {len(infos)} members, more than {MAX_ZIP_MEMBERS}.", _BOUNDS)
     expanded = sum(info.file_size for info in infos)
-    allowed = min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, path.stat().st_size * MAX_EXPANSION_RATIO))
+    allowed = min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, packed_bytes * MAX_EXPANSION_RATIO))
     if expanded > allowed:
-        raise RecordError(f"{path}: expands to {expanded} bytes, {allowed} are allowed.", _BOUNDS)
+        raise RecordError(f"{shown}: expands to {expanded} bytes, {allowed} are allowed.", _BOUNDS)
     for info in infos:
-        shown = f"{path}: {one_line(info.filename)}"
+        inside = f"{shown}: {one_line(info.filename)}"
         if not PurePosixPath(info.filename).name:
-            raise RecordError(f"{path}: a member has no name.", "Pack it again.")
+            raise RecordError(f"{shown}: a member has no name.", "Pack it again.")
         if info.flag_bits & 0x1:
-            raise RecordError(f"{shown}: is encrypted.", "Import the decrypted files.")
+            raise RecordError(f"{inside}: is encrypted.", "Import the decrypted files.")
         if info.compress_type not in _ZIP_METHODS:
-            raise RecordError(f"{shown}: is packed by another method than deflate.", "Pack it with deflate.")
+            raise RecordError(f"{inside}: is packed by another method.", "Pack it with deflate.")
         if PurePosixPath(info.filename).suffix.lower() in _ARCHIVE_SUFFIXES:
-            raise RecordError(f"{shown}: is an archive inside an archive.", "Unpack it and import the files.")
+            raise RecordError(
+                f"{inside}: is an archive inside an archive.", "Unpack it and import the files."
+            )
 
 
-def _zip_member(path: Path, member: str, names: set[str]) -> InputFile:
+def _zip_member(shown: str, content: Content, member: str, names: set[str]) -> InputFile:
     def opener() -> BinaryIO:
-        with zipfile.ZipFile(path) as archive:
+        with _archive(content) as archive:
             # The member keeps the archive's file open until it is closed itself.
             return io.BufferedReader(archive.open(member), 2**17)  # type: ignore[type-var]
 
     def sibling(name: str) -> InputFile | None:
         other = str(PurePosixPath(member).with_name(name))
-        return _zip_member(path, other, names) if other in names else None
+        return _zip_member(shown, content, other, names) if other in names else None
 
-    return InputFile(f"{path}: {one_line(member)}", PurePosixPath(member).name, opener, sibling)
+    return InputFile(f"{shown}: {one_line(member)}", PurePosixPath(member).name, opener, sibling)

@@ -49,6 +49,16 @@ _NEEDED = {
     "dtype": ("the dtype", "--dtype bfloat16"),
     "task": ("the task", "--task inference"),
 }
+
+
+class UntoldError(RecordError):
+    """A file does not say what must be known; `fields` are the fields of ImportOptions that tell it."""
+
+    def __init__(self, message: str, next_step: str, fields: tuple[str, ...]) -> None:
+        super().__init__(message, next_step)
+        self.fields = fields
+
+
 _BUILD_FIELDS = set(Build.model_fields) - {"label"}
 _MACHINE_FIELDS = set(Machine.model_fields) - {"name"}
 _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suite")
@@ -138,7 +148,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
     """The record of one imported result.
 
     A fact comes from the content, else from the options, else from the file's name.
-    Raises RecordError naming every option that is still needed, or the field that is wrong.
+    Raises UntoldError naming every option that is still needed, RecordError for a field that is wrong.
     """
     facts = _facts(result, options)
     try:
@@ -179,9 +189,10 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
     missing = [key for key in _NEEDED if key not in facts]
     if missing:
         unknown = [_NEEDED[key][0] for key in missing]
-        raise RecordError(
+        raise UntoldError(
             f"{result.place.file}: does not say {_and(unknown)}.",
             f"Tell it with {_and([_NEEDED[key][1] for key in missing])}.",
+            tuple(missing),
         )
     return facts
 

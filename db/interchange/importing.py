@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError, RecordError
+from db.errors import CompilewatchError, RecordError, one_line
 from db.interchange.bulk import without_cycle_collection
 from db.interchange.detect import detect
-from db.interchange.files import InputFile, input_files
+from db.interchange.files import InputFile, input_files, uploaded_files
 from db.interchange.formats import READERS, Format
 from db.interchange.options import ImportOptions
 from db.records import Status, Trial
 from db.session import Database
 from db.store import save_trials
-from db.store_batch import TrialWriter
+from db.store_rehearsal import rehearsal
+
+# From trials to how many were new and how many known; raises CompilewatchError and stores nothing then.
+Save = Callable[[Iterable[Trial]], tuple[int, int]]
 
 AUTO = "auto"
 FIRST_ROWS = 5
-REHEARSAL_BATCH = 1000
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None =
     Raises RecordError naming file, line and field. What was yielded before the error must not be kept:
     the caller's transaction makes a file all or nothing.
     """
-    for file, name in _recognised(path, format):
+    for file, name in _recognised(input_files(path), format):
         yield from _trials(file, name, options or ImportOptions())
 
 
@@ -104,38 +105,57 @@ def import_paths(
 
     A second import of the same content adds nothing. With `dry_run` nothing is stored.
     """
-    reports = [_import_path(db, path, format, options or ImportOptions(), dry_run) for path in paths]
-    return ImportReport(tuple(reports), dry_run)
+    opened = [(str(path), partial(input_files, path)) for path in paths]
+    return _import_all(db, opened, format, options or ImportOptions(), dry_run=dry_run)
 
 
-def _import_path(db: Database, path: Path, format_: str, options: ImportOptions, dry_run: bool) -> FileReport:
-    report = FileReport(str(path))
+def import_uploads(
+    db: Database,
+    uploads: Mapping[str, bytes],
+    *,
+    format: str = AUTO,
+    options: ImportOptions | None = None,
+    dry_run: bool = False,
+) -> ImportReport:
+    """As `import_paths` for files in memory, by their names; those that belong together lie side by side."""
+    opened = [(one_line(name), partial(uploaded_files, name, uploads)) for name in uploads]
+    return _import_all(db, opened, format, options or ImportOptions(), dry_run=dry_run)
+
+
+def _import_all(
+    db: Database,
+    opened: Iterable[tuple[str, Callable[[], list[InputFile]]]],
+    format_: str,
+    options: ImportOptions,
+    *,
+    dry_run: bool,
+) -> ImportReport:
+    def report_of(save: Save) -> ImportReport:
+        reports = [_import_one(save, *each, format_, options) for each in opened]
+        return ImportReport(tuple(reports), dry_run)
+
+    if not dry_run:
+        return report_of(partial(save_trials, db))
+    with rehearsal(db) as save:
+        return report_of(save)
+
+
+def _import_one(
+    save: Save,
+    shown: str,
+    files: Callable[[], list[InputFile]],
+    format_: str,
+    options: ImportOptions,
+) -> FileReport:
+    report = FileReport(shown)
     try:
-        recognised = _recognised(path, format_)
+        recognised = _recognised(files(), format_)
         report.formats = tuple(dict.fromkeys(name for _, name in recognised))
-        save = _rehearse if dry_run else save_trials
         with without_cycle_collection():
-            report.new, report.known = save(db, _observed(recognised, options, report))
+            report.new, report.known = save(_observed(recognised, options, report))
     except CompilewatchError as error:
-        return FileReport(str(path), report.formats, error=error)
+        return FileReport(shown, report.formats, error=error)
     return report
-
-
-class _UndoError(Exception):
-    """Leaves the rehearsal's transaction, which rolls it back."""
-
-
-def _rehearse(db: Database, trials: Iterable[Trial]) -> tuple[int, int]:
-    """What `save_trials` would return or raise, with nothing stored."""
-    new = known = 0
-    with suppress(_UndoError), db.write() as connection:
-        writer = TrialWriter(connection)
-        remaining = iter(trials)
-        while chunk := list(islice(remaining, REHEARSAL_BATCH)):
-            added, repeated = writer.save(chunk)
-            new, known = new + added, known + repeated
-        raise _UndoError
-    return new, known
 
 
 def _observed(
@@ -164,8 +184,8 @@ def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[T
         ) from error
 
 
-def _recognised(path: Path, format_: str) -> list[tuple[InputFile, Format]]:
+def _recognised(files: Iterable[InputFile], format_: str) -> list[tuple[InputFile, Format]]:
     if format_ != AUTO and format_ not in list(Format):
         known = ", ".join((AUTO, *Format))
         raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")
-    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in input_files(path)]
+    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in files]

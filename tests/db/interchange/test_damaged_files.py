@@ -1,9 +1,12 @@
 """Damaged files of every format: one sentence or a whole import, never a traceback, never a part."""
 
 import random
+import re
 import shutil
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,9 @@ from tests.db.interchange.tiny_files import TINY
 OPTIONS = ImportOptions(**TOLD)
 BY_DEFAULT = 150
 THOROUGHLY = 10_000
+# Far above what any of these small files needs, and far below what would hurt.
+WORST_S = 10.0
+MOST_BYTES = 512 * 2**20
 
 
 def write(folder: Path, contents: dict[str, bytes]) -> Path:
@@ -44,9 +50,18 @@ def test_the_files_that_are_damaged_are_whole_at_first(
     assert report.new >= 1
 
 
-def damage(database: Database, folder: Path, format: Format, rounds: int) -> tuple[int, int]:
-    """(files refused, files imported); every refusal must leave the database as it was."""
-    refused = 0
+@dataclass
+class Outcome:
+    """How many files were refused and how many came in whole, and the most CPU time that one took."""
+
+    refused: int = 0
+    imported: int = 0
+    worst_s: float = 0.0
+
+
+def damage(database: Database, folder: Path, format: Format, rounds: int) -> Outcome:
+    """Import damaged files one after the other; every refusal must leave the database as it was."""
+    outcome = Outcome()
     for number in range(rounds):
         generator = random.Random(f"{format}-{number}")
         contents = {name: text.encode() for name, text in TINY[format].items()}
@@ -55,23 +70,33 @@ def damage(database: Database, folder: Path, format: Format, rounds: int) -> tup
         path = write(folder, contents)
         before = data_version(database)
         chosen = format if generator.random() < 0.5 else AUTO
+        started = time.process_time()
         (file,) = import_paths(database, [path], format=chosen, options=OPTIONS).files
+        outcome.worst_s = max(outcome.worst_s, time.process_time() - started)
         if file.error is None:
+            outcome.imported += 1
             continue
-        refused += 1
+        outcome.refused += 1
         assert type(file.error).__mro__[1] is CompilewatchError
         assert file.error.message.endswith("."), file.error.message
         assert len(file.error.message) < 1_000, file.error.message[:2_000]
         assert file.error.next_step
         assert data_version(database) == before
-    return refused, rounds - refused
+    return outcome
+
+
+def peak_bytes() -> int:
+    """The most memory that this process ever had at once; ru_maxrss would include its parent."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
 
 
 @pytest.mark.parametrize("format", list(Format))
 def test_damaged_files(sqlite_database: Database, tmp_path: Path, format: Format) -> None:
-    refused, imported = damage(sqlite_database, tmp_path / "in", format, BY_DEFAULT)
-    assert refused > BY_DEFAULT // 4
-    assert imported > 0
+    outcome = damage(sqlite_database, tmp_path / "in", format, BY_DEFAULT)
+    assert outcome.refused > BY_DEFAULT // 4
+    assert outcome.imported > 0
     assert all(trial.to_json() for trial in trial_records(sqlite_database, Filters()))
 
 
@@ -89,9 +114,18 @@ def test_any_depth_of_nesting(sqlite_database: Database, tmp_path: Path, format:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format", list(Format))
 def test_ten_thousand_damaged_files(sqlite_database: Database, tmp_path: Path, format: Format) -> None:
-    refused, imported = damage(sqlite_database, tmp_path / "in", format, THOROUGHLY)
-    print(f"\n{format}: {refused} refused, {imported} imported whole")
-    assert refused > THOROUGHLY // 4
+    before = peak_bytes()
+    outcome = damage(sqlite_database, tmp_path / "in", format, THOROUGHLY)
+    grown = peak_bytes() - before
+    print(
+        f"\n{format}: {outcome.refused} refused, {outcome.imported} imported whole, "
+        f"worst {outcome.worst_s:.2f} s of CPU, memory grew by {grown / 2**20:.0f} MiB"
+    )
+    assert outcome.refused > THOROUGHLY // 4
+    assert outcome.imported > 0
+    assert outcome.worst_s < WORST_S
+    assert grown < MOST_BYTES
+    assert all(trial.to_json() for trial in trial_records(sqlite_database, Filters()))
 
 
 LIMITED = """
