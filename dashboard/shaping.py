@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from db import units
+from db.records import SourceKind
 from db.strategies import BUILTIN, EAGER, not_applicable_reason
 
 # What a build is made of, in the order in which a difference is told.
@@ -69,17 +70,26 @@ def number(value: object) -> float | None:
 
 
 def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with `workload_label`: the short name, and sizes or version where that is not unique."""
+    """`frame` with `workload_label`: the short name, and sizes or version where that is not unique.
+
+    What was imported says so and from where: its numbers were taken by other means than one's own.
+    """
     known = frame.drop_duplicates("workload_id")
     labels: dict[str, str] = {}
     for name, group in known.groupby("workload", sort=False):
         rows = row_dicts(group)
         telling = [part for part in _WORKLOAD_PARTS if len({_words(row[part]) for row in rows}) > 1]
-        texts = [" ".join([str(name), *(_sized(part, row[part]) for part in telling)]) for row in rows]
+        sized = [" ".join([str(name), *(_sized(part, row[part]) for part in telling)]) for row in rows]
+        texts = [f"{text}{_origin(row)}" for text, row in zip(sized, rows, strict=True)]
         if len(set(texts)) < len(texts):
             texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]
         labels |= {row["workload_id"]: text for text, row in zip(texts, rows, strict=True)}
     return frame.assign(workload_label=frame["workload_id"].map(labels).astype("str"))
+
+
+def _origin(row: Mapping[str, Any]) -> str:
+    """Nothing for what was measured; an imported workload has a version of its own, and so one origin."""
+    return f" (imported, {row['source_name']})" if row["source_kind"] == SourceKind.IMPORTED else ""
 
 
 def _words(value: object) -> str:

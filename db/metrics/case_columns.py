@@ -39,6 +39,7 @@ _LABELS = {
     "cache": "str",
     "scope": "str",
     "source_kind": "str",
+    "source_name": "str",
 }
 LABELS = list(_LABELS)
 

@@ -1,0 +1,123 @@
+"""Imported results beside measured ones of the same names: never in one series, never judged together."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from db.interchange.exporting import export
+from db.interchange.formats import Format
+from db.interchange.importing import import_paths
+from db.interchange.options import ImportOptions
+from db.metrics.cases import summarize_cases
+from db.metrics.trend import series_points
+from db.queries.facets import runs
+from db.queries.filters import Filters
+from db.queries.sides import resolve_side
+from db.queries.trials import trial_records, trials_frame
+from db.records import SourceKind, Strategy, Workload
+from db.session import Database
+from db.store import save_trials
+from db.verdicts.upgrade import compare_builds
+from db.verdicts.vocabulary import Verdict
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from tests.builders import START, make_trial
+from tests.db.interchange.reading import TOLD
+from tests.db.interchange.tiny_files import TINY
+
+FOREIGN = [format for format in Format if format is not Format.TRIAL]
+
+
+@pytest.fixture(params=FOREIGN)
+def format(request: pytest.FixtureRequest) -> Format:
+    found: Format = request.param
+    return found
+
+
+@pytest.fixture
+def mixed(sqlite_database: Database, tmp_path: Path, format: Format) -> Database:
+    """One format's file, and a measured trial of every case in it: same names, machine and build."""
+    for name, text in TINY[format].items():
+        (tmp_path / name).write_text(text)
+    path = tmp_path / next(iter(TINY[format]))
+    assert import_paths(sqlite_database, [path], options=ImportOptions(**TOLD)).errors == ()
+    measured = [
+        make_trial(
+            workload=Workload(**(trial.workload.model_dump() | {"version": "b41c9e"})),
+            strategy=Strategy(**(trial.strategy.model_dump() | {"cache": "cold"})),
+            machine=trial.machine,
+            build=trial.build,
+            run_id="measured-run",
+            trial_id=f"measured-{number}",
+            started_at=START,
+        )
+        for number, trial in enumerate(trial_records(sqlite_database, Filters()))
+    ]
+    save_trials(sqlite_database, measured)
+    return sqlite_database
+
+
+def test_no_series_holds_both(mixed: Database) -> None:
+    frame = trials_frame(mixed)
+    assert set(frame["source_kind"]) == {"imported", "measured"}
+    assert set(frame.groupby("series_id")["source_kind"].nunique()) == {1}
+    for summed in (summarize_cases(frame), series_points(frame)):
+        assert set(summed.groupby(["workload_id", "strategy_id"])["source_kind"].nunique()) == {1}
+        assert set(summed["source_kind"]) == {"imported", "measured"}
+
+
+def test_both_are_told_by_source_in_frames_and_runs(mixed: Database, format: Format) -> None:
+    cases = summarize_cases(trials_frame(mixed))
+    assert set(cases.loc[cases["source_kind"] == "imported", "source_name"]) == {str(format)}
+    found = runs(mixed).set_index("run_id")["source"]
+    assert found["measured-run"] == "measured"
+    assert set(found.drop("measured-run")) == {str(format)}
+
+
+def test_a_comparison_matches_no_imported_case_with_a_measured_one(mixed: Database) -> None:
+    frame = trials_frame(mixed)
+    imported = next(run for run in frame["run_id"] if run != "measured-run")
+    base, head = (resolve_side(run, mixed) for run in (imported, "measured-run"))
+    verdict = compare_builds(frame, base, head)
+    assert verdict.matched == 0
+    assert {case.verdict for case in verdict.left_out} <= {Verdict.NOT_COMPARABLE, Verdict.MISSING}
+
+
+def test_exports_name_the_source(mixed: Database, format: Format) -> None:
+    def exported(name: str) -> bytes:
+        output = io.BytesIO()
+        export(mixed, Filters(), format=name, output=output)
+        return output.getvalue()
+
+    rows = list(csv.DictReader(io.StringIO(exported("csv").decode())))
+    assert {(row["source_kind"], row["source_name"]) for row in rows if row["run_id"] != "measured-run"} == {
+        ("imported", str(format))
+    }
+    frame = pd.read_parquet(io.BytesIO(exported("parquet")))
+    assert set(frame["source_kind"]) == {"imported", "measured"}
+    for line in exported("jsonl").splitlines():
+        source = json.loads(line)["source"]
+        assert source["kind"] in set(SourceKind)
+    for line in exported("oss-v3").splitlines():
+        assert json.loads(line)["benchmark"]["extra_info"]["source"] in {str(format), "compilewatch 0.1.0"}
+    markdown = exported("markdown").decode()
+    assert str(format) in markdown
+
+
+def test_the_command_line_names_the_source(
+    mixed: Database, format: Format, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = next(t for t in trial_records(mixed, Filters()) if t.source.kind is SourceKind.IMPORTED)
+    assert exit_code_of(app, ["show", trial.trial_id, "--db", mixed.url]) == 0
+    assert f"imported from {format}: " in capsys.readouterr().out
+    assert exit_code_of(app, ["show", "measured-0", "--db", mixed.url]) == 0
+    assert "measured by compilewatch" in capsys.readouterr().out
+    assert exit_code_of(app, ["list", "runs", "--json", "--db", mixed.url]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["source"] for row in rows} == {"measured", str(format)}
