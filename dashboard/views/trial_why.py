@@ -64,7 +64,7 @@ def _longest(trial: Trial, profile: Profile) -> None:
             "name": entry.name,
             "calls": units.significant(entry.calls),
             "time": units.duration(entry.self_ns),
-            "share": 100 * entry.self_ns / total,
+            "share": f"{100 * entry.self_ns / total:.0f} %",
         }
         for entry in profile.own.top
     ]
@@ -77,9 +77,7 @@ def _longest(trial: Trial, profile: Profile) -> None:
             "name": st.column_config.TextColumn("Kernel or operator", width="medium"),
             "calls": st.column_config.TextColumn("Calls", alignment="right", width="small"),
             "time": st.column_config.TextColumn("Own time", alignment="right", width="small"),
-            "share": st.column_config.ProgressColumn(
-                "Of the step", format="%.0f %%", min_value=0, max_value=100
-            ),
+            "share": st.column_config.TextColumn("Of the step", alignment="right", width="small"),
         },
         key="trial-longest",
         alt=f"The kernels or operators of {plain(trial.strategy.name)} that take longest",
@@ -91,8 +89,8 @@ def _trace(trial: Trial, trace: Trace) -> None:
     with st.container(border=True):
         st.markdown("#### The compiler's own log")
         elements.note(
-            f"On {trial.machine.name}, below its data directory, {units.size(trace.size_bytes)}. "
-            "`compilewatch show` prints the whole path there."
+            f"On {trial.machine.name}, below its data directory, {units.size(trace.size_bytes)}. The command "
+            "compilewatch show prints the whole path there."
         )
         st.code(trace.report or trace.directory, language=None, wrap_lines=True)
         if trace.report is None:
