@@ -11,20 +11,16 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Table, func, select, update
+from sqlalchemy import func, select
 
 from db.engines.sqlite import remove_file, require_usable_file
 from db.engines.trouble import sentence
 from db.errors import DatabaseError
 from db.session import Database, open_database, sqlite_file
-from db.store_insert import insert_rows
-from db.tables import DATA_VERSION, METADATA, REGRESSION
-
-_BATCH = 500
+from db.store_copy import copy_into_empty
+from db.tables import METADATA
 
 
 def back_up(url: str, file: Path) -> int:
@@ -72,7 +68,7 @@ def restore(file: Path, url: str) -> int:
             open_database(f"sqlite:///{part}", read_only=True) as source,
             open_database(url, migrate=True) as database,
         ):
-            _copy_into_empty(source, database)
+            copy_into_empty(source, database)
     return trials
 
 
@@ -121,39 +117,9 @@ def _copy_file(source: Path, part: Path) -> None:
 
 def _copy_into_file(database: Database, part: Path) -> None:
     with open_database(f"sqlite:///{part}", migrate=True) as target:
-        _copy_into_empty(database, target)
+        copy_into_empty(database, target)
     with closing(sqlite3.connect(part)) as writing:
         writing.execute("PRAGMA journal_mode=DELETE")
-
-
-def _copy_into_empty(source: Database, target: Database) -> None:
-    """Every row, read in one snapshot and written in one transaction."""
-    with source.read() as reading, target.write() as writing:
-        _require_empty(writing, target.url)
-        for table in METADATA.sorted_tables:
-            if table is DATA_VERSION:
-                writing.execute(update(table).values(version=reading.scalar(select(table.c.version))))
-            else:
-                for rows in _batches(reading, table):
-                    insert_rows(writing, table, rows)
-
-
-def _require_empty(connection: Connection, shown_url: str) -> None:
-    tables = [table for table in METADATA.sorted_tables if table is not DATA_VERSION]
-    if any(connection.execute(select(table).limit(1)).first() is not None for table in tables):
-        raise DatabaseError(
-            f"The database {shown_url} holds data already; nothing was changed.",
-            "Name an empty one with --db.",
-        )
-
-
-def _batches(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows of `table`, those that others refer to first, in constant memory."""
-    order = [table.c.revision] if table is REGRESSION else list(table.primary_key.columns)
-    streamed = connection.execution_options(yield_per=_BATCH).execute(select(table).order_by(*order))
-    rows = (dict(row) for row in streamed.mappings())
-    while batch := list(islice(rows, _BATCH)):
-        yield batch
 
 
 def _upgraded(part: Path) -> int:
