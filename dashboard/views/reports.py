@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -130,13 +132,17 @@ def _charts(report: Report, content: Content) -> None:
             ):
                 st.download_button(
                     title,
-                    lambda make=make, chart=chart: make(svg.let_through(chart.svg, number=0)),
+                    partial(_picture, make, chart),
                     file_name=f"{name}.{suffix}",
                     mime=mime,
                     icon=":material/download:",
                     on_click="ignore",
                     key=f"{name}-{suffix}",
                 )
+
+
+def _picture(make: Callable[[str], bytes], chart: Chart) -> bytes:
+    return make(svg.let_through(chart.svg, number=0))
 
 
 def _revoke(report: Report) -> None:

@@ -48,8 +48,12 @@ def ask_for_run(view: View, hosts: Sequence[HostState]) -> None:
 
 def _asked() -> None:
     state = st.session_state
-    wanted = {name: state.get(f"ask-{name}") or None for name in ("suite", "machine")}
-    signing.act(PAGE, "ask-name", lambda by: run_actions.ask_for_run(RequestSpec(**wanted), by=by))
+    suite, machine = (state.get(f"ask-{name}") or None for name in ("suite", "machine"))
+    signing.act(
+        PAGE,
+        "ask-name",
+        lambda by: run_actions.ask_for_run(RequestSpec(suite=suite, machine=machine), by=by),
+    )
 
 
 def about_request(request: RunRequest) -> None:

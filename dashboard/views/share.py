@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import streamlit as st
 
@@ -134,7 +135,7 @@ def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
         for chosen in formats.values():
             st.download_button(
                 chosen.name,
-                lambda chosen=chosen: chosen.make(what, origin, datetime.now(UTC)),
+                partial(_file, chosen, what, origin),
                 file_name=exporting.file_name(what, origin, chosen.suffix),
                 mime=chosen.media_type,
                 icon=_FORMAT_ICONS.get(chosen.name, ":material/download:"),
@@ -142,6 +143,10 @@ def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
                 key=f"export-{what.key}-{chosen.suffix}",
             )
     st.caption("The file's name says the filters and the data version. CSV and JSON have what is seen.")
+
+
+def _file(chosen: exporting.Format, what: exporting.Shown, origin: exporting.Origin) -> bytes:
+    return chosen.make(what, origin, datetime.now(UTC))
 
 
 def _name(shown: exporting.Shown) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -45,7 +45,7 @@ def _workloads(snapshot: Snapshot, link: Link) -> list[str]:
 @remembered
 def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     builds = read_choices(snapshot).builds
-    by = "build" if link.axis == "torch" else "run"
+    by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     points = with_strategies(read_points(snapshot, filters_of(link), by), link.strategy)
     points = trend_rows.in_order(points, link.axis, list(builds))
     mine = points[points["workload_label"] == focus]
