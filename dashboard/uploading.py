@@ -1,0 +1,158 @@
+"""Result files that somebody uploads: what would come in, what must still be told, and bringing them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from db.errors import CompilewatchError
+from db.interchange.imported import UntoldError
+from db.interchange.importing import AUTO, ImportReport, import_uploads
+from db.interchange.options import ImportOptions
+from db.records import Task, Trial
+from db.samples import percentile_ns
+from db.session import open_database
+from db.units import plural
+
+LARGEST_MB = 16
+MOST_FILES = 20
+LONGEST_ANSWER = 200
+# What is asked of a person, by field of ImportOptions: a question and what an answer looks like.
+QUESTIONS: dict[str, tuple[str, str]] = {
+    "torch": ("torch version", "2.13.0+cu130"),
+    "device_name": ("GPU, or CPU where it ran on one", "NVIDIA H200"),
+    "device": ("Kind of device", "cuda, hip or cpu"),
+    "measured_at": ("Measured when (UTC)", "2026-11-20 18:00"),
+    "dtype": ("Data type", "bfloat16"),
+    "task": ("Task", ", ".join(Task)),
+    "machine": ("Name of the machine", "gpu-box-3"),
+    "label": ("Name of the build", "nightly with our patch"),
+}
+# Asked of every file: no format says them, and a name helps to find the results again.
+ALWAYS = ("machine", "label")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Files as uploaded, and what was said about them; `told` is by field of ImportOptions, as typed."""
+
+    files: Mapping[str, bytes]
+    format: str
+    told: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What an upload would bring: `rows` are the first trials, `missing` what must be told before.
+
+    `problems` are sentences; a file with one brings nothing, the others come in.
+    """
+
+    upload: Upload
+    rows: pd.DataFrame
+    new: int
+    known: int
+    problems: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        known = f", {plural(self.known, 'trial')} known already" if self.known else ""
+        return f"{plural(self.new, 'new trial')}{known}"
+
+
+def files_of(uploaded: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files by base name. Raises CompilewatchError where they are too many or too large."""
+    if len(uploaded) > MOST_FILES:
+        raise CompilewatchError(
+            f"These are {len(uploaded)} files, more than {MOST_FILES}.", "Pack them into one zip."
+        )
+    if sum(map(len, uploaded.values())) > LARGEST_MB * 2**20:
+        raise CompilewatchError(
+            f"These files have more than {LARGEST_MB} MiB together.",
+            "Compress them, or use `compilewatch import` on the server.",
+        )
+    return {name.replace("\\", "/").rpartition("/")[2] or "upload": data for name, data in uploaded.items()}
+
+
+def preview(url: str, upload: Upload) -> Preview:
+    """What `bring_in` would store; nothing is. Raises CompilewatchError for what was told wrongly."""
+    report = _import(url, upload, dry_run=True)
+    missing: dict[str, None] = {}
+    problems = []
+    for error in report.errors:
+        if isinstance(error, UntoldError):
+            missing |= dict.fromkeys(error.fields)
+        problems.append(f"{error.message} {_next_step(error)}".strip())
+    rows = [_row(file.path, trial) for file in report.files for trial in file.first]
+    return Preview(upload, pd.DataFrame(rows), report.new, report.known, tuple(problems), tuple(missing))
+
+
+def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
+    """Store the upload: a sentence on what came of it, and whether every file came in."""
+    try:
+        report = _import(url, upload, dry_run=False)
+    except CompilewatchError as error:
+        return f"{error.message} {error.next_step}", False
+    known = f" {plural(report.known, 'trial')} were known already." if report.known else ""
+    problems = [f"{error.message} {_next_step(error)}".strip() for error in report.errors]
+    return " ".join([f"Brought in {plural(report.new, 'new trial')}.{known}", *problems]), not problems
+
+
+def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
+    options = options_of(upload.told)
+    with open_database(url) as database:
+        return import_uploads(
+            database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
+        )
+
+
+def options_of(told: Mapping[str, str]) -> ImportOptions:
+    """From what was typed. Raises CompilewatchError for what is no moment or no task."""
+    given: dict[str, Any] = {name: " ".join(text.split()) for name, text in told.items() if text.strip()}
+    for name, text in given.items():
+        if len(text) > LONGEST_ANSWER:
+            raise CompilewatchError(f"{QUESTIONS[name][0]}: is longer than {LONGEST_ANSWER} characters.")
+    if "measured_at" in given:
+        given["measured_at"] = _moment(given["measured_at"])
+    if "task" in given:
+        if given["task"] not in list(Task):
+            raise CompilewatchError(f"There is no task {given['task']}.", f"Name one of {', '.join(Task)}.")
+        given["task"] = Task(given["task"])
+    return ImportOptions(**given)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise CompilewatchError(f"{text} is no date and time.", "Write it as 2026-11-20 18:00.") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _next_step(error: CompilewatchError) -> str:
+    """The next step for a page, which has fields instead of options."""
+    return "Answer below and look again." if isinstance(error, UntoldError) else error.next_step
+
+
+def _row(file: str, trial: Trial) -> dict[str, Any]:
+    latency_ns = percentile_ns(sorted(trial.samples_ns), 0.5)
+    if latency_ns is None and trial.summary is not None:
+        latency_ns = trial.summary.latency_ns
+    return {
+        "file": file,
+        "workload": trial.workload.name,
+        "strategy": trial.strategy.name,
+        "status": trial.status.value,
+        "latency_ms": None if latency_ns is None else latency_ns / 1e6,
+        "device_name": trial.machine.device_name,
+        "torch": trial.build.torch,
+        "batch_size": trial.workload.batch_size,
+        "dtype": trial.workload.dtype,
+        "source": trial.source.name,
+        "started_at": trial.started_at,
+    }

@@ -1,0 +1,130 @@
+"""The form in which an editor brings in result files: looked at first, then stored."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard import uploading
+from dashboard.access import Role, person_here, require
+from dashboard.data import database_url, plain
+from dashboard.uploading import QUESTIONS, Preview, Upload
+from dashboard.views import elements
+from db.errors import CompilewatchError
+from db.interchange.formats import Format
+from db.interchange.importing import AUTO
+
+_LOOKED, _TOLD, _ASKED, _ROUND = "import-looked", "import-told", "import-asked", "import-round"
+
+
+def draw() -> None:
+    """The form, what the chosen files would bring, and the question whether to bring it in."""
+    if not person_here().may(Role.EDITOR):
+        return
+    st.markdown("#### Bring results in")
+    _tell()
+    state = st.session_state
+    looked: Preview | None = state.get(_LOOKED)
+    with st.form(f"import-{state.get(_ROUND, 0)}", border=True):
+        uploaded = st.file_uploader(
+            f"Result files of compilewatch or other tools, {uploading.LARGEST_MB} MiB together",
+            accept_multiple_files=True,
+            max_upload_size=uploading.LARGEST_MB,
+            key=f"import-files-{state.get(_ROUND, 0)}",
+            help="Both halves of a pair belong together: performance and accuracy, report and config.",
+        )
+        chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
+        told = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
+        if st.form_submit_button("Look at them", icon=":material/preview:"):
+            _look({file.name: file.getvalue() for file in uploaded}, chosen, told)
+            looked = state.get(_LOOKED)
+    if looked is not None:
+        _show(looked)
+
+
+def _question(name: str) -> str:
+    label, example = QUESTIONS[name]
+    return st.text_input(label, placeholder=example, max_chars=uploading.LONGEST_ANSWER, key=f"import-{name}")
+
+
+def _look(files: dict[str, bytes], chosen: str, told: dict[str, str]) -> None:
+    """Find out what the files would bring; what they do not say is asked from now on."""
+    state = st.session_state
+    state.pop(_LOOKED, None)
+    if not files:
+        st.warning("Choose at least one file.", icon=":material/report:")
+        return
+    try:
+        require(Role.EDITOR)
+        seen = uploading.preview(database_url(), Upload(uploading.files_of(files), chosen, told))
+    except CompilewatchError as error:
+        st.warning(plain(f"{error.message} {error.next_step}"), icon=":material/report:")
+        return
+    state[_LOOKED] = seen
+    asked = state.get(_ASKED, ())
+    more = tuple(name for name in seen.missing if name not in asked)
+    if more:
+        state[_ASKED] = (*asked, *more)
+        st.rerun()
+
+
+def _show(looked: Preview) -> None:
+    with st.container(border=True):
+        for problem in looked.problems:
+            st.warning(plain(problem), icon=":material/report:")
+        if looked.rows.empty:
+            elements.note("Nothing would come in.")
+            return
+        elements.finding(f"Would bring in {looked.sentence}", "The first rows of each file:")
+        elements.table(
+            looked.rows,
+            {
+                "file": st.column_config.TextColumn("File", pinned=True),
+                "workload": "Workload",
+                "strategy": "Strategy",
+                "status": "Status",
+                "latency_ms": st.column_config.NumberColumn("Latency (ms)", format="%.4g"),
+                "device_name": "Device",
+                "torch": "torch",
+                "batch_size": st.column_config.NumberColumn("Batch"),
+                "dtype": "Dtype",
+                "source": "Source",
+                "started_at": st.column_config.DatetimeColumn("Measured (UTC)", format="YYYY-MM-DD HH:mm"),
+            },
+            key="import-rows",
+            alt="The first trials of every uploaded file, as they would be stored",
+        )
+        with st.container(horizontal=True):
+            st.button(
+                "Bring them in",
+                type="primary",
+                icon=":material/check:",
+                on_click=_bring_in,
+                args=(looked.upload,),
+                disabled=looked.new == 0,
+                key="import-yes",
+            )
+            st.button("Cancel", icon=":material/close:", on_click=_forget, key="import-no")
+
+
+def _bring_in(upload: Upload) -> None:
+    try:
+        require(Role.EDITOR)
+        st.session_state[_TOLD] = uploading.bring_in(database_url(), upload)
+    except CompilewatchError as error:
+        st.session_state[_TOLD] = (f"{error.message} {error.next_step}", False)
+    _forget()
+
+
+def _forget() -> None:
+    """Begin anew: an uploader lets its files go under another key only."""
+    state = st.session_state
+    state.pop(_LOOKED, None)
+    state.pop(_ASKED, None)
+    state[_ROUND] = state.get(_ROUND, 0) + 1
+
+
+def _tell() -> None:
+    if _TOLD in st.session_state:
+        sentence, whole = st.session_state.pop(_TOLD)
+        show = st.success if whole else st.warning
+        show(plain(sentence), icon=":material/check:" if whole else ":material/report:")
