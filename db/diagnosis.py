@@ -25,7 +25,7 @@ class SamplingFacts(Record):
     reached_interval: Finite | None = None
     """What the wider side had in the end; null with too few samples for an interval."""
     ended_by: Name
-    """`interval`, `samples` (as many as there may be) or `time`."""
+    """`interval`, `samples` (as many as there may be), `time`, or `disturbed` (too few calm blocks)."""
     warmup_ended_by: Name | None = None
     """Of the measured side: `steady`, `calls` or `time`."""
     flush_l2: bool | None = None

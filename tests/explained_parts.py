@@ -31,12 +31,18 @@ def make_profile(**overrides: Any) -> Profile:
         matrix_fraction=0.66,
         top=[ProfileEntry(name=name, calls=12, self_ns=4_000_000 // (n + 1)) for n, name in enumerate(names)],
     )
-    fields = {"steps": 5, "own": own, "control": control, "flops": 1_400_000_000_000, "bytes": 3_000_000_000}
+    fields: dict[str, Any] = {
+        "steps": 5,
+        "own": own,
+        "control": control,
+        "flops": 1_400_000_000_000,
+        "bytes": 3_000_000_000,
+    }
     return Profile(**(fields | overrides))
 
 
 def make_trace(**overrides: Any) -> Trace:
-    fields = {
+    fields: dict[str, Any] = {
         "directory": "traces/T1",
         "size_bytes": 2_100_000,
         "report": "traces/T1/report/index.html",

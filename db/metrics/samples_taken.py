@@ -9,6 +9,7 @@ _ENDED_BY = {
     "interval": "which was enough",
     "samples": "with as many samples as there may be",
     "time": "when the time was up",
+    "disturbed": "with other work on the host in too many blocks",
 }
 _FLUSHED = {True: "L2 cache flushed before each", False: "L2 cache not flushed"}
 

@@ -219,8 +219,9 @@ class Sampler:
                 return "interval"
         if self._out_of_time(kept + disturbed, started, sizes):
             return "time"
-        too_many = attempts >= 2 * planned if len(kept) < planned else attempts >= 2 * most
-        return "samples" if len(kept) >= most or too_many else ""
+        if len(kept) >= most:
+            return "samples"
+        return "disturbed" if attempts >= 2 * (planned if len(kept) < planned else most) else ""
 
     def _out_of_time(self, rounds: list[_Round], started: int, sizes: list[int]) -> bool:
         """Whether, with the minimum taken, a bound is reached: a side's, or that of all work between too."""

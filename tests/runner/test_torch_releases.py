@@ -55,7 +55,9 @@ def test_every_trial_ends_as_it_should(trials):
 )
 def test_phases_are_told_apart_and_add_up(trials, name, told):
     cold = trials[name].cold_start
-    assert set(phases(trials[name])) == told
+    # The probe of vector instructions is left out by the environment of the second one, in most releases.
+    assert set(phases(trials[name])) - {"isa_probe"} == told - {"isa_probe"}
+    assert name != "cold" or "isa_probe" in phases(trials[name])
     assert sum(phases(trials[name]).values()) == cold.first_call_ns
     assert phases(trials[name])["other"] < 0.1 * cold.first_call_ns
     before = (

@@ -119,7 +119,7 @@ def test_on_a_host_that_is_never_calm_all_samples_count_and_the_record_says_so()
     evidence = sampler(FakeTimer(), itertools.repeat(STALLED)).take([eager, compiled])
     assert len(eager.samples_ns) == len(compiled.samples_ns) == 50
     assert evidence.rejected == len(evidence.blocks) == 4 * PAIRS
-    assert evidence.ended_by == "samples"
+    assert evidence.ended_by == "disturbed"
 
 
 def uniform(low, high, seed=0):
