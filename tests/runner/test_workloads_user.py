@@ -89,8 +89,21 @@ def test_the_documented_training_example_trains() -> None:
     assert all(parameter.grad is not None for parameter in ready.model_or_fn.parameters())
 
 
+def test_the_documented_stream_and_strategy_are_known() -> None:
+    write("compilewatch.toml", block("toml", 1) + block("toml", 2))
+    settings = load_settings()
+    one, eight = (known_workloads(settings)[name] for name in ("chat-b1", "chat-b8"))
+    stream = built(eight).stream
+    assert (stream.policy, stream.tokens) == ("buckets", eight.record().items_per_iteration)
+    assert one.record().items_per_iteration < stream.tokens
+    assert {batch.inputs[0].shape[1] for batch in stream.batches()} <= {64, 128, 256, 512}
+    (strategy,) = select(settings, workloads=["chat-b1"], strategies=["freezing+regional"]).strategies
+    assert (strategy.name, strategy.scope) == ("freezing+regional", "regional")
+    assert strategy.options == {"freezing": True, "coordinate_descent_tuning": True}
+
+
 def test_the_documented_sweep_makes_the_documented_names() -> None:
-    write("compilewatch.toml", block("toml", 1))
+    write("compilewatch.toml", block("toml", 3))
     known = known_workloads(load_settings())
     names = [name for name in known if name.startswith("encoder-sweep")]
     assert names == [f"encoder-sweep-b{b}-s{s}" for b in (1, 8, 32) for s in (64, 128)]
