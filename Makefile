@@ -32,10 +32,10 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds lint fix bench docs screenshots clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds lint fix bench docs screenshots release-check clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## create .venv with the console script .venv/bin/compilewatch, everything pinned
 
@@ -125,6 +125,9 @@ docs: dev ## write the reference pages from the code, build the site into build/
 
 screenshots: dev browser ## take the pictures in docs/images again, from the recorded history
 	$(BIN)/python -m docs.images.generate
+
+release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve
+	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_release.py $(PYTEST_ARGS)
 
 clean: ## remove .venv and every cache; measured data stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

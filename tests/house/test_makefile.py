@@ -40,8 +40,8 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make_up(checkout: Path, *, stored: str, run_exit: int) -> tuple[int, list[str]]:
-    """Return the exit code of `make up` in an installed checkout, and the commands it called."""
+def make_up(checkout: Path, *, stored: str, run_exit: int, target: str = "up") -> tuple[int, list[str]]:
+    """Return the exit code of `make up` (or `target`) in an installed checkout, and what it called."""
     binaries = checkout / ".venv" / "bin"
     binaries.mkdir(parents=True)
     (binaries / "python").symlink_to(sys.executable)
@@ -50,7 +50,7 @@ def make_up(checkout: Path, *, stored: str, run_exit: int) -> tuple[int, list[st
     script.chmod(0o755)
     (checkout / "stored.json").write_text(stored, encoding="utf-8")
     (checkout / ".venv" / ".installed-here").touch()
-    code = make("up", "STAMP_KEY=here", "PORT=8502", folder=checkout).returncode
+    code = make(target, "STAMP_KEY=here", "PORT=8502", folder=checkout).returncode
     return code, (checkout / "calls").read_text(encoding="utf-8").splitlines()
 
 
@@ -101,6 +101,12 @@ def test_up_reuses_a_finished_run(checkout: Path) -> None:
 
 def test_up_shows_failed_trials(checkout: Path) -> None:
     assert make_up(checkout, stored=stored_runs(), run_exit=1) == (0, [LIST, RUN, SERVE])
+
+
+def test_demo_serves_the_recorded_history_from_a_database_of_its_own(checkout: Path) -> None:
+    code, calls = make_up(checkout, stored=stored_runs(), run_exit=2, target="demo")
+    demo = "--db sqlite:///.compilewatch/demo.db"
+    assert (code, calls) == (0, [f"import docs/measured/cpu-history.jsonl {demo}", f"{SERVE} {demo}"])
 
 
 @pytest.mark.parametrize("code", [2, 3, 130])

@@ -1,0 +1,154 @@
+"""What is released works where no checkout is: wheel and sdist, every command, a run, the dashboard."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from db import __version__
+from runner.cli.app import app
+from tests.house.tracked import ROOT, project_files
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
+HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with wheel and sdist, the wheel built from the unpacked sdist as a distributor would."""
+    checkout, out = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("dist")
+    for path in project_files():
+        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, checkout / path)
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(checkout)]
+    subprocess.run(build, check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The console script of a new environment that has the wheel and its pinned dependencies alone."""
+    environment = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, capture_output=True)
+    (wheel,) = dist.glob("*.whl")
+    install = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    subprocess.run([*install, "--constraint", ROOT / "constraints.txt", wheel], check=True)
+    return environment / "bin" / "compilewatch"
+
+
+def type_in(folder: Path, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "PYTHON"))
+    }
+    return subprocess.run(
+        [str(script), *words], cwd=folder, env=kept, capture_output=True, text=True, check=False, timeout=600
+    )
+
+
+def every_command(group: Any, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if not hasattr(group, "list_commands"):
+        return [words]
+    context = typer.Context(group)
+    found = [words]
+    for name in group.list_commands(context):
+        found += every_command(group.get_command(context, name), (*words, name))
+    return found
+
+
+def test_version_and_changelog_agree_with_the_file_names(dist: Path) -> None:
+    assert {path.name for path in dist.iterdir()} == {
+        f"compilewatch-{__version__}.tar.gz",
+        f"compilewatch-{__version__}-py3-none-any.whl",
+    }
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## Unreleased" in changelog or f"## {__version__}" in changelog
+
+
+def test_the_sdist_holds_what_is_built_from(dist: Path) -> None:
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    rooms = {str(path) for path in project_files() if path.parts[0] in ("db", "runner", "dashboard")}
+    assert rooms <= names
+    assert {"pyproject.toml", "README.md", "LICENSE"} <= names
+
+
+def test_every_command_explains_itself_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    commands = every_command(typer.main.get_command(app))
+    assert len(commands) > 20
+    for words in commands:
+        shown = type_in(tmp_path, installed, *words, "--help")
+        assert shown.returncode == 0, (words, shown.stderr)
+        assert "Usage: compilewatch" in shown.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_history_comes_in_is_judged_and_shown(installed: Path, tmp_path: Path) -> None:
+    for words in (
+        ("import", str(HISTORY)),
+        ("list", "runs"),
+        ("history", "-w", "elementwise", "-s", "default"),
+        ("export", "--format", "markdown"),
+        ("db", "upgrade"),
+    ):
+        shown = type_in(tmp_path, installed, *words)
+        assert shown.returncode == 0, (words, shown.stderr)
+        assert "Warning" not in shown.stderr, (words, shown.stderr)
+    compared = type_in(tmp_path, installed, "compare", "torch=2.6.0", "torch=2.8.0", "--markdown")
+    assert (compared.returncode, "elementwise" in compared.stdout) == (1, True), compared.stderr
+
+
+def test_it_measures_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    measured = type_in(
+        tmp_path,
+        installed,
+        "run",
+        "-w",
+        "elementwise",
+        "-s",
+        "eager",
+        "-s",
+        "default",
+        "--trials",
+        "1",
+        "--json",
+    )
+    assert measured.returncode == 0, measured.stderr
+    assert '"schema": "compilewatch.run/1"' in measured.stdout
+
+
+def test_the_dashboard_answers_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    assert type_in(tmp_path, installed, "import", str(HISTORY)).returncode == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([str(installed), "dashboard", "--port", str(port)], cwd=tmp_path)
+    try:
+        for path in ("/healthz", "/", "/api/v1/builds"):
+            assert _status(f"http://127.0.0.1:{port}{path}") == 200
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+
+def _status(url: str, patience_s: float = 60) -> int:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return int(answer.status)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
