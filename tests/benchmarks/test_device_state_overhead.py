@@ -95,7 +95,7 @@ def interval(read, unread) -> tuple[float, float]:
 
 
 @pytest.mark.benchmark
-@pytest.mark.parametrize("name", ["mlp", "encoder"])
+@pytest.mark.parametrize("name", ["cnn", "encoder"])
 def test_a_reading_between_blocks_leaves_the_samples_alone(name, read_state):
     definition = WORKLOADS[name]
     workload = {
