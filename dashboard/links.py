@@ -217,6 +217,14 @@ def params(link: Link, *, full: bool = False) -> list[tuple[str, str]]:
     return pairs
 
 
+def query(link: Link) -> dict[str, list[str]]:
+    """`params` as Streamlit takes them: of pairs with the same key it would keep the last one only."""
+    grouped: dict[str, list[str]] = {}
+    for key, value in params(link):
+        grouped.setdefault(key, []).append(value)
+    return grouped
+
+
 def href(link: Link, *, full: bool = False) -> str:
     """Path and query string, relative to the root of the dashboard: `trends?metric=latency`."""
     query = urlencode(params(link, full=full), errors="replace")

@@ -34,10 +34,7 @@ def current() -> Link:
 
 def show(link: Link) -> None:
     """Put `link` into the address bar; its page must be the page shown."""
-    query: dict[str, list[str]] = {}
-    for key, value in links.params(link):
-        query.setdefault(key, []).append(value)
-    st.query_params.from_dict(query)
+    st.query_params.from_dict(links.query(link))
 
 
 def change(**changes: object) -> None:
@@ -166,7 +163,7 @@ def text(key: str, label: str, placeholder: str) -> None:
 def go(page: Page, **changes: object) -> None:
     """Callback: open `page` with the global selectors kept and `changes` made."""
     target = links.move(current(), page, **changes)
-    st.switch_page(st.session_state[_PAGES][page], query_params=links.params(target))
+    st.switch_page(st.session_state[_PAGES][page], query_params=links.query(target))
 
 
 def register(pages: Mapping[Page, st.Page]) -> None:

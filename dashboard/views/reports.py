@@ -66,7 +66,7 @@ def _table(rows: pd.DataFrame) -> None:
     elements.table(
         rows,
         {
-            "title": st.column_config.TextColumn("Report", pinned=True, width="large"),
+            "title": st.column_config.TextColumn("Report", pinned=True, width="medium"),
             "state": "State",
             "created_by": "Frozen by",
             "created_at": st.column_config.DatetimeColumn(

@@ -73,7 +73,7 @@ def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
     """Links to every page that keep the global filters."""
     with st.container(gap="xxsmall"):
         for page, target in pages.items():
-            st.page_link(target, query_params=links.params(links.move(link, page)), width="stretch")
+            st.page_link(target, query_params=links.query(links.move(link, page)), width="stretch")
 
 
 def filters(view: View) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
 
@@ -25,7 +25,7 @@ def follow(view_id: str, pages: Mapping[Page, st.Page]) -> str:
     parts = urlsplit(link)
     if parts.path in set(Page):
         # As it was written: the page itself says what of it no longer exists.
-        st.switch_page(pages[Page(parts.path)], query_params=parse_qsl(parts.query, keep_blank_values=True))
+        st.switch_page(pages[Page(parts.path)], query_params=parse_qs(parts.query, keep_blank_values=True))
     return f"The view kept under {quoted(view_id)} is of a page that this release does not have."
 
 
