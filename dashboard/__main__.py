@@ -15,9 +15,16 @@ def main() -> int:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--allow-public", action="store_true")
+    parser.add_argument("--base-path", default="")
     arguments = parser.parse_args()
     try:
-        serve(database_url(), arguments.host, arguments.port, allow_public=arguments.allow_public)
+        serve(
+            database_url(),
+            arguments.host,
+            arguments.port,
+            allow_public=arguments.allow_public,
+            base_path=arguments.base_path,
+        )
     except CompilewatchError as error:
         sys.stderr.write(f"compilewatch: {error.message}\n  {error.next_step}\n")
         return error.exit_code

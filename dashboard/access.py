@@ -52,11 +52,17 @@ class _Door:
     """How people are told apart; None while there is no login."""
 
     identify: Identify | None = None
+    leave_at: str | None = None
 
 
-def tell_apart_by(identify: Identify | None) -> None:
-    """From now on people are who `identify` says; with None there is no login."""
-    _Door.identify = identify
+def tell_apart_by(identify: Identify | None, *, leave_at: str | None = None) -> None:
+    """From now on people are who `identify` says, and sign out at `leave_at`; with None there is no login."""
+    _Door.identify, _Door.leave_at = identify, leave_at
+
+
+def sign_out_path() -> str | None:
+    """Where one signs out; None where there is nothing to sign out of here."""
+    return _Door.leave_at
 
 
 def person_here() -> Person:

@@ -25,6 +25,7 @@ from dashboard.views import (
     runs,
     share,
     shell,
+    signed_in,
     stored_view,
     trends,
     trial,
@@ -78,6 +79,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     with st.sidebar:
         shell.navigation(pages, asked)
         shell.filters(view)
+        signed_in.draw()
     beside_title = shell.header(view, (*problems, *unknown))
     if page is not Page.GUIDE:
         live.follow(pulse, seen)

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,21 @@ from starlette.routing import Route
 
 from dashboard import data, links, theme
 from dashboard.api import routes as api
+from dashboard.base_path import BasePath, usable_prefix
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.index_page import index_pages
+from dashboard.login import install
 from dashboard.reports.routes import reports
+from dashboard.same_site import SameSite
+from dashboard.uploading import LARGEST_MB
 from db.errors import CompilewatchError
 from db.session import open_database
+from db.sign_in import SignIn
 
 HERE = Path(__file__).parent
 STATIC = Path(st.__file__).parent / "static"
+MEGABYTE = 1024 * 1024
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _LOG = logging.getLogger("compilewatch.dashboard")
 
 
@@ -40,17 +47,34 @@ class ServeError(CompilewatchError):
     """The dashboard cannot be served as asked."""
 
 
-def serve(database_url: str, host: str, port: int, *, allow_public: bool = False) -> None:
+def serve(
+    database_url: str, host: str, port: int, *, allow_public: bool = False, base_path: str = ""
+) -> None:
     """Serve the dashboard of `database_url` on `host`:`port` until interrupted. Never migrates.
 
-    Raises DatabaseError when the database is absent or its schema is not this program's, ServeError when the
-    port is taken or `host` is reachable from other machines without `allow_public`.
+    With `base_path` it is served below that path as well, which a proxy hands on.
+
+    Raises DatabaseError when the database is absent or its schema is not this program's, SignInError when
+    people cannot sign in as configured, ServeError when the port is taken or `host` is reachable from other
+    machines with neither login nor `allow_public`.
     """
-    _require_private(host, allow_public=allow_public)
+    sign_in = install.settings_here()
+    if sign_in is None:
+        _require_private(host, allow_public=allow_public)
     open_database(database_url, read_only=True).close()
     _require_free(host, port)
     os.environ[data.DATABASE_VARIABLE] = database_url
-    build_app(_address(host, port)).run(config=options(host, port))
+    if sign_in is not None and sign_in.proxy is not None:
+        # uvicorn would put the reader's address in the place of the proxy's, by which the proxy is known.
+        os.environ["FORWARDED_ALLOW_IPS"] = ""
+    prefix = usable_prefix(base_path)
+    app = build_app(
+        f"{_address(host, port)}{prefix}",
+        sign_in=sign_in,
+        own_names=None if allow_public else (*_THIS_MACHINE, host),
+        base_path=prefix,
+    )
+    app.run(config=options(host, port))
 
 
 class _PageName(Convertor[str]):
@@ -68,8 +92,20 @@ class _PageName(Convertor[str]):
 register_url_convertor("page", _PageName())
 
 
-def build_app(address: str | None = None) -> st.App:
-    """The ASGI application over the database named in the environment; `address` is announced once up."""
+def build_app(
+    address: str | None = None,
+    *,
+    sign_in: SignIn | None = None,
+    own_names: Sequence[str] | None = None,
+    base_path: str = "",
+) -> st.App:
+    """The ASGI application over the database named in the environment; `address` is announced once up.
+
+    With `sign_in` every route but the way in is closed to whoever is not signed in. `own_names` are the
+    hosts under which it answers besides that of `sign_in`; None for any. Raises SignInError.
+    """
+    login = install.login(sign_in)
+    hosts = None if own_names is None else [*own_names, *([login.host] if login.host else [])]
 
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:
@@ -86,6 +122,7 @@ def build_app(address: str | None = None) -> st.App:
     return st.App(
         HERE / "app.py",
         routes=[
+            *login.routes,
             *api.routes(),
             reports(),
             Route("/favicon.png", _favicon),
@@ -93,7 +130,10 @@ def build_app(address: str | None = None) -> st.App:
             Route("/{name:page}", _unknown_page),
         ],
         middleware=[
+            *([Middleware(BasePath, prefix=base_path)] if base_path else []),
             Middleware(SecurityHeaders, policy=content_security_policy(*pages.values())),
+            Middleware(SameSite, hosts=hosts, largest_body=LARGEST_MB * MEGABYTE),
+            *login.middleware,
             Middleware(CompressedStatic, folder=STATIC / "static"),
         ],
         lifespan=lifespan,
@@ -108,7 +148,10 @@ def options(host: str, port: int) -> dict[str, Any]:
         "server.port": port,
         "server.headless": True,
         "server.fileWatcherType": "none",
-        "server.maxUploadSize": 1,
+        "server.maxUploadSize": LARGEST_MB,
+        "server.enableXsrfProtection": True,
+        "server.enableStaticServing": False,
+        "server.enableAgentApi": False,
         "server.enableWebsocketCompression": False,
         "browser.gatherUsageStats": False,
         "client.showErrorDetails": "none",
@@ -124,6 +167,9 @@ def options(host: str, port: int) -> dict[str, Any]:
 
 
 def _report_script_error(error: Exception) -> bool:
+    if isinstance(error, CompilewatchError):
+        st.error(data.plain(str(error)), icon=":material/error:")
+        return True
     _LOG.error("a page failed", exc_info=error)
     st.error(
         "This page failed. The reason is in the log of the server; please report it.",
@@ -157,7 +203,7 @@ def _require_private(host: str, *, allow_public: bool) -> None:
     if not private and not allow_public:
         raise ServeError(
             f"{host} can be reached from other machines, and the dashboard has no login.",
-            "Use --host 127.0.0.1, or add --allow-public if the network may read every result.",
+            "Use --host 127.0.0.1, configure [auth], or add --allow-public if the network may do everything.",
         )
 
 

@@ -57,12 +57,12 @@ def render(content: Content) -> str:
     return document(content.title, _description(content), f"<main>{body}</main>")
 
 
-def document(title: str, description: str, body: str) -> str:
+def document(title: str, description: str, body: str, *, policy: str = _POLICY) -> str:
     """An HTML file with title and preview tags around `body`, which is HTML already."""
     heading, summary = _text(f"{title} · compilewatch"), _text(description)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="robots" content="noindex"><meta name="referrer" content="no-referrer">'
         f'<title>{heading}</title><meta name="description" content="{summary}">'

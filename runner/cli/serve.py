@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from db.reports import KEEP_DAYS_VARIABLE
 from runner.cli.options import ConfigOption, DatabaseOption, settings_of
 from runner.config import Settings
 
@@ -18,6 +19,9 @@ def dashboard(
     allow_public: Annotated[
         bool, typer.Option("--allow-public", help="Serve without login on an address others can reach.")
     ] = False,
+    base_path: Annotated[
+        str, typer.Option(metavar="PATH", help="Serve below this path, for a proxy: /compilewatch.")
+    ] = "",
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
@@ -26,6 +30,8 @@ def dashboard(
     command = [sys.executable, "-m", "dashboard", "--host", host, "--port", str(port)]
     if allow_public:
         command.append("--allow-public")
+    if base_path:
+        command += ["--base-path", base_path]
     sys.stdout.flush()
     # The URL may hold a password, so it goes through the environment, not the process list.
     os.execve(sys.executable, command, dashboard_environment(settings))  # noqa: S606
@@ -33,8 +39,12 @@ def dashboard(
 
 def dashboard_environment(settings: Settings) -> dict[str, str]:
     """What a process of the dashboard's package is told of the configuration."""
+    days = settings.report.keep_days
     return {
         **os.environ,
         "COMPILEWATCH_DATABASE_URL": settings.database_url,
         "COMPILEWATCH_POLICY": settings.policy.model_dump_json(),
+        # Holds the secret of the login, which has no place in the list of processes either.
+        "COMPILEWATCH_SIGN_IN": "" if settings.auth is None else settings.auth.revealed(),
+        **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }

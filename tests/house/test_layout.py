@@ -31,6 +31,6 @@ def test_code_is_finished() -> None:
 
 
 def test_every_test_file_mirrors_a_room_or_says_what_it_tests() -> None:
-    rooms = {"db", "runner", "dashboard", "house", "e2e", "gpu", "benchmarks"}
+    rooms = {"db", "runner", "dashboard", "house", "e2e", "gpu", "benchmarks", "faults"}
     tests = [path for path in project_files() if path.parts[0] == "tests" and path.name.startswith("test_")]
     assert [str(path) for path in tests if path.parts[1] not in rooms] == []

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from db.errors import ConfigError
 from db.records import CacheState, StrategyKind
+from db.sign_in import SignIn
 from db.verdicts.policy import Policy
 from db.verdicts.targets import Target
 from db.verdicts.vocabulary import Metric
@@ -181,7 +182,7 @@ def test_the_example_is_valid_and_has_every_key() -> None:
     settings = load_settings(EXAMPLE)
     named = tomllib.loads(EXAMPLE.read_text())
     text = EXAMPLE.read_text()
-    shown_as_comments = {"channel": ChannelSettings}
+    shown_as_comments = {"channel": ChannelSettings, "auth": SignIn}
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
         entries = value if isinstance(value, tuple) else (value,)
@@ -191,8 +192,8 @@ def test_the_example_is_valid_and_has_every_key() -> None:
                 _every_key_is_in(text, type(entry), name)
             else:
                 assert entry == field.default
-    for section in shown_as_comments.values():
-        _every_key_is_in(text, section, section.__name__)
+    for table, section in shown_as_comments.items():
+        _every_key_is_in(text, section, table)
     _holds_the_defaults(settings.run)
     _holds_the_defaults(settings.notify)
     assert settings.policy.model_copy(update={"overrides": ()}) == Policy()

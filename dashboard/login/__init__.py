@@ -1,0 +1,1 @@
+"""Who is let in: OpenID Connect, a trusted proxy, API tokens, and the gate in front of every route."""

@@ -1,0 +1,188 @@
+"""The gate in front of every route: pages, sockets, media, static files, API, reports and metrics alike.
+
+It is the outermost part of the application and knows no route by name but the few that are open, so that a
+route that is added later is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from anyio import to_thread
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dashboard.access import AccessError, Person
+from dashboard.api.errors import error_response
+from dashboard.login.people import comes_from, person_of_proxy
+from dashboard.login.sessions import Sessions
+from dashboard.reports.page import message
+from db.errors import CompilewatchError
+from db.sign_in import SignIn
+from db.tokens import PREFIX, Token
+from db.tokens import Scope as TokenScope
+
+# Whatever says only that the server lives, and the way in itself.
+OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/signed-out"})
+_TOKEN_SCOPES = (
+    ("/api/", TokenScope.API),
+    ("/badge/", TokenScope.API),
+    ("/metrics", TokenScope.METRICS),
+    ("/report/", TokenScope.REPORTS),
+)
+# Close codes of the socket protocol's range for applications: not signed in (any more).
+SIGNED_OUT = 4401
+
+TokenOf = Callable[[str], Token | None]
+
+
+class People:
+    """Who sent a request with these headers: by session, or by what the trusted proxy says."""
+
+    def __init__(self, settings: SignIn, sessions: Sessions) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        # Of this name a browser takes only cookies that this very host set by HTTPS.
+        self.cookie = "__Host-compilewatch" if settings.secure else "compilewatch"
+
+    def identify(self, headers: Mapping[str, str]) -> Person | None:
+        """Who sent `headers`, which passed `trusted` when they came; None for nobody.
+
+        Raises AccessError for somebody whom the proxy knows and who has no role.
+        """
+        if self._settings.proxy is not None:
+            lowered = {name.lower(): value for name, value in headers.items()}
+            return person_of_proxy(self._settings, self._settings.proxy, lowered)
+        return self._sessions.person(self.session_name(headers))
+
+    def session_name(self, headers: Mapping[str, str]) -> str | None:
+        return cookie_parser(headers.get("cookie", "")).get(self.cookie)
+
+    def sent_by(self, scope: Scope) -> Scope:
+        """`scope` with the reader's address instead of the proxy's, where the proxy may be believed."""
+        forwarded = Headers(scope=scope).getlist("x-forwarded-for")
+        if self._settings.proxy is None or not forwarded or not self.trusted(scope):
+            return scope
+        return {**scope, "client": (forwarded[-1].rpartition(",")[2].strip(), 0)}
+
+    def trusted(self, scope: Scope) -> bool:
+        """Whether what a request says of its sender may be believed: behind a proxy, only from the proxy."""
+        proxy = self._settings.proxy
+        return proxy is None or comes_from(proxy, (scope.get("client") or (None,))[0])
+
+
+class Gate:
+    """ASGI middleware that lets through who is signed in, who has a token, and what is open."""
+
+    def __init__(self, app: ASGIApp, *, settings: SignIn, people: People, token_of: TokenOf) -> None:
+        self._app = app
+        self._settings = settings
+        self._people = people
+        self._token_of = token_of
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = None if self._is_open(scope["path"]) else await self._refusal(scope)
+        if refusal is None:
+            await self._app(self._people.sent_by(scope), receive, send)
+        else:
+            await refusal(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        badges = self._settings.public_badges and path.startswith("/badge/")
+        reports = self._settings.public_reports and path.startswith("/report/")
+        return path in OPEN or badges or reports
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        """What a request is told instead of an answer; None where it may pass."""
+        headers = Headers(scope=scope)
+        kind, _, secret = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and secret.strip().startswith(PREFIX):
+            return await self._refusal_of_token(scope["path"], secret.strip())
+        if not self._people.trusted(scope):
+            return error_response(
+                403, "This address is not that of the trusted proxy.", "Come through the proxy."
+            )
+        try:
+            person = self._people.identify(headers)
+        except AccessError as error:
+            return HTMLResponse(message("No role here", str(error)), 403, headers=_PRIVATE)
+        if person is not None:
+            return None
+        if self._settings.issuer is not None and _is_page(scope, headers):
+            query = scope["query_string"].decode("latin-1")
+            asked = quote(f"{scope['path']}?{query}" if query else scope["path"], safe="")
+            return RedirectResponse(f"/login?next={asked}", 303, headers=_PRIVATE)
+        return error_response(401, "You are not signed in.", "Sign in, or send an API token.", _CHALLENGE)
+
+    async def _refusal_of_token(self, path: str, secret: str) -> Response | None:
+        scope = next((scope for prefix, scope in _TOKEN_SCOPES if path.startswith(prefix)), None)
+        now = datetime.now(UTC)
+        try:
+            token = await to_thread.run_sync(self._token_of, secret)
+        except CompilewatchError as error:
+            return error_response(503, error.message, error.next_step)
+        if token is None or token.has_ended(now):
+            return error_response(
+                401, "The API token is not one, or has ended.", "Ask an operator for one.", _CHALLENGE
+            )
+        if scope is None or not token.opens(scope, now):
+            return error_response(
+                403, "The API token does not open this.", "Ask an operator for one of the right scope."
+            )
+        return None
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A socket is asked again with every message in either direction: it may outlive its session."""
+        headers = Headers(scope=scope)
+        if not self._people.trusted(scope) or self._nobody(headers):
+            await send({"type": "websocket.close", "code": SIGNED_OUT})
+            return
+        closed = False
+
+        async def receive_while_signed_in() -> Message:
+            found = await receive()
+            if found["type"] == "websocket.receive" and self._nobody(headers):
+                await close()
+                return {"type": "websocket.disconnect", "code": SIGNED_OUT}
+            return found
+
+        async def send_while_signed_in(found: Message) -> None:
+            if found["type"] == "websocket.send" and self._nobody(headers):
+                await close()
+            elif not closed:
+                await send(found)
+
+        async def close() -> None:
+            nonlocal closed
+            if not closed:
+                closed = True
+                await send({"type": "websocket.close", "code": SIGNED_OUT})
+
+        await self._app(scope, receive_while_signed_in, send_while_signed_in)
+
+    def _nobody(self, headers: Headers) -> bool:
+        try:
+            return self._people.identify(headers) is None
+        except AccessError:
+            return True
+
+
+_PRIVATE = {"Cache-Control": "no-store"}
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="compilewatch"', **_PRIVATE}
+
+
+def _is_page(scope: Scope, headers: Headers) -> bool:
+    """Whether a person looks: a program is told 401 instead of being sent to a form."""
+    return scope["method"] in {"GET", "HEAD"} and "text/html" in headers.get("accept", "")

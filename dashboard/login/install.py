@@ -1,0 +1,82 @@
+"""Puts the login of the configuration in front of the application."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from dashboard import access, data
+from dashboard.login.gate import Gate, People
+from dashboard.login.sessions import Sessions
+from db.errors import CompilewatchError
+from db.queries.tokens import token_of
+from db.sign_in import SignIn
+
+SETTINGS_VARIABLE = "COMPILEWATCH_SIGN_IN"
+
+
+class SignInError(CompilewatchError):
+    """The dashboard cannot ask people to sign in as it was told to."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """What a login adds to the application: routes, and the gate before all routes."""
+
+    routes: list[BaseRoute]
+    middleware: list[Middleware]
+    host: str | None
+
+
+NO_LOGIN = Login([], [], None)
+
+
+def settings_here() -> SignIn | None:
+    """The `[auth]` this process was given, None where there is none. Raises SignInError."""
+    told = os.environ.get(SETTINGS_VARIABLE)
+    if not told:
+        return None
+    try:
+        return SignIn.model_validate_json(told)
+    except ValidationError:
+        # The complaint would repeat what it complains about, a secret among it.
+        raise SignInError(
+            f"{SETTINGS_VARIABLE} does not hold an [auth].",
+            "Start the dashboard with `compilewatch dashboard`.",
+        ) from None
+
+
+def login(settings: SignIn | None) -> Login:
+    """The login that `settings` describe, in force from now on. Raises SignInError without its libraries."""
+    if settings is None:
+        access.tell_apart_by(None)
+        return NO_LOGIN
+    sessions = Sessions(lasts_s=settings.session_hours * 3600)
+    people = People(settings, sessions)
+    gate = Middleware(
+        Gate, settings=settings, people=people, token_of=lambda secret: token_of(data.reader(), secret)
+    )
+    host = urlsplit(settings.base_url).hostname
+    access.tell_apart_by(people.identify, leave_at=None if settings.issuer is None else "logout")
+    return Login(_routes(settings, sessions, people), [gate], host)
+
+
+def _routes(settings: SignIn, sessions: Sessions, people: People) -> list[BaseRoute]:
+    if settings.issuer is None:
+        return []
+    try:
+        from dashboard.login.oidc import Provider
+        from dashboard.login.routes import LoginRoutes
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"authlib", "joserfc", "requests"}:
+            raise
+        raise SignInError(
+            f"Signing in needs {error.name}, which is not installed.",
+            "Run `pip install 'compilewatch[auth]'`.",
+        ) from error
+    return LoginRoutes(settings, Provider(settings), sessions, people).routes()

@@ -1,0 +1,54 @@
+"""From what a provider or a proxy says of somebody to a person with a role."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.access import AccessError, Person, Role
+from db.errors import one_line
+from db.sign_in import Proxy, SignIn
+
+LONGEST_NAME = 80
+_ASK = "Ask whoever runs this dashboard."
+
+
+def person_of_claims(settings: SignIn, claims: Mapping[str, Any]) -> Person:
+    """Who the checked `claims` are about. Raises AccessError for somebody without a name or a role."""
+    if settings.name_claim == "email" and claims.get("email_verified") is False:
+        raise AccessError("Your address is not verified at the provider.", "Verify it and sign in again.")
+    name = claims.get(settings.name_claim)
+    if not isinstance(name, str) or not name.strip():
+        raise AccessError(f"The provider does not tell your {settings.name_claim}.", _ASK)
+    groups = claims.get(settings.groups_claim)
+    listed = groups if isinstance(groups, list) else [groups]
+    return _person(settings, name, frozenset(group for group in listed if isinstance(group, str)))
+
+
+def person_of_proxy(settings: SignIn, proxy: Proxy, headers: Mapping[str, str]) -> Person | None:
+    """Whom the proxy says it let in, None where it says nobody. Raises AccessError for one without a role."""
+    name = headers.get(proxy.name_header.lower(), "").strip()
+    if not name:
+        return None
+    listed = headers.get(proxy.groups_header.lower(), "") if proxy.groups_header else ""
+    return _person(settings, name, frozenset(part.strip() for part in listed.split(",") if part.strip()))
+
+
+def comes_from(proxy: Proxy, address: str | None) -> bool:
+    """Whether `address` is one that the proxy connects from."""
+    try:
+        client = ipaddress.ip_address(address or "")
+    except ValueError:
+        return False
+    if isinstance(client, ipaddress.IPv6Address) and client.ipv4_mapped is not None:
+        client = client.ipv4_mapped
+    return any(client in ipaddress.ip_network(network) for network in proxy.addresses)
+
+
+def _person(settings: SignIn, name: str, groups: frozenset[str]) -> Person:
+    role = settings.roles.role_of(groups)
+    shown = one_line(" ".join(name.split()), LONGEST_NAME - 3)
+    if role is None:
+        raise AccessError(f"You signed in as {shown}, who has no role in this dashboard.", _ASK)
+    return Person(shown, Role(role))

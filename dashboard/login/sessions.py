@@ -1,0 +1,65 @@
+"""Who is signed in, in the memory of this process: what a browser holds is a random name of a session.
+
+A session ends when its time is over, when its owner signs out, and when the process ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dashboard.access import Person
+
+_MOST_SESSIONS = 10_000
+
+
+@dataclass(frozen=True)
+class _Session:
+    person: Person
+    ends_at: float
+
+
+class Sessions:
+    """Every session by the hash of its name; safe to share between threads. Times are of `clock`, in s."""
+
+    def __init__(self, *, lasts_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.lasts_s = lasts_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    def begin(self, person: Person, *, lasts_s: float | None = None) -> str:
+        """A new session of `person`, at most `lasts_s` long: the name its browser gets, 256 random bits."""
+        name = secrets.token_urlsafe(32)
+        lasts_s = self.lasts_s if lasts_s is None else min(lasts_s, self.lasts_s)
+        with self._lock:
+            self._sessions[_key(name)] = _Session(person, self._clock() + lasts_s)
+            while len(self._sessions) > _MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+        return name
+
+    def person(self, name: str | None) -> Person | None:
+        """Whose session it is, None where there is none of that name any more."""
+        if not name:
+            return None
+        key = _key(name)
+        with self._lock:
+            session = self._sessions.get(key)
+            if session is not None and session.ends_at <= self._clock():
+                del self._sessions[key]
+                session = None
+        return None if session is None else session.person
+
+    def end(self, name: str | None) -> None:
+        with self._lock:
+            self._sessions.pop(_key(name or ""), None)
+
+
+def _key(name: str) -> str:
+    """Sessions are found by a hash, so that how long the search takes says nothing about any name."""
+    return hashlib.sha256(name.encode()).hexdigest()

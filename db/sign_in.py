@@ -1,0 +1,141 @@
+"""`[auth]`: how people sign in to the dashboard, and what they may do there. Checked here for both sides."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
+
+
+def _origin(value: str) -> str:
+    """An https address without a path's trailing slash; http only where it cannot leave the machine."""
+    try:
+        parts = urlsplit(value)
+        host = parts.hostname or ""
+        _ = parts.port
+    except ValueError:
+        raise ValueError("it is not an address") from None
+    local = host == "localhost" or _is_loopback(host)
+    if not host or parts.username or parts.query or parts.fragment or not value.isprintable() or " " in value:
+        raise ValueError("write https://HOST or https://HOST/PATH")
+    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+        raise ValueError("write https://...; http is taken for this machine only")
+    return value.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        raise ValueError("write an address such as 10.0.0.5 or a network such as 10.0.0.0/24") from None
+
+
+Origin = Annotated[str, AfterValidator(_origin)]
+Network = Annotated[str, AfterValidator(_network)]
+Claim = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:/-]+$")]
+HeaderName = Annotated[str, StringConstraints(max_length=60, pattern=r"^[A-Za-z][A-Za-z0-9-]*$")]
+Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Roles(_Section):
+    """Which groups may do what. `everyone` is the role of whoever is in none of them."""
+
+    viewers: tuple[Group, ...] = Field(default=(), description="groups that may look at everything")
+    editors: tuple[Group, ...] = Field(default=(), description="groups that may also triage and make reports")
+    operators: tuple[Group, ...] = Field(default=(), description="groups that may also ask for runs")
+    everyone: Annotated[str, StringConstraints(pattern=r"^(viewer|editor|operator|nobody)$")] = Field(
+        default="nobody", description="the role of whoever signs in and is in none of these groups"
+    )
+
+    @model_validator(mode="after")
+    def _lets_somebody_in(self) -> Self:
+        if self.everyone == "nobody" and not (self.viewers or self.editors or self.operators):
+            raise ValueError("nobody could come in: name groups, or set everyone")
+        return self
+
+    def role_of(self, groups: frozenset[str]) -> str | None:
+        """The highest role that one of `groups` has, None for nobody."""
+        for role, named in (
+            ("operator", self.operators),
+            ("editor", self.editors),
+            ("viewer", self.viewers),
+        ):
+            if groups & set(named):
+                return role
+        return None if self.everyone == "nobody" else self.everyone
+
+
+class Proxy(_Section):
+    """`[auth.proxy]`: a proxy that signs people in and says in headers who they are."""
+
+    addresses: Annotated[tuple[Network, ...], Field(min_length=1)] = Field(
+        description="where the proxy connects from; nobody else is believed"
+    )
+    name_header: HeaderName = Field(default="X-Forwarded-User", description="header with the person's name")
+    groups_header: HeaderName | None = Field(
+        default="X-Forwarded-Groups", description="header with the person's groups, with commas between"
+    )
+
+
+class SignIn(_Section):
+    """`[auth]`: OpenID Connect by `issuer`, or a proxy that signs people in. Absent: there is no login."""
+
+    base_url: Origin = Field(description="where people reach the dashboard")
+    issuer: Origin | None = Field(default=None, description="the OpenID provider")
+    client_id: str | None = Field(default=None, description="as the provider knows this dashboard")
+    client_secret: SecretStr | None = Field(
+        default=None, description="better in COMPILEWATCH_AUTH__CLIENT_SECRET than in the file"
+    )
+    scopes: tuple[Claim, ...] = Field(default=("openid", "email", "profile"))
+    name_claim: Claim = Field(default="email", description="what people are called in what they write")
+    groups_claim: Claim = Field(default="groups", description="a text or a list of texts")
+    roles: Roles = Field(description="who may do what; without it nobody comes in")
+    session_hours: Annotated[float, Field(gt=0, le=720)] = Field(
+        default=12, description="after which people sign in again"
+    )
+    public_badges: bool = Field(default=False, description="serve badges to everybody")
+    public_reports: bool = Field(default=False, description="serve reports to whoever has their address")
+    proxy: Proxy | None = Field(default=None, description="instead of issuer")
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if (self.issuer is None) == (self.proxy is None):
+            raise ValueError("[auth] needs issuer or [auth.proxy], and not both")
+        if self.issuer is not None and (not self.client_id or self.client_secret is None):
+            raise ValueError("an issuer needs client_id and client_secret")
+        if "openid" not in self.scopes:
+            raise ValueError("scopes must hold openid")
+        return self
+
+    @property
+    def secure(self) -> bool:
+        """Whether people come by HTTPS, so that cookies may travel by it only."""
+        return self.base_url.startswith("https://")
+
+    def revealed(self) -> str:
+        """As JSON with the secret in it, for the environment of the dashboard's process and nothing else."""
+        secret = self.client_secret
+        shown = None if secret is None else secret.get_secret_value()
+        return json.dumps(self.model_dump(mode="json") | {"client_secret": shown})

@@ -1,0 +1,104 @@
+"""A runner in a process of its own, to be killed: it measures fake trials and says each that it finished."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+import psutil
+
+from runner import supervise
+from tests.faults.place import Place, Told, measure, spec_of
+
+GRACE_S = 0.2
+# Forked of a process that has imported everything, a runner starts in hundredths of a second.
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.faults.runner_process"])
+
+
+@dataclass
+class RunnerProcess:
+    """A running runner; `finished` are the trials it said so of, complete once it is gone."""
+
+    process: BaseProcess
+    pipe: int
+    finished: list[str] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def when_there_is_one(self, depth: int, within_s: float = 20.0) -> int:
+        """A process `depth` generations below, once there is one: 1 is the guard, 2 the worker."""
+        deadline = time.monotonic() + within_s
+        while True:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found = [psutil.Process(self.pid)]
+                for _ in range(depth):
+                    found = [child for parent in found for child in parent.children()]
+                if found:
+                    return found[-1].pid
+            assert time.monotonic() < deadline, "it never came"
+            time.sleep(0.01)
+
+    def wait(self, timeout_s: float = 60.0) -> int | None:
+        """Until it is gone: its exit code, negative for a signal."""
+        with os.fdopen(self.pipe) as told:
+            self.process.join(timeout_s)
+            assert self.process.exitcode is not None, "the runner hangs"
+            self.finished = told.read().split()
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def running(
+    place: Place, run_id: str, faults: Sequence[str], *, clock_jumps: bool = False
+) -> Iterator[RunnerProcess]:
+    """A runner that measures one trial per fault; killed at the end where it still runs."""
+    heard, told = _CONTEXT.Pipe(duplex=False)
+    process = _CONTEXT.Process(target=_run, args=(place, run_id, list(faults), told, clock_jumps))
+    process.start()
+    told.close()
+    started = RunnerProcess(process, os.dup(heard.fileno()))
+    heard.close()
+    try:
+        yield started
+    finally:
+        if process.is_alive():
+            process.kill()
+        process.join(30)
+        process.close()
+
+
+def _run(place: Place, run_id: str, faults: list[str], told: Connection, clock_jumps: bool) -> None:
+    tempfile.tempdir = str(place.scratch)
+    supervise.GRACE_S = GRACE_S
+    if clock_jumps:
+        supervise.datetime = JumpingClock  # type: ignore[misc,assignment]
+    specs = [spec_of(place, run_id, fault) for fault in faults]
+    measure(place, run_id, specs, Told(lambda trial: os.write(told.fileno(), f"{trial}\n".encode())))
+
+
+class JumpingClock(datetime):
+    """A wall clock that somebody sets, back and forth by hours and days, at every look."""
+
+    _jumps = (timedelta(hours=-2), timedelta(days=3), timedelta(seconds=-1), timedelta(days=-30))
+    _looks = 0
+
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:
+        cls._looks += 1
+        return datetime.now(UTC) + cls._jumps[cls._looks % len(cls._jumps)]
