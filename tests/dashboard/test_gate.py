@@ -1,0 +1,207 @@
+"""The gate without a server: sessions that end, sockets that outlive them, untrusted proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dashboard.access import Person, Role
+from dashboard.login.gate import SIGNED_OUT, Gate, People
+from dashboard.login.routes import safe_path
+from dashboard.login.sessions import Sessions
+from db.sign_in import Proxy, Roles, SignIn
+from tests.dashboard.asgi import Inner, socket, status
+
+ADA = Person("ada", Role.EDITOR)
+OIDC = SignIn(
+    base_url="http://127.0.0.1:8501",
+    issuer="https://login.example",
+    client_id="compilewatch",
+    client_secret="s",
+    roles=Roles(everyone="viewer"),
+)
+BEHIND_PROXY = SignIn(
+    base_url="https://compilewatch.example",
+    proxy=Proxy(addresses=("10.0.0.0/24",)),
+    roles=Roles(viewers=("engineering",), operators=("leads",)),
+)
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Gated:
+    """A gate before an application, its sessions, and their clock."""
+
+    gate: Gate
+    inner: Inner
+    sessions: Sessions
+    clock: Clock
+
+    def cookie(self, person: Person = ADA) -> dict[str, str]:
+        return {"Cookie": f"compilewatch={self.sessions.begin(person)}"}
+
+
+@pytest.fixture
+def gated() -> Callable[[SignIn], Gated]:
+    def make(settings: SignIn) -> Gated:
+        clock, inner = Clock(), Inner()
+        sessions = Sessions(lasts_s=settings.session_hours * 3600, clock=clock)
+        people = People(settings, sessions)
+        gate = Gate(inner, settings=settings, people=people, token_of=lambda _secret: None)
+        return Gated(gate, inner, sessions, clock)
+
+    return make
+
+
+def test_a_session_ends_when_its_time_is_over(gated: Callable[[SignIn], Gated]) -> None:
+    behind = gated(OIDC)
+    cookie = behind.cookie()
+    behind.clock.now = 12 * 3600 - 1
+    assert status(behind.gate, "/", cookie) == 200
+    behind.clock.now = 12 * 3600
+    assert status(behind.gate, "/", cookie) == 401
+
+
+def test_a_socket_closes_with_the_first_message_after_its_session(
+    gated: Callable[[SignIn], Gated],
+) -> None:
+    behind = gated(OIDC)
+    cookie = behind.cookie()
+
+    def later() -> None:
+        behind.clock.now = 12 * 3600
+
+    sent = socket(behind.gate, cookie, ["one", later, "two", "three"])
+    assert [message.get("text") for message in sent if message["type"] == "websocket.send"] == ["echo one"]
+    assert sent[-1] == {"type": "websocket.close", "code": SIGNED_OUT}
+
+
+def test_nothing_is_sent_to_a_socket_whose_owner_signed_out(gated: Callable[[SignIn], Gated]) -> None:
+    """A page that draws by itself has no message of its reader to be stopped at."""
+    behind = gated(OIDC)
+    cookie = behind.cookie()
+    name = cookie["Cookie"].partition("=")[2]
+
+    async def talks_by_itself(_scope: object, receive: object, send: object) -> None:
+        await send({"type": "websocket.accept"})  # type: ignore[operator]
+        await send({"type": "websocket.send", "text": "one"})  # type: ignore[operator]
+        behind.sessions.end(name)
+        await send({"type": "websocket.send", "text": "two"})  # type: ignore[operator]
+        await send({"type": "websocket.send", "text": "three"})  # type: ignore[operator]
+
+    behind.gate._app = talks_by_itself
+    sent = socket(behind.gate, cookie, [])
+    assert [message["type"] for message in sent] == ["websocket.accept", "websocket.send", "websocket.close"]
+
+
+def test_no_socket_opens_without_a_session(gated: Callable[[SignIn], Gated]) -> None:
+    behind = gated(OIDC)
+    for headers in ({}, {"Cookie": "compilewatch=made-up"}, {"Authorization": "Bearer cwt_anything"}):
+        assert socket(behind.gate, headers, []) == [{"type": "websocket.close", "code": SIGNED_OUT}]
+    assert behind.inner.seen == []
+
+
+def test_public_badges_and_reports_are_open_when_said_so(gated: Callable[[SignIn], Gated]) -> None:
+    closed = gated(OIDC)
+    opened = gated(OIDC.model_copy(update={"public_badges": True, "public_reports": True}))
+    for path in ("/badge/mlp/default.svg", "/report/abc"):
+        assert status(closed.gate, path) == 401
+        assert status(opened.gate, path) == 200
+    assert status(opened.gate, "/api/v1/runs") == 401
+    assert status(opened.gate, "/reports") == 401
+
+
+SAYS_ADA = {"X-Forwarded-User": "ada@example.com", "X-Forwarded-Groups": "engineering, others"}
+
+
+def test_only_the_trusted_proxy_is_believed(gated: Callable[[SignIn], Gated]) -> None:
+    behind = gated(BEHIND_PROXY)
+    assert status(behind.gate, "/", SAYS_ADA, client="10.0.0.7") == 200
+    assert status(behind.gate, "/", SAYS_ADA, client="::ffff:10.0.0.7") == 200
+    for elsewhere in ("10.0.1.7", "127.0.0.1", "::1", "not-an-address"):
+        assert status(behind.gate, "/", SAYS_ADA, client=elsewhere) == 403
+        assert socket(behind.gate, SAYS_ADA, [], client=elsewhere)[0]["code"] == SIGNED_OUT
+    assert len(behind.inner.seen) == 2
+
+
+def test_whom_the_proxy_does_not_name_is_nobody(gated: Callable[[SignIn], Gated]) -> None:
+    behind = gated(BEHIND_PROXY)
+    assert status(behind.gate, "/", {}, client="10.0.0.7") == 401
+    assert status(behind.gate, "/", {"X-Forwarded-User": "  "}, client="10.0.0.7") == 401
+    assert status(behind.gate, "/", {"X-Forwarded-User": "eve"}, client="10.0.0.7") == 403
+
+
+def test_the_rate_limit_counts_the_reader_and_not_the_proxy(gated: Callable[[SignIn], Gated]) -> None:
+    behind = gated(BEHIND_PROXY)
+    forwarded = SAYS_ADA | {"X-Forwarded-For": "198.51.100.9, 203.0.113.4"}
+    assert status(behind.gate, "/", forwarded, client="10.0.0.7") == 200
+    assert behind.inner.seen[-1]["client"] == ("203.0.113.4", 0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "role"),
+    [
+        ((), None),
+        (("others",), None),
+        (("engineering",), "viewer"),
+        (("engineering", "leads"), "operator"),
+        (("LEADS",), None),
+    ],
+)
+def test_the_highest_role_of_any_group_counts(groups: tuple[str, ...], role: str | None) -> None:
+    assert BEHIND_PROXY.roles.role_of(frozenset(groups)) == role
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"base_url": "http://compilewatch.example"},
+        {"base_url": "https://user:password@compilewatch.example"},
+        {"base_url": "https://compilewatch.example?x=1"},
+        {"issuer": "http://login.example"},
+        {"issuer": None},
+        {"client_secret": None},
+        {"scopes": ("email",)},
+        {"session_hours": 0},
+        {"roles": {}},
+        {"roles": {"everyone": "king"}},
+        {"proxy": {"addresses": ["10.0.0.0/24"]}},
+        {"issuer": None, "proxy": {"addresses": []}},
+        {"issuer": None, "proxy": {"addresses": ["proxy.example"]}},
+        {"issuer": None, "proxy": {"addresses": ["::1"], "name_header": "X User"}},
+    ],
+)
+def test_a_login_that_could_not_hold_is_refused(wrong: dict[str, object]) -> None:
+    fields = OIDC.model_dump() | {"client_secret": "s"}
+    with pytest.raises(ValidationError):
+        SignIn.model_validate(fields | wrong)
+
+
+def test_the_secret_is_in_no_text_of_the_settings() -> None:
+    settings = OIDC.model_copy(update={"client_secret": type(OIDC.client_secret)("hidden-word")})
+    assert (
+        "hidden-word" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+    )
+    assert "hidden-word" in settings.revealed()
+    assert SignIn.model_validate_json(settings.revealed()) == settings
+
+
+@given(st.text() | st.text(alphabet="/\\.:@a?#%\t "))
+def test_a_login_leads_back_here_and_nowhere_else(asked: str) -> None:
+    path = safe_path(asked)
+    assert path.startswith("/")
+    assert not path.startswith("//")
+    assert "\\" not in path
+    assert path.isprintable()
