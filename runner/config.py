@@ -58,6 +58,9 @@ class RunSettings(SamplingSettings):
     timeout_s: Annotated[float, Field(gt=0)] = Field(
         default=600, description="a trial that takes longer is a failure"
     )
+    idle_wait_s: Annotated[float, Field(ge=0)] = Field(
+        default=60.0, description="for other processes to leave the GPU; then trials are marked suspect"
+    )
     threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
     device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
     matmul_precision: Literal["highest", "high", "medium"] = "high"

@@ -32,8 +32,8 @@ def _open(path: Path) -> int:
             path.parent.chmod(0o1777)
         # Another user's file in a sticky directory must be opened without O_CREAT (fs.protected_regular).
         with contextlib.suppress(FileNotFoundError):
-            return os.open(path, os.O_RDWR)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, 0o666)
         return descriptor

@@ -129,6 +129,7 @@ def _specs(
             settings=TorchSettings(matmul_precision=settings.run.matmul_precision),
             sampling=settings.run.sampling_plan(),
             timeout_s=settings.run.timeout_s,
+            idle_wait_s=settings.run.idle_wait_s,
             seed=settings.run.seed,
             worker_env=dict(selection.worker_env[name]),
             round=round_,

@@ -20,6 +20,7 @@ from db.diagnosis import Profile
 from db.records import CacheState, Status, StrategyKind, Trial
 from runner.assemble import Listening, assemble
 from runner.death import oom_kills
+from runner.device_idle import wait_until_idle
 from runner.device_lock import default_lock_dir, device_lock
 from runner.device_state import DeviceFacts, DeviceWatch, device_facts
 from runner.environment import pinned_settings, worker_environment
@@ -94,6 +95,13 @@ def run_trial(
         should_stop=is_cancelled,
         on_wait=lambda: heard(WAITING),
     ) as lock:
+        if isinstance(spec, TrialSpec):
+            wait_until_idle(
+                content["device"],
+                spec.idle_wait_s,
+                should_stop=is_cancelled,
+                on_wait=lambda: heard(WAITING),
+            )
         attempt.started_at = datetime.now(UTC)
         return _run(attempt, lock)
 

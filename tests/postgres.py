@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -36,8 +37,8 @@ def postgres_server() -> Iterator[str]:
     elif _answers(LOCAL_URL):
         yield LOCAL_URL
     else:
-        with _own_server() as url:
-            yield url
+        with own_server() as server:
+            yield server.url
 
 
 def _answers(url: str) -> bool:
@@ -50,8 +51,51 @@ def _answers(url: str) -> bool:
     return True
 
 
+class OwnServer:
+    """A server that only this process uses; `stop` and `start` as if it crashed and came back."""
+
+    def __init__(self, directory: Path, postgres: str, user: str | None) -> None:
+        self._directory = directory
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+        data, port = directory / "data", _free_port()
+        initdb = [
+            Path(postgres).with_name("initdb"),
+            "-D",
+            data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "--no-sync",
+        ]
+        subprocess.run(initdb, check=True, capture_output=True, user=user, cwd=directory)
+        self._command = [postgres, "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", directory, "-F"]
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises Unavailable."""
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, user=self._user, cwd=self._directory
+            )
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not _answers(self.url):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = (self._directory / "log").read_text()[-500:]
+                raise Unavailable(f"the server did not start: {said}")
+            time.sleep(0.05)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """SIGTERM waits for nobody's session here either; SIGQUIT is as good as pulling the plug."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT if number == signal.SIGTERM else number)
+            self._process.wait(_START_TIMEOUT_S)
+
+
 @contextlib.contextmanager
-def _own_server() -> Iterator[str]:
+def own_server() -> Iterator[OwnServer]:
+    """A new, empty server that runs. Raises Unavailable."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     found = shutil.which("postgres") or (str(programs[-1]) if programs else None)
     if found is None:
@@ -62,23 +106,12 @@ def _own_server() -> Iterator[str]:
     try:
         if user is not None:
             os.chown(directory, pwd.getpwnam(user).pw_uid, -1)
-        data, port = directory / "data", _free_port()
-        initdb = [Path(found).with_name("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync"]
-        subprocess.run(initdb, check=True, capture_output=True, user=user, cwd=directory)
-        command = [found, "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", directory, "-F"]
-        with (directory / "log").open("wb") as log:
-            server = subprocess.Popen(command, stdout=log, stderr=log, user=user, cwd=directory)
-        url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while not _answers(url):
-            if server.poll() is not None or time.monotonic() > deadline:
-                raise Unavailable(f"the server did not start: {(directory / 'log').read_text()[-500:]}")
-            time.sleep(0.05)
-        yield url
+        server = OwnServer(directory, found, user)
+        server.start()
+        yield server
     finally:
         if server is not None:
-            server.terminate()
-            server.wait(_START_TIMEOUT_S)
+            server.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
 

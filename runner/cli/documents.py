@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
-
-import pandas as pd
-from pandas import DataFrame
+from typing import TYPE_CHECKING, Any
 
 from db.units import NEVER
 from runner.plan import NotApplicable
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 RUN_SCHEMA = "compilewatch.run/1"
 NOT_APPLICABLE = "not_applicable"
@@ -127,7 +127,7 @@ def _break_even(row: Mapping[Any, Any]) -> int | str | None:
     if row["break_even"] == NEVER:
         return NEVER
     steps = row["break_even_steps"]
-    return None if pd.isna(steps) else int(steps)
+    return None if _is_missing(steps) else int(steps)
 
 
 def _break_even_interval(row: Mapping[Any, Any]) -> list[int | str] | None:
@@ -136,25 +136,32 @@ def _break_even_interval(row: Mapping[Any, Any]) -> list[int | str] | None:
     if kind not in ("bounded", "open", "never"):
         return None
     low, high = row["break_even_low"], row["break_even_high"]
-    return [NEVER if pd.isna(low) else int(low), NEVER if pd.isna(high) else int(high)]
+    return [NEVER if _is_missing(low) else int(low), NEVER if _is_missing(high) else int(high)]
 
 
 def _number(value: Any) -> int | float | None:
-    if value is None or pd.isna(value):
+    if value is None or _is_missing(value):
         return None
     number = float(value)
     return int(number) if number.is_integer() else number
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None or pd.isna(value) else str(value)
+    return None if value is None or _is_missing(value) else str(value)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict | list | str | bool | None):
         return value
-    if isinstance(value, pd.Timestamp | datetime):
-        return None if pd.isna(value) else value.isoformat().replace("+00:00", "Z")
-    if pd.isna(value):
+    if isinstance(value, datetime):
+        return None if _is_missing(value) else value.isoformat().replace("+00:00", "Z")
+    if _is_missing(value):
         return None
     return value.item() if hasattr(value, "item") else value
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas takes a while to import, and documents without a frame do without it.
+    import pandas as pd
+
+    return bool(pd.isna(value))

@@ -116,6 +116,7 @@ def job_of(message: Message, settings: Settings, *, device: str) -> Job:
         "threads": settings.threads,
         "worker_env": environment,
         "interpreter": interpreter,
+        "idle_wait_s": settings.run.idle_wait_s,
         "passes": Passes(message.profile, settings.data_dir if message.trace else None),
     }
     specs = tuple(

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from db.session import Database
-from db.store_reports import expire_reports
 from db.store_retention import compact_samples
 from db.units import plural
 from runner.config import Settings
@@ -72,6 +71,9 @@ class Upkeep:
         days = self._settings.report.keep_days
         if days is None:
             return
+        # Reports bring pandas, which a service that keeps them for ever does without.
+        from db.store_reports import expire_reports
+
         reports = expire_reports(self._database, now - timedelta(days=days), at=now)
         if reports:
             _LOG.info("Took away %s older than %s.", plural(reports, "report"), plural(days, "day"))
