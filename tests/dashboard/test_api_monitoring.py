@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +17,15 @@ from dashboard.api.badge import Said, draw
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
 from db.records import FailureKind
+from db.requests import RequestKind, RequestSpec
+from db.schedules import ScheduleSpec
 from db.session import Database, open_database
 from db.store import save_trials
+from db.store_request import new_request, save_request, take_request
+from db.store_schedule import save_schedule
+from db.store_watch import note_due, save_health
+from db.watch import HostHealth
+from runner.fleet.queue import create_tables
 from tests.builders import MS, START, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE
@@ -146,6 +154,49 @@ def test_metrics_count_trials_and_age_machines(
     assert any('machine="quo\\"te\\\\back\\nline"' in name for name in ages)
     old, new = (next(told[age] for age in ages if f'"{box}"' in age) for box in ("old-box", "gpu-box-3"))
     assert old - new == pytest.approx(2 * 86_400, abs=1)
+
+
+def test_metrics_tell_what_waits_and_what_is_silent(
+    sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        asked = new_request(name, RequestKind.MANUAL, RequestSpec(), by="ann", at=START)
+        save_request(sqlite_database, asked)
+    take_request(sqlite_database, owner="me", at=START, fits=lambda _request: True)
+    for name, due_at in (("nightly", START), ("rare", datetime.now(UTC) + timedelta(days=1))):
+        save_schedule(sqlite_database, name, ScheduleSpec(cron="0 3 * * *"), at=START)
+        note_due(sqlite_database, name, last_result_at=None, due_at=due_at)
+    seen_at = datetime.now(UTC) - timedelta(seconds=90)
+    for errors in (1, 3):
+        health = HostHealth(
+            host="box", seen_at=seen_at, spool_trials=2, spool_bytes=4096, database_errors=errors
+        )
+        save_health(sqlite_database, health)
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    told = values(ask(Starlette(routes=routes()), "/metrics").body.decode())
+    assert told['compilewatch_requests{state="queued"}'] == 1
+    assert told['compilewatch_requests{state="running"}'] == 1
+    assert told['compilewatch_schedule_silent{schedule="nightly"}'] == 1
+    assert told['compilewatch_schedule_silent{schedule="rare"}'] == 0
+    assert told['compilewatch_spool_trials{host="box"}'] == 2
+    assert told['compilewatch_spool_bytes{host="box"}'] == 4096
+    assert told['compilewatch_database_errors{host="box"}'] == 3
+    assert told['compilewatch_host_age_seconds{host="box"}'] == pytest.approx(90, abs=20)
+
+
+def test_metrics_count_the_jobs_of_a_fleet(
+    postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, postgres_database_url)
+    app = Starlette(routes=routes())
+    assert not any("fleet" in name for name in values(ask(app, "/metrics").body.decode()))
+    create_tables(postgres_database_url)
+    with psycopg.connect(postgres_database_url) as connection:
+        connection.execute(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name) VALUES ('h200', 't'), ('h200', 't')"
+        )
+    told = values(ask(app, "/metrics").body.decode())
+    assert told['compilewatch_fleet_jobs{queue="h200",status="todo"}'] == 2
 
 
 def test_monitoring_says_when_the_database_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
