@@ -280,7 +280,9 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
     parts = [_subject(link)]
     if link.trial:
         return f"{parts[0]} {link.trial}."
-    if Page(link.page) in SELECTORS["workload"][1]:
+    if link.focus and link.page in _FOCUS:
+        parts.append(f"of {link.focus}")
+    elif Page(link.page) in SELECTORS["workload"][1]:
         parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
     if Page(link.page) in _CASES and link.strategy:
         parts.append(f"with {_listed(link.strategy)}")

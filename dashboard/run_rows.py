@@ -82,7 +82,10 @@ def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     last = row["started_at"] if pd.isna(row["last_seen_at"]) else row["last_seen_at"]
     if now - last > SILENT_AFTER:
         hours = int((now - last) / timedelta(hours=1))
-        said += f"; nothing new for {units.plural(hours, 'hour')}, it may have been killed"
+        return f"{said}; nothing new for {units.plural(hours, 'hour')}, it may have been killed"
+    if planned is not None and 0 < row["trials"] < planned:
+        left = (last - row["started_at"]) / row["trials"] * (planned - row["trials"])
+        said += f"; about {units.duration(left.total_seconds() * 1e9)} left at this pace"
     return said
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 import altair as alt
@@ -16,7 +17,7 @@ from dashboard.charts import style
 from db import units
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.case_modes import totals_frame
-from db.metrics.mode_choice import ModeOption
+from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
 
 GRID = 60
 # A linear axis that must also show a crossing this many times further out would hide the nearest one.
@@ -41,7 +42,10 @@ def curves(
 ) -> Curves:
     """Lines of `options` (eager first). `break_even` are the stated steps per strategy, for the labels."""
     crossing = {option.strategy: _crossing(option, options[0]) for option in options[1:]}
-    finite = sorted(at for at in crossing.values() if at is not None)
+    switches = _switches(options, restarts)
+    finite = sorted(
+        [*(at for at in crossing.values() if at is not None), *(each.first_steps for each in switches)]
+    )
     last = _last_step(finite, steps, log=log)
     grid = _grid(last, log=log)
     totals = totals_frame(options, grid, restarts)
@@ -55,22 +59,40 @@ def curves(
             "steps": at,
             "total": float(options[0].total(at, restarts).value) / divisor,
             "label": units.count(break_even.get(name, at)),
+            "says": f"{name} pays off after {units.steps(break_even.get(name, at))}",
         }
         for name, at in crossing.items()
         if at is not None and at <= last
+    ]
+    marks += [
+        {
+            "strategy": each.strategy,
+            "steps": each.first_steps,
+            "total": float(each.total_at_first.value) / divisor,
+            "label": units.count(each.first_steps),
+            "says": f"{each.strategy} is done first from {units.steps(each.first_steps)} on",
+        }
+        for each in switches
+        if each.first_steps <= last
     ]
     beyond = tuple(name for name, at in crossing.items() if at is not None and at > last)
     marks.sort(key=lambda mark: int(str(mark["steps"])))
     for place, mark in enumerate(marks):
         # Neighbours would write over each other: their labels stand on opposite sides.
         mark["side"] = "left" if place % 2 == 0 and len(marks) > 1 else "right"
-    table = pd.DataFrame(marks, columns=["strategy", "steps", "total", "label", "side"])
+    table = pd.DataFrame(marks, columns=["strategy", "steps", "total", "label", "says", "side"])
     return Curves(lines, envelope, table, unit, beyond, last)
 
 
 def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
     steps = steps_to_break_even(option.compile_cost.value, option.latency.value, eager.latency.value)
     return None if isinstance(steps, Never) else steps
+
+
+def _switches(options: Sequence[ModeOption], restarts: int) -> list[Segment]:
+    """Where one compiled strategy takes over from another on the lower envelope."""
+    segments = lower_envelope(options, restarts)
+    return [after for before, after in pairwise(segments) if before.strategy != options[0].strategy]
 
 
 def _last_step(finite: list[int], steps: int, *, log: bool) -> int:
@@ -179,7 +201,7 @@ def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Char
         y=y,
         color=style.strategy_colour(strategies),
         shape=style.strategy_shape(strategies),
-        tooltip=style.text_tooltip(strategy="Strategy", label="Pays off after (steps)"),
+        tooltip=style.text_tooltip(strategy="Strategy", says="Crossing"),
     )
     texts = []
     places: tuple[tuple[str, Literal["left", "right"], Literal["top", "bottom"], int, int], ...] = (

@@ -28,7 +28,6 @@ def name_field(key: str, label: str = "Your name") -> None:
         value=st.session_state.get(_REMEMBERED, ""),
         max_chars=LONGEST_NAME,
         key=key,
-        help="What is written says by whom.",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import altair as alt
 import pandas as pd
 import pytest
@@ -13,6 +15,8 @@ from dashboard.charts.figures import FIGURES
 from dashboard.shaping import build_changes, build_names, confounded, with_labels
 from db.metrics.case_modes import mode_options
 from db.metrics.cases import summarize_cases
+from db.metrics.mode_choice import ModeOption
+from db.metrics.quantities import Quantity, Unit
 from db.metrics.trend import series_points
 from db.queries.facets import builds
 from db.queries.trials import cold_start_frame, trials_frame
@@ -178,6 +182,23 @@ def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) ->
     assert compiled.total(at - 1) > eager.total(at - 1)
     assert len(found.lines) <= 2000
     assert set(found.lines["strategy"]) == {option.strategy for option in options}
+
+
+def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says() -> None:
+    def option(strategy: str, compile_s: int, latency_ms: int) -> ModeOption:
+        cost, latency = Fraction(compile_s * 10**9), Fraction(latency_ms * 10**6)
+        return ModeOption(strategy, Quantity(cost, Unit.NANOSECONDS), Quantity(latency, Unit.NANOSECONDS))
+
+    options = [option("eager", 0, 10), option("default", 4, 8), option("max-autotune", 16, 7)]
+    found = break_even.curves(options, {}, steps=100, restarts=0, log=True)
+    marks = [(mark["strategy"], mark["steps"], mark["says"]) for mark in found.crossings.to_dict("records")]
+    # 4 s / 2 ms, 16 s / 3 ms, and (16 - 4) s / 1 ms
+    assert marks == [
+        ("default", 2000, "default pays off after 2,000 steps"),
+        ("max-autotune", 5334, "max-autotune pays off after 5,334 steps"),
+        ("max-autotune", 12000, "max-autotune is done first from 12,000 steps on"),
+    ]
+    assert found.last_step >= 12000
 
 
 def test_never_is_said_and_not_drawn(cases: pd.DataFrame) -> None:

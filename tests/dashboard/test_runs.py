@@ -109,7 +109,10 @@ def test_a_silent_run_is_said_to_be_silent() -> None:
         "last_seen_at": START + timedelta(minutes=5),
     }
     soon = progress_words(row, START + timedelta(minutes=50))
-    assert soon == "standard: 3 of 12 trials, 1 failed"
+    # 5 minutes for 3 trials, 9 to go
+    assert soon == "standard: 3 of 12 trials, 1 failed; about 15.0 min left at this pace"
+    unplanned = progress_words({**row, "planned": None}, START + timedelta(minutes=50))
+    assert unplanned == "standard: 3 trials, 1 failed"
     late = progress_words(row, START + timedelta(hours=4))
     assert late.endswith("nothing new for 3 hours, it may have been killed")
 

@@ -151,7 +151,7 @@ def test_compile_cost_break_even_and_pass_set(upgrade: OpenPage) -> None:
 def test_matched_and_naive_geomean_stand_side_by_side(upgrade: OpenPage) -> None:
     metrics = {metric.label: metric for metric in upgrade(Link(page=Page.UPGRADE)).metric}
     # matched: bert-base twice, mlp default, resnet-50 max-autotune
-    assert "over the 4 matched cases" in texts(upgrade(Link(page=Page.UPGRADE)))
+    assert "over 4 matched cases" in texts(upgrade(Link(page=Page.UPGRADE)))
     assert "(6 → 4 cases)" in metrics["Geomean speedup, naive"].delta
     assert metrics["Cases compared"].value == "8 of 9"
 
