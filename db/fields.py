@@ -17,12 +17,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 INT64_MAX = 2**63 - 1
 
-_WITHOUT_NUL = r"^[^\x00]*$"
+WITHOUT_NUL = r"^[^\x00]*$"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MAX_NESTING = 16
 
 
-def _aware_utc(value: datetime) -> datetime:
+def aware_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("must carry a time zone")
     try:
@@ -31,7 +31,7 @@ def _aware_utc(value: datetime) -> datetime:
         raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
-def _repaired(value: object) -> object:
+def repaired(value: object) -> object:
     return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
@@ -66,7 +66,7 @@ def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-UtcDatetime = Annotated[datetime, AfterValidator(_aware_utc)]
+UtcDatetime = Annotated[datetime, AfterValidator(aware_utc)]
 Nanoseconds = Annotated[int, Field(ge=0, le=INT64_MAX)]
 Bytes = Annotated[int, Field(ge=0, le=INT64_MAX)]
 Count = Annotated[int, Field(ge=0, le=INT64_MAX)]
@@ -74,10 +74,10 @@ Integer = Annotated[int, Field(ge=-INT64_MAX, le=INT64_MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 Identifier = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=_WITHOUT_NUL)]
-Key = Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]
-Text = Annotated[str, BeforeValidator(_repaired), Field(max_length=10_000)]
-LogTail = Annotated[str, BeforeValidator(_repaired), Field(max_length=65_536)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=WITHOUT_NUL)]
+Key = Annotated[str, Field(max_length=200, pattern=WITHOUT_NUL)]
+Text = Annotated[str, BeforeValidator(repaired), Field(max_length=10_000)]
+LogTail = Annotated[str, BeforeValidator(repaired), Field(max_length=65_536)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 
 

@@ -7,6 +7,7 @@ measured", never zero. Unknown keys are refused.
 from __future__ import annotations
 
 from enum import StrEnum
+from operator import attrgetter
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
@@ -187,6 +188,9 @@ class PhasesNs(Record):
     other: Nanoseconds | None = None
 
 
+_PHASES = attrgetter(*PhasesNs.model_fields)
+
+
 class ColdStart(Record):
     """Process spawn to first result (`total_ns`) and its parts, on the host's monotonic clock."""
 
@@ -208,7 +212,7 @@ class ColdStart(Record):
     def _phases_add_up(self) -> Self:
         if self.phases_ns is None or self.first_call_ns is None:
             return self
-        total = sum(value for value in self.phases_ns.model_dump().values() if value is not None)
+        total = sum(filter(None, _PHASES(self.phases_ns)))
         if abs(total - self.first_call_ns) > max(1_000, self.first_call_ns // 1_000):
             raise ValueError(f"phases_ns add up to {total}, first_call_ns is {self.first_call_ns}")
         return self

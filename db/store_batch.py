@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -23,15 +23,19 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from db.errors import ConflictError
 from db.queries.records import load_trials
+from db.quick_trials import whole
 from db.records import FailureKind, Status, Trial
-from db.store_insert import insert_rows
+from db.store_insert import insert_rows, insert_values
 from db.store_rows import (
+    DETAIL_COLUMNS,
+    SAMPLE_COLUMNS,
+    CaseIds,
     Identifier,
     Prepared,
-    detail_row,
+    detail_values,
     dimension_row,
     prepare,
-    sample_rows,
+    sample_values,
     trial_row,
 )
 from db.store_run_parts import RunParts
@@ -80,8 +84,7 @@ def upsert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.I
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
-@dataclass
-class _Tally:
+class _Tally(NamedTuple):
     """What a transaction adds to one row of a dimension."""
 
     trials: int
@@ -90,12 +93,16 @@ class _Tally:
     last_seen_at: datetime
     last_called: str | None
 
-    def add(self, trial: Trial, called: str | None) -> None:
-        self.trials += 1
-        self.failed_trials += trial.status is Status.FAILED
-        self.first_seen_at = min(self.first_seen_at, trial.started_at)
-        if trial.started_at >= self.last_seen_at:
-            self.last_seen_at, self.last_called = trial.started_at, called
+    def with_more(self, later: _Tally) -> _Tally:
+        """Both together; of two that were seen last at one moment the one that came later names the row."""
+        newest = later if later.last_seen_at >= self.last_seen_at else self
+        return _Tally(
+            self.trials + later.trials,
+            self.failed_trials + later.failed_trials,
+            min(self.first_seen_at, later.first_seen_at),
+            newest.last_seen_at,
+            newest.last_called,
+        )
 
 
 class TrialWriter:
@@ -122,12 +129,12 @@ class TrialWriter:
                 stored[trial_id] = entry.content
                 new[trial_id] = entry
             elif known != entry.content:
-                self._require_equal(entry.trial, new.get(trial_id))
+                self._require_equal(whole(entry.trial), new.get(trial_id))
         self._insert(list(new.values()))
         return len(new), len(trials) - len(new)
 
     def finish(self) -> None:
-        """Write what the inserted trials change elsewhere: tallies, newest runs, run parts, the data version."""
+        """Write what the inserted trials change elsewhere: tallies, newest runs, parts, the data version."""
         for name, tallies in self._tallies.items():
             if tallies:
                 self._connection.execute(_tally_update(name), _tally_parameters(tallies))
@@ -146,7 +153,7 @@ class TrialWriter:
 
     def _require_equal(self, trial: Trial, earlier: Prepared | None) -> None:
         """Raise ConflictError unless the trial with this id is the same; only then may hashes differ."""
-        other = earlier.trial if earlier else next(load_trials(self._connection, [trial.trial_id]))
+        other = whole(earlier.trial) if earlier else next(load_trials(self._connection, [trial.trial_id]))
         fields = [name for name in Trial.model_fields if getattr(trial, name) != getattr(other, name)]
         if fields:
             raise ConflictError(
@@ -158,20 +165,22 @@ class TrialWriter:
     def _insert(self, new: list[Prepared]) -> None:
         if not new:
             return
-        self._insert_dimensions(new)
+        groups = _grouped(new)
+        self._insert_dimensions(groups)
         insert_rows(self._connection, TRIAL, [trial_row(entry) for entry in new])
-        insert_rows(self._connection, TRIAL_DETAIL, [detail_row(entry) for entry in new])
-        samples = [row for entry in new for row in sample_rows(entry)]
-        insert_rows(self._connection, TRIAL_SAMPLES, samples)
-        self._count(new)
+        details = [detail_values(entry) for entry in new]
+        insert_values(self._connection, TRIAL_DETAIL, DETAIL_COLUMNS, details)
+        samples = [row for entry in new for row in sample_values(entry)]
+        insert_values(self._connection, TRIAL_SAMPLES, SAMPLE_COLUMNS, samples)
+        self._count(groups)
 
-    def _insert_dimensions(self, new: list[Prepared]) -> None:
+    def _insert_dimensions(self, groups: Iterable[list[Prepared]]) -> None:
         missing: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _DIMENSIONS}
-        for entry in new:
+        for first, *_ in groups:
             for name, rows in missing.items():
-                key = _key(name, entry)
+                key = _key(name, first)
                 if key not in self._tallies[name] and key not in rows:
-                    rows[key] = dimension_row(name, entry.trial, entry.ids)
+                    rows[key] = dimension_row(name, first.trial, first.ids)
         for name, rows in missing.items():
             if rows:
                 statement = upsert(self._connection, _DIMENSIONS[name]).on_conflict_do_nothing(
@@ -179,20 +188,43 @@ class TrialWriter:
                 )
                 self._connection.execute(statement, list(rows.values()))
 
-    def _count(self, new: list[Prepared]) -> None:
-        for entry in new:
-            trial = entry.trial
+    def _count(self, groups: Iterable[list[Prepared]]) -> None:
+        for group in groups:
+            trials = [entry.trial for entry in group]
+            oldest, newest = min(trials, key=_started_at), _last(trials)
+            failed = sum(trial.status is Status.FAILED for trial in trials)
             for name, tallies in self._tallies.items():
-                key = _key(name, entry)
-                called = _called(name, trial)
-                tally = tallies.get(key)
-                if tally is None:
-                    tally = tallies[key] = _Tally(0, 0, trial.started_at, trial.started_at, called)
-                tally.add(trial, called)
-            self._run_parts.add((trial.run_id, entry.ids.machine, entry.ids.build), trial.started_at)
-            if _is_result(trial):
-                newest = (trial.started_at, trial.run_id)
-                self._newest[entry.ids.series] = max(self._newest.get(entry.ids.series, newest), newest)
+                key, called = _key(name, group[0]), _called(name, newest)
+                added = _Tally(len(group), failed, oldest.started_at, newest.started_at, called)
+                known = tallies.get(key)
+                tallies[key] = added if known is None else known.with_more(added)
+            self._note_results(group)
+
+    def _note_results(self, group: list[Prepared]) -> None:
+        ids, run_id = group[0].ids, group[0].trial.run_id
+        for entry in group:
+            started_at = entry.trial.started_at
+            self._run_parts.add((run_id, ids.machine, ids.build), started_at)
+            if _is_result(entry.trial):
+                newest = (started_at, run_id)
+                self._newest[ids.series] = max(self._newest.get(ids.series, newest), newest)
+
+
+def _grouped(new: Iterable[Prepared]) -> list[list[Prepared]]:
+    """The trials of one case and run together: they count in the same rows."""
+    groups: dict[tuple[CaseIds, str], list[Prepared]] = defaultdict(list)
+    for entry in new:
+        groups[entry.ids, entry.trial.run_id].append(entry)
+    return list(groups.values())
+
+
+def _started_at(trial: Trial) -> datetime:
+    return trial.started_at
+
+
+def _last(trials: Sequence[Trial]) -> Trial:
+    """The trial that began last, of several the one that came last."""
+    return max(reversed(trials), key=_started_at)
 
 
 def _key(name: str, entry: Prepared) -> str:

@@ -12,8 +12,10 @@ from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Dialect, Enum, Table
+from sqlalchemy import JSON, Column, Connection, Dialect, Enum, Table
 from sqlalchemy.exc import DBAPIError
+
+from db.table_parts import JsonText
 
 Row = Mapping[str, Any]
 
@@ -22,33 +24,39 @@ class _Plan(NamedTuple):
     """How rows of one table are sent: `processors` are (position, conversion) where a type has one."""
 
     target: str
-    values_of: Callable[[Row], tuple[Any, ...]]
     processors: tuple[tuple[int, Callable[[Any], Any]], ...]
     width: int
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows that have every column of `table`; what the database refuses raises as usual."""
+    names = tuple(column.name for column in table.columns)
+    insert_values(connection, table, names, [*map(itemgetter(*names), rows)])
+
+
+def insert_values(
+    connection: Connection, table: Table, names: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """As `insert_rows`, for rows that are the values of the columns `names`, in that order."""
     if not rows:
         return
-    plan = _plan(table, connection.dialect)
+    plan = _plan(table, connection.dialect, names)
     if connection.dialect.name == "postgresql":
         _copy(connection, plan, rows)
         return
     marks = ", ".join("?" * plan.width)
     # The names are those of our own tables.
     statement = f"INSERT INTO {plan.target} VALUES ({marks})"  # noqa: S608
-    connection.exec_driver_sql(statement, list(_values(plan, rows)))
+    connection.exec_driver_sql(statement, list(_converted(plan, rows)))
 
 
 @cache
-def _plan(table: Table, dialect: Dialect) -> _Plan:
-    columns = list(table.columns)
-    names = ", ".join(dialect.identifier_preparer.format_column(column) for column in columns)
+def _plan(table: Table, dialect: Dialect, names: tuple[str, ...]) -> _Plan:
+    columns = [table.columns[name] for name in names]
+    quoted = ", ".join(dialect.identifier_preparer.format_column(column) for column in columns)
     processors = ((position, _processor(column, dialect)) for position, column in enumerate(columns))
     return _Plan(
-        target=f"{dialect.identifier_preparer.format_table(table)} ({names})",
-        values_of=itemgetter(*(column.name for column in columns)),
+        target=f"{dialect.identifier_preparer.format_table(table)} ({quoted})",
         processors=tuple((position, process) for position, process in processors if process is not None),
         width=len(columns),
     )
@@ -58,25 +66,30 @@ def _processor(column: Column[Any], dialect: Dialect) -> Callable[[Any], Any] | 
     """What turns a value into the driver's. An enum has few values: each is converted once."""
     kind = column.type.dialect_impl(dialect)
     process = kind.bind_processor(dialect)
-    return cache(process) if process is not None and isinstance(kind, Enum) else process
+    if process is None or not isinstance(kind, Enum | JSON):
+        return process
+    if isinstance(kind, Enum):
+        return cache(process)
+    null = process(None)
+    return lambda value: null if value is None else value if type(value) is JsonText else process(value)
 
 
-def _values(plan: _Plan, rows: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
-    """Column by column, which spares a list per row."""
-    columns: list[Iterable[Any]] = list(zip(*map(plan.values_of, rows), strict=True))
+def _converted(plan: _Plan, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """As the driver takes them; column by column, which spares a list per row."""
+    columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
     for position, process in plan.processors:
         columns[position] = map(process, columns[position])
     return zip(*columns, strict=True)
 
 
-def _copy(connection: Connection, plan: _Plan, rows: Sequence[Row]) -> None:
+def _copy(connection: Connection, plan: _Plan, rows: Sequence[tuple[Any, ...]]) -> None:
     """`COPY ... FROM STDIN` inside the connection's transaction, on psycopg's own cursor."""
     statement = f"COPY {plan.target} FROM STDIN"
     driver = connection.dialect.loaded_dbapi
     cursor: Any = connection.connection.cursor()
     try:
         with cursor, cursor.copy(statement) as copy:
-            for values in _values(plan, rows):
+            for values in _converted(plan, rows):
                 copy.write_row(values)
     except driver.Error as error:
         # As `execute` raises it: callers know SQLAlchemy's errors, not psycopg's.

@@ -9,6 +9,7 @@ from typing import Any
 
 from db.fields import INT64_MAX, Record
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
+from db.quick_trials import part_json
 from db.records import CompilerEvent, Trial
 from db.samples import CODEC, Blob, SampleArrays
 from db.table_parts import JsonText
@@ -124,7 +125,7 @@ def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
 def _content_hash(
     trial: Trial, ids: CaseIds, details: Sequence[str | None], raw: Sequence[tuple[str, bytes]]
 ) -> str:
-    """Equal only for equal records; equal ones may differ in it where they differ in the order of keys.
+    """Equal only for equal records; equal ones can differ in it, by the order of keys or a float's spelling.
 
     What has its default is left out, so that a later release with more optional fields still recognises what
     this one stored.
@@ -138,8 +139,11 @@ def _content_hash(
         [(kind, len(values)) for kind, values in raw],
     )
     # Neither a repr nor JSON holds a line break, so that lines cannot be mistaken for others.
-    lines = [f"{name} {part}" for name, part in zip(DETAIL_PARTS, details, strict=True) if part is not None]
-    text = "\n".join([repr(told), *lines]).encode()
+    lines = [repr(told)]
+    for name, part in zip(DETAIL_PARTS, details, strict=True):
+        if part is not None:
+            lines += (name, part)
+    text = "\n".join(lines).encode()
     return hashlib.sha256(b"\n".join([text, *(values for _, values in raw)])).hexdigest()[:32]
 
 
@@ -219,19 +223,22 @@ def _total(events: Sequence[CompilerEvent] | None) -> int | None:
 
 
 def _details(trial: Trial) -> tuple[JsonText | None, ...]:
-    parts = (getattr(trial, name) for name in DETAIL_PARTS)
-    return tuple(
-        None if part is None else JsonText(part.model_dump_json(exclude_defaults=True)) for part in parts
-    )
+    parts = [getattr(trial, name) for name in DETAIL_PARTS]
+    return tuple([None if part is None else JsonText(part_json(part)) for part in parts])
 
 
-def detail_row(new: Prepared) -> dict[str, Any]:
-    return {"trial_id": new.trial.trial_id, **dict(zip(DETAIL_PARTS, new.details, strict=True))}
+DETAIL_COLUMNS = ("trial_id", *DETAIL_PARTS)
+SAMPLE_COLUMNS = ("trial_id", "kind", "data", "codec", "n")
 
 
-def sample_rows(new: Prepared) -> list[dict[str, Any]]:
-    """One row per array that is not empty."""
-    return [{"trial_id": new.trial.trial_id, "kind": kind, **blob._asdict()} for kind, blob in new.arrays]
+def detail_values(new: Prepared) -> tuple[Any, ...]:
+    """What stands in `DETAIL_COLUMNS`."""
+    return (new.trial.trial_id, *new.details)
+
+
+def sample_values(new: Prepared) -> list[tuple[Any, ...]]:
+    """What stands in `SAMPLE_COLUMNS`, a row per array that is not empty."""
+    return [(new.trial.trial_id, kind, *blob) for kind, blob in new.arrays]
 
 
 def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from db import fields
+from db import diagnosis, fields
 from db.fields import Record
 from db.records import INT64_MAX, ColdStart, Failure, Status, Summary, Trial
 
@@ -32,6 +32,7 @@ _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (fields.Nanoseconds, _counts),
     (fields.Integer, st.integers(-INT64_MAX, INT64_MAX)),
     (fields.Finite, _finite),
+    (diagnosis.Fraction, st.floats(0, 1)),
     (fields.Triple, st.lists(_finite, min_size=3, max_size=3)),
     (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9._:-]{1,64}\Z")),
     (fields.Name, _names),

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import CompilewatchError, RecordError, one_line
+from db.interchange import trial_jsonl
 from db.interchange.bulk import without_cycle_collection
 from db.interchange.detect import detect
 from db.interchange.files import InputFile, input_files, uploaded_files
 from db.interchange.formats import READERS, Format
 from db.interchange.options import ImportOptions
+from db.quick_trials import whole
 from db.records import Status, Trial
 from db.session import Database
 from db.store import save_trials
@@ -164,19 +166,24 @@ def _observed(
     """Yields the trials and notes the first rows and the failures on the way."""
     empty = True
     for file, name in recognised:
-        for trial in _trials(file, name, options):
+        for trial in _trials(file, name, options, to_store=True):
             empty = False
             if len(report.first) < FIRST_ROWS:
-                report.first = (*report.first, trial)
+                report.first = (*report.first, whole(trial))
             report.failed_trials += trial.status is Status.FAILED
             yield trial
     if empty:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
 
 
-def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
+def _trials(
+    file: InputFile, name: Format, options: ImportOptions, *, to_store: bool = False
+) -> Iterator[Trial]:
     try:
-        yield from READERS[name](file, options)
+        if to_store and name is Format.TRIAL:
+            yield from trial_jsonl.read_to_store(file)
+        else:
+            yield from READERS[name](file, options)
     except RecursionError as error:
         # What json can read it may not be able to write again: each stops at a depth of its own.
         raise RecordError(

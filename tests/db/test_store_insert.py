@@ -9,12 +9,14 @@ from db.session import Database
 from db.store import save_trials
 from db.store_insert import insert_rows
 from db.store_rows import (
+    DETAIL_COLUMNS,
     DETAIL_PARTS,
+    SAMPLE_COLUMNS,
     SAMPLE_KINDS,
     Identifier,
-    detail_row,
+    detail_values,
     prepare,
-    sample_rows,
+    sample_values,
     trial_row,
 )
 from db.tables import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
@@ -32,8 +34,10 @@ def rows_of() -> dict[str, list[dict[str, object]]]:
     prepared = prepare(TRIALS, Identifier())
     return {
         "trial": [trial_row(entry) for entry in prepared],
-        "trial_detail": [detail_row(entry) for entry in prepared],
-        "trial_samples": [row for entry in prepared for row in sample_rows(entry)],
+        "trial_detail": [dict(zip(DETAIL_COLUMNS, detail_values(e), strict=True)) for e in prepared],
+        "trial_samples": [
+            dict(zip(SAMPLE_COLUMNS, row, strict=True)) for e in prepared for row in sample_values(e)
+        ],
     }
 
 
