@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from dashboard.access import Role, require
 from db.errors import CompilewatchError
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
@@ -95,6 +96,7 @@ def preview(url: str, upload: Upload) -> Preview:
 def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
     """Store the upload: a sentence on what came of it, and whether every file came in."""
     try:
+        require(Role.EDITOR)
         report = _import(url, upload, dry_run=False)
     except CompilewatchError as error:
         return f"{error.message} {error.next_step}", False
