@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 
 from dashboard.data import database_url
 from dashboard.server import serve
 from db.errors import CompilewatchError
+from db.log_lines import OneLine
+
+
+def _log_to_standard_error() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    # Who signed in, and who was refused, is worth a line.
+    logging.getLogger("compilewatch").setLevel(logging.INFO)
 
 
 def main() -> int:
@@ -17,6 +27,7 @@ def main() -> int:
     parser.add_argument("--allow-public", action="store_true")
     parser.add_argument("--base-path", default="")
     arguments = parser.parse_args()
+    _log_to_standard_error()
     try:
         serve(
             database_url(),

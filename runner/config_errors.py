@@ -13,7 +13,7 @@ from db.errors import ConfigError
 from runner.config import Settings
 
 REFERENCE = "See compilewatch.example.toml for every key."
-SECRET_TABLES = ("channel", "notify")
+SECRET_TABLES = ("auth", "channel", "database_url", "notify")
 ENVIRONMENT = "environment"
 OPTION = "option"
 

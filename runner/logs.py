@@ -8,11 +8,14 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
+from db.log_lines import OneLine
+
 LogFormat = Literal["text", "json"]
 
 # What every record of the logging module has; the rest was given with `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-_QUIET_LIBRARIES = ("apscheduler", "alembic", "psycopg.pool")
+# The pool of connections warns at every try while the server is away; whoever asks it says so once.
+_QUIET_LIBRARIES = {"apscheduler": logging.WARNING, "alembic": logging.WARNING, "psycopg.pool": logging.ERROR}
 
 
 class JsonLines(logging.Formatter):
@@ -37,7 +40,7 @@ def log_to_standard_error(style: LogFormat, level: int = logging.INFO) -> None:
     if style == "json":
         handler.setFormatter(JsonLines())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
-    for library in _QUIET_LIBRARIES:
-        logging.getLogger(library).setLevel(logging.WARNING)
+    for library, least in _QUIET_LIBRARIES.items():
+        logging.getLogger(library).setLevel(least)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.access import Role, require
 from dashboard.reports.content import Content
 from db.reports import Report, new_report_id
 from db.session import open_database
@@ -9,7 +10,8 @@ from db.store_reports import save_report
 
 
 def store_report(database_url: str, content: Content) -> str:
-    """The id of the new report. Raises DatabaseError."""
+    """The id of the new report. Raises AccessError for who may not make one, DatabaseError."""
+    require(Role.EDITOR)
     report = Report(
         report_id=new_report_id(),
         title=content.title,

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 
+from db.log_lines import OneLine
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
@@ -121,7 +122,9 @@ def run(
         passes=Passes(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
     )
     require_space(settings.data_dir)
-    logging.basicConfig(level=logging.WARNING, format="compilewatch: %(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("compilewatch: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     with database_of(settings) as database:
         _say_plan(plan, resolved, facts)
         with stop_signal() as stop:

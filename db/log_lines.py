@@ -1,0 +1,33 @@
+"""Log lines that nobody can forge: whatever a name or a message holds, one record is one line."""
+
+from __future__ import annotations
+
+import logging
+
+
+def escaped(text: str) -> str:
+    """`text` on one line: control characters, and what only turns the reading direction, as escapes."""
+    return "".join(
+        char if char.isprintable() or char == " " else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+class OneLine(logging.Formatter):
+    """As its base, but for the message, which stays on its line; a traceback is indented below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(_Plain(record))
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the name is the base's
+        text = super().formatException(ei)  # type: ignore[arg-type]
+        return "\n".join(f"    {escaped(line)}" for line in text.splitlines())
+
+
+class _Plain(logging.LogRecord):
+    """A record whose message is escaped; everything else is that of `record`."""
+
+    def __init__(self, record: logging.LogRecord) -> None:
+        self.__dict__.update(record.__dict__)
+
+    def getMessage(self) -> str:  # noqa: N802 - the name is the base's
+        return escaped(super().getMessage())

@@ -1,0 +1,121 @@
+"""Every write of the dashboard asks who it is for, in the write itself; no log line can be forged."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dashboard
+from dashboard import access, run_actions, sign_offs, triage, uploading
+from dashboard.access import AccessError, Person, Role
+from dashboard.reports.store import store_report
+from db.log_lines import OneLine
+from db.regressions import TriageState
+from db.sign_offs import Decision
+
+ROOM = Path(dashboard.__file__).parent
+# Which role each write needs; a link that is kept holds nothing that its reader did not send.
+WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
+    "cancel a run": (Role.OPERATOR, lambda _: run_actions.cancel_run("R", by="ada")),
+    "pause a schedule": (Role.OPERATOR, lambda _: run_actions.set_paused("s", paused=True, by="ada")),
+    "sign an upgrade off": (
+        Role.EDITOR,
+        lambda _: sign_offs.sign(
+            machine_id="m",
+            base="a",
+            head="b",
+            decision=next(iter(Decision)),
+            note="",
+            by="ada",
+            verdict="regressed",
+            data_version=1,
+        ),
+    ),
+    "withdraw a sign-off": (Role.EDITOR, lambda _: sign_offs.withdraw("S", by="ada")),
+    "keep a report": (Role.EDITOR, lambda url: store_report(url, None)),  # type: ignore[arg-type]
+}
+FREE = {"stored_view.py"}
+
+
+@pytest.fixture(autouse=True)
+def no_login() -> Iterator[None]:
+    yield
+    access.tell_apart_by(None)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_re_checks_who_it_is_for(name: str, empty_url: str) -> None:
+    role, write = WRITES[name]
+    for lower in (each for each in Role if not each.includes(role)):
+        access.tell_apart_by(lambda _, lower=lower: Person("eve", lower))  # type: ignore[misc]
+        with pytest.raises(AccessError, match=f"needs the role {role.value}"):
+            write(empty_url)
+    access.tell_apart_by(lambda _: None)
+    with pytest.raises(AccessError, match="session has ended"):
+        write(empty_url)
+
+
+def test_triage_and_uploads_say_why_they_did_not(empty_url: str) -> None:
+    access.tell_apart_by(lambda _: Person("eve", Role.VIEWER))
+    what = triage.said(["r"], TriageState.EXPECTED, author="eve", note="", url="")
+    assert triage.record(empty_url, what) == (str(_refusal()), False)
+    upload = uploading.Upload({"a.csv": b""}, "", {})
+    assert uploading.bring_in(empty_url, upload) == (str(_refusal()), False)
+
+
+def _refusal() -> AccessError:
+    with pytest.raises(AccessError) as caught:
+        access.require(Role.EDITOR)
+    return caught.value
+
+
+def test_no_write_of_the_dashboard_is_without_a_check() -> None:
+    """A file that opens the database for writing asks for a role too."""
+    writers = {
+        path.relative_to(ROOM).as_posix()
+        for path in ROOM.rglob("*.py")
+        if re.search(r"open_database\((?!.*read_only=True)", path.read_text(encoding="utf-8"))
+    }
+    unchecked = {
+        name
+        for name in writers
+        if "require(Role." not in (ROOM / name).read_text(encoding="utf-8") and Path(name).name not in FREE
+    }
+    # The command line of reports asks nobody: whoever types it has the database already.
+    assert unchecked <= {"reports/__main__.py"}
+    assert len(writers) >= 5
+
+
+@given(st.text())
+def test_one_record_is_one_line(text: str) -> None:
+    line = OneLine("%(levelname)s %(message)s").format(_record(text))
+    assert len(line.splitlines()) == 1
+    assert line.startswith("WARNING ")
+
+
+def test_a_forged_line_is_seen_as_one() -> None:
+    told = "mlp\n2026-11-21 INFO ada signed in\u2028x\x1b[2J"
+    line = OneLine("%(levelname)s %(message)s").format(_record(told))
+    assert line == "WARNING told: mlp\\n2026-11-21 INFO ada signed in\\u2028x\\x1b[2J"
+
+
+def test_a_traceback_cannot_pretend_to_be_a_record() -> None:
+    try:
+        int("x\nINFO forged")
+    except ValueError as error:
+        record = _record("it failed")
+        record.exc_info = (ValueError, error, error.__traceback__)
+    first, *rest = OneLine("%(levelname)s %(message)s").format(record).splitlines()
+    assert first == "WARNING told: it failed"
+    assert rest
+    assert all(line.startswith("    ") for line in rest)
+
+
+def _record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("compilewatch", logging.WARNING, "f.py", 1, "told: %s", (text,), None)
