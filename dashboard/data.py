@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Literal, ParamSpec, TypeVar
@@ -24,10 +24,13 @@ from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries import activity, facets, hosts, records, schedule, trials
+from db.queries import run_parts as parts
+from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
+from db.queries.newest_trials import count_trials, newest_trials_frame
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.reports import reports_revision
-from db.queries.run_parts import run_parts
+from db.queries.series import measured_workloads
 from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
 from db.requests import UNFINISHED, RequestState, RunRequest
@@ -40,6 +43,8 @@ from db.verdicts.upgrade import compare_builds
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
+RECENT_RUNS = 60
+"""How many runs a small history shows: as many points as a sparkline has room for."""
 _NOISE_RUNS = 50
 
 P = ParamSpec("P")
@@ -140,15 +145,27 @@ def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 @remembered
 def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
-    latest = trials.latest_trials_frame(_database(snapshot.url), filters)
-    return None if latest.empty else str(latest.sort_values("started_at")["build_id"].iloc[-1])
+    return parts.newest_build(_database(snapshot.url), filters)
 
 
 @remembered
 def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
     """The builds of the trials that `filters` let through, the one measured last first."""
-    found = read_trials(snapshot, filters).groupby("build_id")["started_at"].max()
-    return [str(build) for build in found.sort_values(ascending=False, kind="stable").index]
+    return parts.measured_builds(_database(snapshot.url), filters)
+
+
+@remembered
+def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
+    found = measured_workloads(_database(snapshot.url), filters)
+    return shaping.with_labels(_cases_of(found, filters))
+
+
+def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:
+    """`filters` narrowed to the workload called `label` under them, and to its namesakes of other sizes."""
+    known = read_workloads(snapshot, filters)
+    names = known.loc[known["workload_label"] == label, "workload"]
+    return replace(filters, workloads=(label,) if names.empty else (str(names.iloc[0]),))
 
 
 @remembered
@@ -159,12 +176,12 @@ def read_comparison(
 
     Raises VerdictError where the two cannot be set against each other.
     """
-    found = read_trials(snapshot, filters)
     names = read_choices(snapshot).builds if by == "build" else {}
     first, second = (
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
     machine = filters.machines[0] if filters.machines else None
+    found = comparison_frame(_database(snapshot.url), first, second, filters, machine_id=machine)
     return compare_builds(found, first, second, policy_in_force(), history=found, machine_id=machine)
 
 
@@ -179,7 +196,7 @@ def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFra
     """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
     database = _database(snapshot.url)
     found = facets.runs(database).head(newest)
-    return found, run_parts(database, found["run_id"])
+    return found, parts.run_parts(database, found["run_id"])
 
 
 @remembered
@@ -235,6 +252,25 @@ def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
     return shaping.with_labels(series_points(_cases_of(read_trials(snapshot, filters), filters), by=by))
+
+
+def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) -> Filters:
+    """`filters` narrowed to the newest `RECENT_RUNS` runs, with `up_to` those up to that build's last one."""
+    database = _database(snapshot.url)
+    if up_to is not None:
+        filters = replace(filters, until=parts.last_measured_at(database, replace(filters, builds=(up_to,))))
+    began = parts.newest_runs_began(database, filters, RECENT_RUNS)
+    if began is None or (filters.since is not None and filters.since > began):
+        return filters
+    return replace(filters, since=began)
+
+
+@remembered
+def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
+    """The newest trials, oldest first, with labels added, and how many there are in all."""
+    database = _database(snapshot.url)
+    frame = shaping.with_labels(newest_trials_frame(database, filters, limit))
+    return frame, count_trials(database, filters)
 
 
 @remembered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
@@ -13,6 +14,7 @@ _UNKNOWN = Version("0.dev0")
 VersionKey = tuple[Version, tuple[tuple[int, str], ...]]
 
 
+@lru_cache(maxsize=4096)
 def version_key(version: str | None) -> VersionKey:
     """Sorts versions by PEP 440, and what is no such version (a driver, a kernel) by its numbers and words.
 

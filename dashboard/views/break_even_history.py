@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import trend_rows, trends
-from dashboard.data import Snapshot, filters_of, read_choices, read_points, remembered
+from dashboard.data import Snapshot, filters_of, of_workload, read_choices, read_points, remembered
 from dashboard.links import Link
 from dashboard.shaping import with_strategies
 from dashboard.views import break_even_plan, elements
@@ -31,7 +31,8 @@ class History:
 
 @remembered
 def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
-    everything = read_points(snapshot, filters_of(replace(link, build=None)), "build")
+    filters = filters_of(replace(link, build=None))
+    everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
     points = with_strategies(everything, link.strategy)
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     if link.cache:

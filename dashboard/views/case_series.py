@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboard.charts import trend_rows, trends
 from dashboard.charts.figures import FIGURES
-from dashboard.data import Snapshot, filters_of, read_choices, read_points, remembered
+from dashboard.data import Snapshot, filters_of, of_workload, read_choices, read_points, remembered
 from dashboard.links import Link
 from dashboard.views import elements
 
@@ -22,7 +22,7 @@ class Series:
 
 @remembered
 def _series(snapshot: Snapshot, link: Link) -> Series:
-    points = read_points(snapshot, filters_of(link))
+    points = read_points(snapshot, of_workload(snapshot, filters_of(link), str(link.focus)))
     mine = points[
         (points["workload_label"] == link.focus) & (points["strategy"] == (link.focus_strategy or ""))
     ]

@@ -10,10 +10,10 @@ import streamlit as st
 
 from dashboard import headline, theme
 from dashboard.charts import speedups
-from dashboard.data import Snapshot, filters_of, plain, read_cases, read_points, remembered
+from dashboard.data import Snapshot, filters_of, plain, read_cases, read_points, recent, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import Aside, asides, build_changes, confounded, not_applicable
-from dashboard.views import controls, elements
+from dashboard.views import controls, elements, silence
 from dashboard.views.shell import View, moment
 from dashboard.workload_rows import workload_rows
 from db import units
@@ -43,7 +43,8 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
     now = read_cases(snapshot, filters_of(link))
     if now.empty:
         return None
-    points = read_points(snapshot, filters_of(replace(link, build=None)))
+    everything = filters_of(replace(link, build=None))
+    points = read_points(snapshot, recent(snapshot, everything, up_to=link.build))
     older = headline.build_before(points, link.build) if link.build else None
     before = read_cases(snapshot, filters_of(replace(link, build=older))) if older else now.iloc[:0]
     return Seen(
@@ -60,6 +61,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
 
 
 def draw(view: View) -> Link:
+    silence.draw()
     seen = _seen(view.snapshot, view.link)
     if seen is None:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")

@@ -14,8 +14,10 @@ from dashboard.data import (
     filters_of,
     plain,
     read_comparison,
+    read_measured_builds,
     read_regressions,
     read_trials,
+    recent,
     remembered,
 )
 from dashboard.links import Link, Page
@@ -204,7 +206,7 @@ def _differences(regression: Regression) -> None:
 def _newest_comparison(snapshot: Snapshot, link: Link) -> Comparison | None:
     """The newest run against the one before it of the same suite; None where there is none before."""
     filters = filters_of(link)
-    trials = read_trials(snapshot, filters)
+    trials = read_trials(snapshot, recent(snapshot, filters))
     newest = trials.sort_values("started_at").tail(1)
     suite = trials["suite"].fillna("") == newest["suite"].fillna("").iloc[0]
     began = trials[suite].groupby("run_id")["started_at"].min().sort_values()
@@ -217,7 +219,7 @@ def _newest_run(view: View) -> None:
     """Nothing is recorded: what the judge says now about the newest run."""
     machine = view.link.machine or view.choices.newest_machine
     link = Link(page=Page.REGRESSIONS, machine=machine, task=view.link.task, workload=view.link.workload)
-    if read_trials(view.snapshot, filters_of(link)).empty:
+    if not read_measured_builds(view.snapshot, filters_of(link)):
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return
     elements.note(

@@ -12,12 +12,22 @@ import streamlit as st
 from dashboard import theme
 from dashboard.charts import trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
-from dashboard.data import Snapshot, filters_of, read_choices, read_points, remembered
+from dashboard.data import (
+    Snapshot,
+    filters_of,
+    of_workload,
+    read_choices,
+    read_points,
+    read_workloads,
+    recent,
+    remembered,
+)
 from dashboard.links import Link, Page
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
 from db import units
+from db.queries.filters import Filters
 from db.strategies import EAGER, sort_key
 
 _METRIC_WORDS = {metric: figure.word for metric, figure in FIGURES.items()}
@@ -39,16 +49,22 @@ class Seen:
 
 @remembered
 def _workloads(snapshot: Snapshot, link: Link) -> list[str]:
-    return sorted(set(read_points(snapshot, filters_of(link))["workload_label"]))
+    return sorted(set(read_workloads(snapshot, filters_of(link))["workload_label"]))
 
 
 @remembered
 def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     builds = read_choices(snapshot).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
-    points = with_strategies(read_points(snapshot, filters_of(link), by), link.strategy)
-    points = trend_rows.in_order(points, link.axis, list(builds))
-    mine = points[points["workload_label"] == focus]
+    filters = filters_of(link)
+
+    def points_of(wanted: Filters) -> pd.DataFrame:
+        found = with_strategies(read_points(snapshot, wanted, by), link.strategy)
+        return trend_rows.in_order(found, link.axis, list(builds))
+
+    whole = points_of(of_workload(snapshot, filters, focus))
+    mine = whole[whole["workload_label"] == focus]
+    points = points_of(recent(snapshot, filters))
     newest = points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
     return Seen(
         workloads=sorted(set(points["workload_label"])),
@@ -160,7 +176,7 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
             "newest": st.column_config.TextColumn(f"Newest ({figure.unit})", alignment="right"),
             "change": st.column_config.NumberColumn(f"Change since the {before} before (%)", format="%+.1f"),
             "history": st.column_config.LineChartColumn("History", width="medium"),
-            "runs": st.column_config.NumberColumn("Runs"),
+            "runs": st.column_config.NumberColumn("Runs shown"),
             "last": st.column_config.DatetimeColumn(
                 "Newest run (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
             ),

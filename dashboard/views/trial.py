@@ -12,6 +12,7 @@ from dashboard.data import (
     filters_of,
     plain,
     read_choices,
+    read_newest_trials,
     read_trial,
     read_trials,
     remembered,
@@ -94,8 +95,8 @@ def _list(view: View) -> None:
 @remembered
 def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
     """The newest trials as texts, and how many there are in all."""
-    frame = read_trials(snapshot, filters)
-    newest = frame.tail(MOST_ROWS).iloc[::-1]
+    frame, total = read_newest_trials(snapshot, filters, MOST_ROWS)
+    newest = frame.iloc[::-1]
     speedup = newest["control_latency_ns"].astype("Float64") / newest["latency_ns"]
     table = pd.DataFrame(
         {
@@ -112,7 +113,7 @@ def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
             "trial": newest["trial_id"],
         }
     )
-    return table, len(frame)
+    return table, total
 
 
 def _choose() -> None:

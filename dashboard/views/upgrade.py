@@ -17,6 +17,7 @@ from dashboard.data import (
     read_comparison,
     read_measured_builds,
     read_trials,
+    read_workloads,
     remembered,
 )
 from dashboard.links import METRICS, Link, Page
@@ -50,7 +51,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
     """`link` names both builds. Raises VerdictError."""
     filters = filters_of(link)
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
-    known = read_trials(snapshot, filters).drop_duplicates("workload_id")
+    known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     rows = read_choices(snapshot).build_rows
     sides = [

@@ -55,13 +55,23 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
     return max(found, key=lambda row: (row.last, row.build_id)).build_id if found else None
 
 
+def last_measured_at(db: Database, filters: Filters = Filters()) -> datetime | None:  # noqa: B008
+    """When the newest trial of the machines, builds and suites selected began."""
+    statement = select(func.max(RUN_PART.c.last_seen_at)).where(*_of_parts(filters))
+    with db.read() as connection:
+        found: datetime | None = connection.scalar(statement)
+    return found
+
+
 def newest_runs_began(db: Database, filters: Filters, runs: int) -> datetime | None:
     """When the first of the `runs` newest runs of the machines, builds and suites selected began to store
-    trials; None where there are fewer. Other filters are about single trials and leave runs as they are.
+    trials, of those that began by `until`; None where there are fewer. Other filters are about single trials
+    and leave runs as they are.
     """
+    by_then = [RUN_PART.c.first_seen_at <= filters.until] if filters.until is not None else []
     newest = (
         select(func.min(RUN_PART.c.first_seen_at).label("began"))
-        .where(*_of_parts(filters))
+        .where(*_of_parts(filters), *by_then)
         .group_by(RUN_PART.c.run_id)
         .order_by(func.max(RUN_PART.c.last_seen_at).desc())
         .limit(runs)

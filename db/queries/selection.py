@@ -10,6 +10,15 @@ from db.tables import SERIES, STRATEGY, TRIAL, WORKLOAD
 
 def matching(filters: Filters) -> list[ColumnElement[bool]]:
     """Conditions on `trial` that all hold for exactly the trials selected."""
+    conditions = matching_trials(filters)
+    series = matching_series(filters)
+    if series:
+        conditions.append(TRIAL.c.series_id.in_(select(SERIES.c.series_id).where(*series)))
+    return conditions
+
+
+def matching_trials(filters: Filters) -> list[ColumnElement[bool]]:
+    """Conditions on `trial` by what is each trial's own; empty where all trials of the series match."""
     conditions: list[ColumnElement[bool]] = [
         column.in_(values)
         for column, values in (
@@ -21,9 +30,6 @@ def matching(filters: Filters) -> list[ColumnElement[bool]]:
         )
         if values
     ]
-    series = matching_series(filters)
-    if series:
-        conditions.append(TRIAL.c.series_id.in_(select(SERIES.c.series_id).where(*series)))
     if filters.since is not None:
         conditions.append(TRIAL.c.started_at >= filters.since)
     if filters.until is not None:

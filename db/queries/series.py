@@ -1,15 +1,17 @@
-"""Every series: which case on which machine, and how much of it there is."""
+"""Every series: which case on which machine, and how much of it there is; and the workloads among them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
-from sqlalchemy import String, select, type_coerce
+from sqlalchemy import Column, ColumnElement, String, exists, select, type_coerce
 
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import matching_series
+from db.queries.selection import matching_series, matching_trials
 from db.session import Database
-from db.tables import MACHINE, SERIES, STRATEGY, WORKLOAD
+from db.tables import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 _COLUMNS = {
     "series_id": (SERIES.c.series_id, "str"),
@@ -50,3 +52,38 @@ def series_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  #
         return frame_of(
             connection.execute(statement).all(), {name: dtype for name, (_, dtype) in _COLUMNS.items()}
         )
+
+
+def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
+    """What a column says of any trial of the workload."""
+    of_workload = select(type_coerce(column, String)).join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+    return of_workload.where(SERIES.c.workload_id == WORKLOAD.c.workload_id).limit(1).scalar_subquery()
+
+
+_WORKLOAD_COLUMNS: dict[str, tuple[ColumnElement[Any], str]] = {
+    "workload_id": (WORKLOAD.c.workload_id, "str"),
+    "workload": (WORKLOAD.c.name, "str"),
+    "workload_version": (WORKLOAD.c.version, "str"),
+    "batch_size": (WORKLOAD.c.batch_size, "Int64"),
+    "shape": (WORKLOAD.c.shape, "object"),
+    "dtype": (WORKLOAD.c.dtype, "str"),
+    # A workload has one origin: an imported one has a version of its own.
+    "source_kind": (_of_some_trial(TRIAL.c.source_kind), "str"),
+    "source_name": (_of_some_trial(TRIAL.c.source_name), "str"),
+}
+
+
+def measured_workloads(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+    """One row per workload of the trials that `filters` let through, by name and id."""
+    of_series = select(SERIES.c.workload_id).where(*matching_series(filters))
+    if own := matching_trials(filters):
+        of_series = of_series.where(exists().where(TRIAL.c.series_id == SERIES.c.series_id, *own))
+    columns = [column for column, _ in _WORKLOAD_COLUMNS.values()]
+    statement = (
+        select(*columns)
+        .where(WORKLOAD.c.workload_id.in_(of_series))
+        .order_by(WORKLOAD.c.name, WORKLOAD.c.workload_id)
+    )
+    with db.read() as connection:
+        rows = connection.execute(statement).all()
+    return frame_of(rows, {name: dtype for name, (_, dtype) in _WORKLOAD_COLUMNS.items()})

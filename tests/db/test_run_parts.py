@@ -13,7 +13,14 @@ from db.metrics.cases import summarize_cases
 from db.queries.comparison import HISTORY_RUNS, comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
-from db.queries.run_parts import measured_builds, newest_build, newest_runs_began, run_parts
+from db.queries.run_parts import (
+    last_measured_at,
+    measured_builds,
+    newest_build,
+    newest_runs_began,
+    run_parts,
+)
+from db.queries.series import measured_workloads
 from db.queries.trials import latest_trials_frame, trials_frame
 from db.records import Status, Task
 from db.session import Database
@@ -109,3 +116,17 @@ def test_a_long_history_is_read_in_part(database: Database) -> None:
     early = Selection(name=ids[2], run_ids=(ids[2],))
     # what came before is too little: the runs that followed make it up
     assert list(comparison_frame(database, base, early)["run_id"].unique()) == ids[: HISTORY_RUNS + 2]
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+def test_workloads_are_those_of_the_trials(measured: Database, filters: Filters) -> None:
+    expected = trials_frame(measured, filters).drop_duplicates("workload_id").sort_values("workload")
+    found = measured_workloads(measured, filters)
+    assert found.to_dict("records") == expected[list(found.columns)].to_dict("records")
+
+
+def test_when_a_build_was_measured_last(measured: Database) -> None:
+    last = trials_frame(measured).groupby("build_id")["started_at"].max()
+    for build, moment in last.items():
+        assert last_measured_at(measured, Filters(builds=(str(build),))) == moment
+    assert last_measured_at(measured, Filters(builds=("none such",))) is None
