@@ -1,8 +1,8 @@
 """95 % intervals of a median over trials, and of a quotient of means, for thousands of groups at once.
 
-The unit is the trial, one fresh process: samples of one process are not independent. With 10 trials or more
+The unit is the trial, one fresh process: samples of one process are not independent. With 20 trials or more
 the interval of a median is the percentile bootstrap over trials (Efron and Tibshirani 1993, An Introduction
-to the Bootstrap, chapter 13). A bootstrap of fewer trials is too narrow, so below 10 it is Student's t
+to the Bootstrap, chapter 13). A bootstrap of fewer trials is too narrow, so below 20 it is Student's t
 interval (on logarithms for positive values). One trial has no interval.
 """
 
@@ -17,7 +17,7 @@ from scipy import stats
 from db.metrics.groups import Floats, Groups, Ints, Present
 
 LEVEL = 0.95
-BOOTSTRAP_TRIALS = 10  # fewer make a bootstrap over trials anti-conservative
+BOOTSTRAP_TRIALS = 20  # fewer make a bootstrap over trials too narrow: docs/measured/verdicts.md
 RESAMPLES = 2000
 _BLOCK = 1024  # groups whose resampled medians are held in memory together
 

@@ -32,7 +32,8 @@ class Contrasts:
     """Per case: `difference` = mean of log(head) - mean of log(base), NaN where a side is empty.
 
     Its variance is `scale` times the variance of one trial, estimated by `variance` with `df`, plus
-    `run_scale` times the variance between runs (0 where the sides were interleaved). `level`, the
+    `run_scale` times the variance between runs (0 where the sides were interleaved). `paired` says where
+    the variance is that of paired differences: less than a trial's own, which histories know. `level`, the
     mean log value of each side, and `trials` have shape (cases, 2).
     """
 
@@ -42,6 +43,7 @@ class Contrasts:
     df: Floats
     run_scale: Floats
     interleaved: Bools
+    paired: Bools
     trials: Ints
     level: Floats
 
@@ -128,6 +130,7 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
         freedom,
         nothing,
         np.zeros(cases, dtype=np.bool_),
+        np.zeros(cases, dtype=np.bool_),
         np.zeros((cases, 2), dtype=np.int64),
         np.full((cases, 2), np.nan),
     )
@@ -155,6 +158,7 @@ def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, gain: float
         by_run,
         variance=np.where(known, pairs.variance, by_run.variance),
         df=np.where(known, pairs.df, by_run.df),
+        paired=known,
     )
 
 

@@ -50,7 +50,9 @@ def examine_cases(observed: Observations, past: Past, cases: int, policy: Policy
     """Contrast, moderated variance (own, history, prior) and t-test of every case of one metric."""
     contrasts = contrast(observed, cases, policy)
     history = series_noise(past, cases, policy)
-    variance, df = pool(contrasts.variance, contrasts.df, history.variance, history.df)
+    # A trial's own spread, which the history knows, says nothing of the difference between two neighbours.
+    told = np.where(contrasts.paired, np.nan, history.variance)
+    variance, df = pool(contrasts.variance, contrasts.df, told, history.df)
     moderated = moderate(
         variance,
         df,

@@ -58,7 +58,9 @@ def unchanged(interval: tuple[float, float], margin: float) -> str:
 def inconclusive(interval: tuple[float, float] | None, more_trials: int | None) -> str:
     if interval is None:
         return "The noise of this case is unknown; measure both sides with more trials."
-    wanted = "" if more_trials is None else f"; about {more_trials} more trials a side would decide"
+    wanted = ""
+    if more_trials is not None:
+        wanted = f"; about {more_trials} more trial{'' if more_trials == 1 else 's'} a side would decide"
     return f"Cannot tell: {range_text(*interval)}{wanted}."
 
 
@@ -108,7 +110,7 @@ class Moved:
 def latency_moved(compiled: Moved, eager: Moved) -> str:
     """Latency alone, and who moved: compiled, eager, both or neither."""
     slower, faster = compiled.slower + eager.slower, compiled.faster + eager.faster
-    said = f"{units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
+    said = f"Latency: {units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
     said += f", {units.count(faster)} faster" if faster else ""
     if compiled.any and eager.any:
         return f"{said}; compiled and eager moved."

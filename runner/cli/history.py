@@ -81,8 +81,10 @@ def history(
     judged_metric = Metric(metric.value)
     with database_of(settings, migrate=False) as database:
         points, trials, left_out = _points(database, workload, strategy, machine)
+        # Releases are judged as `compare` does: among all cases that were measured with them.
+        peers = _all_of_machine(database, points) if builds_took_turns(trials) else trials
     _require_values(points, judged_metric, strategy)
-    told = _judge(points, trials, judged_metric, settings, reference)
+    told = _judge(points, trials, peers, judged_metric, settings, reference)
     sentences = [*history_sentences(told, settings.policy), *left_out]
     if json_:
         print_document(history_document(points, told, sentences, settings.policy))
@@ -95,8 +97,14 @@ def history(
 
 
 def _judge(
-    points: DataFrame, trials: DataFrame, metric: Metric, settings: Settings, reference: str | None
+    points: DataFrame,
+    trials: DataFrame,
+    peers: DataFrame,
+    metric: Metric,
+    settings: Settings,
+    reference: str | None,
 ) -> Told:
+    """`trials` are those of the workload on the machine, `peers` all that its releases are judged among."""
     policy = settings.policy
     judged = judge_series(points, metric, policy, reference_build=reference)
     newest = points.iloc[-1]
@@ -146,6 +154,11 @@ def _points(
     return in_reading_order(same.reset_index(drop=True), of_series), mine, left_out
 
 
+def _all_of_machine(database: Database, points: DataFrame) -> DataFrame:
+    trials = trials_frame(database, Filters())
+    return trials[trials["machine_id"] == points["machine_id"].iloc[-1]]
+
+
 def _like_the_newest(points: DataFrame) -> DataFrame:
     """The points that measured what the newest one does, whatever the version of the workload's code."""
     newest = points.iloc[-1]
@@ -181,7 +194,14 @@ def _exit_code(told: Told, points: int, policy: Policy) -> int:
     """
     judged = told.judged
     if told.releases:
-        return exit_code(told.releases[-1].row.verdict)
+        last = told.releases[-1]
+        if exit_code(last.row.verdict) == EXIT_CANNOT:
+            print(
+                f"compilewatch: Cannot tell torch {last.base_torch} from {last.head_torch} here.",
+                file=sys.stderr,
+            )
+            print("  Measure them again, taking turns, with more --trials.", file=sys.stderr)
+        return exit_code(last.row.verdict)
     start = judged.cuts[-1].index if judged.cuts else 0
     needed = 2 * policy.history.minimum_segment
     if points - start < needed:

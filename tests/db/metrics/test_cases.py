@@ -266,7 +266,7 @@ def test_a_case_does_not_depend_on_its_neighbours() -> None:
     generator = np.random.default_rng(1)
     rows = [
         compiled(float(generator.lognormal(10, 0.1)), 40_000.0, workload=f"w{number % 3}")
-        for number in range(36)
+        for number in range(66)
     ]
     together = summarize_cases(trials_frame(rows))
     alone = summarize_cases(trials_frame([row for row in rows if row["workload"] == "w1"]))
@@ -275,7 +275,7 @@ def test_a_case_does_not_depend_on_its_neighbours() -> None:
 
 
 def test_the_seed_chooses_the_resamples_and_the_same_seed_repeats_them() -> None:
-    rows = [compiled(float(100 + number**2), 400.0) for number in range(12)]
+    rows = [compiled(float(100 + number**2), 400.0) for number in range(24)]
     frame = trials_frame(rows)
     first, again = (summarize_cases(frame, seed=3, resamples=15) for _ in range(2))
     assert_frame_equal(first, again)

@@ -93,3 +93,25 @@ def test_a_machine_that_drifts_while_builds_take_turns_is_cancelled_by_pairs():
     found = [r for r in compare_builds(frame(apart), "old", "new").rows if r.metric is Metric.LATENCY]
     assert {row.design for row in found} == {Design.SEPARATE_RUNS}
     assert {row.verdict.value for row in found} == {"inconclusive"}
+
+
+def test_a_restless_history_does_not_blur_what_pairs_show():
+    """Earlier runs scatter by 10 % from trial to trial; pairs of neighbours differ by 0.3 %."""
+    generator = np.random.default_rng(1)
+    rows, past = [], []
+    for workload in ("a", "b", "c", "d"):
+        named = {"workload_id": workload, "workload": workload}
+        for number in range(5):
+            level = 10 * MS * float(np.exp(0.1 * generator.standard_normal()))
+            for turn, (run, factor) in enumerate((("old", 1.0), ("new", 1.04 if workload == "a" else 1.0))):
+                latency = level * factor * float(np.exp(0.002 * generator.standard_normal()))
+                rows += timed(run, [100 * number + 20 * turn], latency_ns=latency, **named)
+        for night in range(6):
+            for number in range(3):
+                latency = 10 * MS * float(np.exp(0.1 * generator.standard_normal()))
+                past += timed(
+                    f"night {night}", [-1000 * (night + 1) + 20 * number], latency_ns=latency, **named
+                )
+    comparison = compare_builds(frame(rows), "old", "new", history=frame(past + rows))
+    found = [row for row in comparison.rows if row.metric is Metric.LATENCY]
+    assert [row.verdict.value for row in found] == ["regressed", "unchanged", "unchanged", "unchanged"]

@@ -342,16 +342,16 @@ def test_the_first_sentence_counts_cases_and_the_second_says_who_got_slower():
     assert comparison.counts[Verdict.REGRESSED] > 2
     first, second, *_ = comparison.sentences
     assert first == "Compared 10 of 10 cases: 2 regressed, 1 improved, 7 unchanged, 0 not decided."
-    assert second == "2 of 10 cases slower, 1 faster; compiled moved, eager did not."
+    assert second == "Latency: 2 of 10 cases slower, 1 faster; compiled moved, eager did not."
     assert comparison.to_json()["case_counts"]["regressed"] == 2
 
 
 @pytest.mark.parametrize(
     ("compiled", "eager", "said"),
     [
-        (1.0, 1.0, "0 of 10 cases slower."),
-        (1.0, 1.2, "1 of 10 cases slower; eager moved, compiled did not."),
-        (1.2, 1.2, "2 of 10 cases slower; compiled and eager moved."),
+        (1.0, 1.0, "Latency: 0 of 10 cases slower."),
+        (1.0, 1.2, "Latency: 1 of 10 cases slower; eager moved, compiled did not."),
+        (1.2, 1.2, "Latency: 2 of 10 cases slower; compiled and eager moved."),
     ],
 )
 def test_who_got_slower_is_said_of_compiled_and_eager_cases(compiled: float, eager: float, said: str):
