@@ -13,6 +13,7 @@ from typing import Any
 from ulid import ULID
 
 from db.errors import ConfigError
+from db.metrics.summary import summarize_samples
 from db.records import SourceKind, Trial
 from db.units import duration, moment
 from runner.builds import created_builds
@@ -149,15 +150,16 @@ def _docstring(trial: Trial) -> str:
 
 def _script_spec(trial: Trial, definition: WorkloadDefinition, settings: Settings) -> dict[str, Any]:
     workload = workload_spec(definition).model_dump(mode="json")
+    names = ("task", "batch_size", "shape", "dtype", "kwargs", "regions")
     return {
-        "workload": {name: workload[name] for name in ("task", "batch_size", "shape", "dtype", "kwargs")},
+        "workload": {name: workload[name] for name in names},
         "strategy": trial.strategy.model_dump(mode="json"),
         "device": _device(trial),
         "threads": trial.machine.threads or settings.threads,
         "matmul_precision": _matmul_precision(trial),
         "seed": settings.run.seed,
         "samples": settings.run.samples,
-        "stored": _medians(trial),
+        "stored": _ranges(trial),
     }
 
 
@@ -167,6 +169,22 @@ def _medians(trial: Trial) -> dict[str, float | None]:
         return {"eager": own}
     control = statistics.median(trial.control_samples_ns) if trial.control_samples_ns else None
     return {"eager": control, "compiled": own}
+
+
+def _ranges(trial: Trial) -> dict[str, list[float]]:
+    """Median, 5th and 95th percentile of each side's samples, and of their ratio at its farthest."""
+    eager = trial.strategy.kind == "eager"
+    sides = {"eager": trial.samples_ns if eager else trial.control_samples_ns}
+    sides |= {} if eager else {"compiled": trial.samples_ns}
+    found = {}
+    for name, samples in sides.items():
+        summary = summarize_samples(samples)
+        if summary is not None:
+            found[name] = [summary.latency_ns, summary.p05_ns, summary.p95_ns]
+    if len(found) == 2:
+        (eager_ns, eager_low, eager_high), (own_ns, own_low, own_high) = found["eager"], found["compiled"]
+        found["speedup"] = [eager_ns / own_ns, eager_low / own_high, eager_high / own_low]
+    return found
 
 
 def _literal(value: dict[str, Any]) -> str:

@@ -84,12 +84,19 @@ def largest_difference(one: Any, other: Any) -> float:
     )
 
 
-def show(samples: dict[str, list[int]], stored: dict[str, float | None]) -> None:
-    """One line per side, then the speedup: now, and what the trial had."""
+def show(samples: dict[str, list[int]], stored: dict[str, list[float]]) -> None:
+    """One line per side, then the speedup: now, and what the trial had, of which 90 % in what range."""
     medians = {name: statistics.median(values) for name, values in samples.items()}
     for name, median in medians.items():
-        before = stored.get(name)
-        then = "" if before is None else f" (stored: {before / 1e6:.4g} ms)"
-        print(f"{name + ':':<10}{median / 1e6:.4g} ms{then}")  # noqa: T201
+        print(f"{name + ':':<10}{median / 1e6:.4g} ms{beside(stored.get(name), 1e-6, 'ms')}")  # noqa: T201
     if "compiled" in medians:
-        print(f"speedup:  {medians['eager'] / medians['compiled']:.3g}x")  # noqa: T201
+        speedup = medians["eager"] / medians["compiled"]
+        print(f"speedup:  {speedup:.3g} x{beside(stored.get('speedup'), 1, 'x')}")  # noqa: T201
+
+
+def beside(stored: list[float] | None, factor: float, unit: str) -> str:
+    """ " (stored: 1.2 ms, 1.1 to 1.4)" of a median and the ends of its samples' range."""
+    if stored is None:
+        return ""
+    median, low, high = (value * factor for value in stored)
+    return f" (stored: {median:.4g} {unit}, {low:.4g} to {high:.4g})"

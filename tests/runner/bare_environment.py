@@ -9,7 +9,7 @@ import torch
 
 _TORCH_AND_WHAT_IT_IMPORTS = (
     *("torch", "torchgen", "functorch", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock"),
-    *("fsspec", "typing_extensions.py"),
+    *("fsspec", "typing_extensions.py", "setuptools", "_distutils_hack"),
 )
 
 

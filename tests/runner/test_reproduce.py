@@ -23,6 +23,7 @@ from runner.reproduce import interpreter_for, plan_again, script_of
 from runner.worker.host import torch_variant
 from runner.workloads.catalog import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
+from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch
 
 PINNED = {"matmul_precision": "high", "environment": {"TORCHINDUCTOR_VEC_ISA_OK": "1"}}
@@ -125,7 +126,7 @@ def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path):
 
 
 def test_a_trial_again_and_as_a_script(tmp_path: Path):
-    """For real, with Inductor: the stored trial, the repeated one and the bare script agree loosely."""
+    """For real, with Inductor: the stored trial, the repeated one, and the script where only torch is."""
     (tmp_path / "tmp").mkdir()
     places = {"TMPDIR": str(tmp_path / "tmp")}
     case = ("-w", "elementwise", "-s", "default", "--trials", "1")
@@ -146,10 +147,37 @@ def test_a_trial_again_and_as_a_script(tmp_path: Path):
 
     written = compilewatch("reproduce", stored.trial_id, "--script", "issue.py", cwd=tmp_path)
     assert (written.returncode, written.stdout) == (0, "")
-    measured = _latencies_ns(tmp_path / "issue.py")
-    speedup = statistics.median(stored.control_samples_ns) / statistics.median(stored.samples_ns)
-    # A busy host moves both sides, so the ratio is compared, and only its size.
-    assert measured["eager"] / measured["compiled"] == pytest.approx(speedup, rel=0.6)
+    _lands_within_its_interval(tmp_path / "issue.py", make_bare_environment(tmp_path / "bare"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "workload", ["varlen-buckets", "first-epoch", "decode", "encoder-train-checkpointing"]
+)
+def test_every_kind_of_workload_as_a_script(tmp_path: Path, workload: str):
+    (tmp_path / "tmp").mkdir()
+    case = ("-w", workload, "-s", "default", "--trials", "1")
+    ran = compilewatch("run", *case, cwd=tmp_path, TMPDIR=str(tmp_path / "tmp"))
+    assert ran.returncode == 0, ran.stderr
+    (stored,) = _stored(tmp_path)
+    written = compilewatch("reproduce", stored.trial_id, "--script", "issue.py", cwd=tmp_path)
+    assert written.returncode == 0, written.stderr
+    _lands_within_its_interval(tmp_path / "issue.py", make_bare_environment(tmp_path / "bare"))
+
+
+def _lands_within_its_interval(script: Path, python: Path) -> None:
+    """The speedup of the script is one that the stored trial's samples had. A busy host moves both sides of
+    it alike, but not always at once, so that one run in three is enough.
+    """
+    said = []
+    for _ in range(3):
+        said.append(_output(script, python))
+        found = re.search(r"^speedup: +([\d.]+) x \(stored: [\d.]+ x, ([\d.]+) to ([\d.]+)\)", said[-1], re.M)
+        assert found is not None, said[-1]
+        now, low, high = map(float, found.groups())
+        if low <= now <= high:
+            return
+    pytest.fail("\n".join(said))
 
 
 def test_a_trial_that_is_not_stored(tmp_path: Path):
@@ -167,8 +195,15 @@ def _stored(project: Path) -> list[Trial]:
 
 def _latencies_ns(script: Path) -> dict[str, float]:
     """Run a script as a person who has only torch would, and read what it prints."""
+    found = re.findall(
+        r"^(eager|compiled): +([\d.e+-]+) ms", _output(script, Path(sys.executable)), re.MULTILINE
+    )
+    return {name: float(value) * 1e6 for name, value in found}
+
+
+def _output(script: Path, python: Path) -> str:
     finished = subprocess.run(
-        [sys.executable, "-I", script.name],
+        [str(python), "-I", script.name],
         cwd=script.parent,
         env={"PATH": "/usr/bin:/bin", "HOME": str(script.parent)},
         capture_output=True,
@@ -177,5 +212,4 @@ def _latencies_ns(script: Path) -> dict[str, float]:
         timeout=240,
     )
     assert finished.returncode == 0, finished.stderr
-    found = re.findall(r"^(eager|compiled): +([\d.e+-]+) ms", finished.stdout, re.MULTILINE)
-    return {name: float(value) * 1e6 for name, value in found}
+    return finished.stdout
