@@ -1,0 +1,184 @@
+"""What a long history costs the reader: script CPU, bytes over the socket, first paint, and fifty at once.
+
+One row is printed per page, database and size, against the limits; how to choose sizes: `large_databases`.
+A page's first run is the one after new data came, when nothing of it is cached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import statistics
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, expect
+
+from dashboard.links import TITLES, Page
+from db.session import open_database
+from db.store_batch import bump_data_version
+from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
+from tests.benchmarks.websocket_reader import Ran, Reader, reading
+from tests.dashboard.serving import Served, served
+from tests.e2e.browser import CHROMIUM, INSTALL, chromium, new_page, settle
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
+
+RERUN_CPU_MS, FIRST_RUN_CPU_MS = 50, 300
+RERUN_KB = 50
+FIRST_PAINT_S = 1.5
+USERS, THINK_S, MINUTES = 50, (2.0, 4.0), 1.0
+MEDIAN_MS, P95_MS, SESSION_KB = 100, 500, 1024
+RERUNS, NEW_FILTERS, PAINTS = 20, 4, 5
+PAGES = [page for page in Page if page is not Page.GUIDE]
+# One page without its filter, with it, and so on: what a reader who compares two views does.
+_FILTERS = {Page.RUNS: ("suite=nightly", ""), Page.REPORTS: ("", "")}
+_CHARTED = (Page.OVERVIEW, Page.TRENDS, Page.UPGRADE, Page.MODES, Page.BREAK_EVEN, Page.COLD_START)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server_kind(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture(scope="module", params=sizes(), ids=lambda size: f"{size:_}")
+def history(request: pytest.FixtureRequest, server_kind: str) -> tuple[str, str]:
+    """What the database is called in the printed rows, and its address."""
+    if server_kind == "sqlite":
+        url = sqlite_history(request.param)
+    else:
+        url = postgresql_history(request.getfixturevalue("postgres_url"), request.param)
+    return f"{server_kind} | {request.param:,}", url
+
+
+@pytest.fixture(scope="module")
+def running(history: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(history[1], tmp_path_factory.mktemp("scale") / "log") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"needs Chromium; as root: {INSTALL}")
+    with chromium() as started:
+        yield started
+
+
+def _cpu_s(pid: int) -> float:
+    used = psutil.Process(pid).cpu_times()
+    return used.user + used.system
+
+
+def _new_data(url: str) -> None:
+    with open_database(url) as database, database.write() as connection:
+        bump_data_version(connection)
+
+
+async def _cost(running: Served, reader: Reader, page: Page, query: str = "") -> tuple[float, Ran]:
+    """CPU milliseconds of the server for one run, and the run."""
+    before = _cpu_s(running.pid)
+    ran = await reader.run(page, query)
+    await asyncio.sleep(0.05)
+    return (_cpu_s(running.pid) - before) * 1000, ran
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, page: Page) -> None:
+    async def measure() -> tuple[float, float, float, list[Ran], list[float]]:
+        async with reading(running.port) as reader:
+            await reader.run(Page.GUIDE)
+            _new_data(history[1])
+            first, _ = await _cost(running, reader, page)
+        filters = _FILTERS.get(page, ("task=inference", ""))
+        async with reading(running.port) as reader:
+            session, _ = await _cost(running, reader, page)
+            for query in filters:
+                await reader.run(page, query)
+            before = _cpu_s(running.pid)
+            reruns = [await reader.run(page, filters[place % 2]) for place in range(RERUNS)]
+            await asyncio.sleep(0.1)
+            rerun = (_cpu_s(running.pid) - before) * 1000 / RERUNS
+            fresh = [
+                (await _cost(running, reader, page, f"workload=model-{place:02d}"))[0]
+                for place in range(3, 3 + NEW_FILTERS)
+                if page is not Page.RUNS
+            ]
+        return first, session, rerun, reruns, fresh
+
+    first, session, rerun, reruns, fresh = asyncio.run(measure())
+    kilobytes = max(ran.received_bytes for ran in reruns) / 1000
+    other = f"{statistics.median(fresh):.0f}" if fresh else "-"
+    print(
+        f"\n| {history[0]} | {TITLES[page]} | {first:.0f} | {session:.0f} | {rerun:.0f} | {other} "
+        f"| {kilobytes:.0f} | load {os.getloadavg()[0]:.1f}"
+    )
+    assert first <= FIRST_RUN_CPU_MS
+    assert rerun <= RERUN_CPU_MS
+    assert kilobytes <= RERUN_KB
+
+
+@pytest.mark.browser
+def test_first_paint(history: tuple[str, str], running: Served, browser: Browser) -> None:
+    slow = {}
+    with new_page(browser, running.origin) as (page, _):
+        for target in PAGES:
+            waits = []
+            for _ in range(1 + PAINTS):
+                page.goto("about:blank")
+                started = time.perf_counter()
+                page.goto(f"{running.origin}/{target.value}", wait_until="commit")
+                settle(page, TITLES[target])
+                if target in _CHARTED:
+                    expect(page.locator("svg.marks").first).to_be_visible()
+                waits.append(time.perf_counter() - started)
+            best, median = min(waits[1:]), statistics.median(waits[1:])
+            print(
+                f"\n| {history[0]} | {TITLES[target]} | {best:.2f} | {median:.2f} | "
+                f"load {os.getloadavg()[0]:.1f}"
+            )
+            if best > FIRST_PAINT_S:
+                slow[target] = best
+    assert slow == {}
+
+
+def test_fifty_users(history: tuple[str, str], running: Served) -> None:
+    views = [(page, query) for page in PAGES for query in ("", "task=inference", "task=training")]
+    views = [(page, query) for page, query in views if page is not Page.RUNS or not query]
+    memory = psutil.Process(running.pid).memory_info
+    waits: list[float] = []
+
+    async def use(number: int, until: float) -> None:
+        choice = random.Random(number)
+        async with reading(running.port) as reader:
+            await reader.run(Page.OVERVIEW)
+            while time.monotonic() < until:
+                await asyncio.sleep(choice.uniform(*THINK_S))
+                page, query = choice.choice(views)
+                waits.append((await reader.run(page, query)).seconds)
+
+    async def everybody() -> tuple[int, float, float]:
+        async with reading(running.port) as reader:
+            for page, query in views:
+                await reader.run(page, query)
+        before, cpu = memory().rss, _cpu_s(running.pid)
+        started = time.monotonic()
+        users = (use(number, started + 60 * MINUTES) for number in range(USERS))
+        await asyncio.gather(*users)
+        lasted = time.monotonic() - started
+        return memory().rss - before, (_cpu_s(running.pid) - cpu) / len(waits), len(waits) / lasted
+
+    grown, cpu_s, per_second = asyncio.run(everybody())
+    median, p95 = statistics.median(waits) * 1000, statistics.quantiles(waits, n=20)[-1] * 1000
+    kilobytes = grown / USERS / 1024
+    print(
+        f"\n| {history[0]} | {len(waits)} | {per_second:.1f} | {median:.0f} | {p95:.0f} | {cpu_s * 1000:.0f} "
+        f"| {kilobytes:.0f} | load {os.getloadavg()[0]:.1f}"
+    )
+    assert median <= MEDIAN_MS
+    assert p95 <= P95_MS
+    assert kilobytes <= SESSION_KB
