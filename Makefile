@@ -11,6 +11,7 @@ EXTRAS ?= postgres
 HOST ?= 127.0.0.1
 PORT ?= 8501
 BUILDS ?= .compilewatch/builds
+PIP_AUDIT := 2.10.1
 PYTEST_ARGS ?=
 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
@@ -32,7 +33,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds lint fix bench docs screenshots release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults audit lint fix bench docs screenshots release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -104,6 +105,14 @@ test-gpu: dev ## the tests that need a CUDA device
 
 test-builds: dev ## what each installed release of torch gives (BUILDS=directory of environments)
 	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/test_torch_releases.py $(PYTEST_ARGS)
+
+faults: dev ## inject a thousand faults into the real runner, print the table; half an hour
+	$(BIN)/python -m pytest -m faults tests/faults $(PYTEST_ARGS)
+
+audit: ## look up known weaknesses of every pinned package; needs the network
+	@$(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/pip install --quiet pip-audit==$(PIP_AUDIT)
+	$(VENV)/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 lint: dev ## ruff and mypy
 	$(BIN)/python -m ruff check .

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from starlette.responses import Response
 
 from dashboard.access import Person, Role
 from dashboard.login.gate import SIGNED_OUT, Gate, People
-from dashboard.login.routes import safe_path
+from dashboard.login.oidc import Provider
+from dashboard.login.routes import LoginRoutes, safe_path
 from dashboard.login.sessions import Sessions
 from db.sign_in import Proxy, Roles, SignIn
 from tests.dashboard.asgi import Inner, socket, status
@@ -104,6 +106,19 @@ def test_nothing_is_sent_to_a_socket_whose_owner_signed_out(gated: Callable[[Sig
     behind.gate._app = talks_by_itself
     sent = socket(behind.gate, cookie, [])
     assert [message["type"] for message in sent] == ["websocket.accept", "websocket.send", "websocket.close"]
+
+
+def test_with_https_the_cookie_travels_by_https_only(gated: Callable[[SignIn], Gated]) -> None:
+    """And a browser takes one of that name from no other host, and for no other path."""
+    safe = OIDC.model_copy(update={"base_url": "https://compilewatch.example"})
+    sessions = Sessions(lasts_s=60)
+    routes = LoginRoutes(safe, Provider(safe), sessions, People(safe, sessions))
+    answer = Response()
+    routes._set_cookie(answer, People(safe, sessions).cookie, "name", 60)
+    told = answer.headers["set-cookie"].lower()
+    assert told.startswith("__host-compilewatch=name;")
+    assert {"secure", "httponly", "samesite=lax", "path=/"} <= {part.strip() for part in told.split(";")}
+    assert "domain" not in told
 
 
 def test_no_socket_opens_without_a_session(gated: Callable[[SignIn], Gated]) -> None:
