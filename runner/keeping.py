@@ -15,6 +15,10 @@ from runner.spool import Replay, Spool
 _LOG = logging.getLogger("compilewatch.runner")
 
 
+class KeptNowhereError(CompilewatchError):
+    """Neither the disk nor the database took a trial."""
+
+
 def store_waiting(database: Database, spool: Spool) -> Replay:
     """Store every trial and every run's end that waits on disk. Raises DatabaseError; the rest waits on."""
     replay = spool.replay(lambda trial: save_trial(database, trial))
@@ -32,8 +36,8 @@ def store_waiting(database: Database, spool: Spool) -> Replay:
 def keep(trial: Trial, database: Database, spool: Spool) -> bool:
     """Put `trial` on disk, from where it survives a crash, then store all that waits: False while it waits.
 
-    A disk that refuses is passed over where the database takes the trial. Raises CompilewatchError where
-    neither does: the trial is lost then, and whoever measured it must not count it.
+    A disk that refuses is passed over where the database takes the trial. Raises KeptNowhereError where
+    neither does: whoever measured the trial must not count it.
     """
     try:
         spool.put(trial)
@@ -51,7 +55,7 @@ def _keep_without_disk(trial: Trial, database: Database, refused: CompilewatchEr
     try:
         save_trial(database, trial)
     except DatabaseError as error:
-        raise CompilewatchError(
+        raise KeptNowhereError(
             f"{refused.message} {error.message} Trial {trial.trial_id} is lost.", refused.next_step
         ) from error
     _LOG.warning("%s Trial %s went straight to the database.", refused.message, trial.trial_id)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from db.session import Database, open_database
 from runner.config import Settings
 from runner.config_sources import load_settings
+
+if TYPE_CHECKING:
+    from db.session import Database
 
 DatabaseOption = Annotated[
     str | None,
@@ -51,6 +53,9 @@ def settings_of(config: Path | None, database_url: str | None) -> Settings:
 @contextmanager
 def database_of(settings: Settings, *, migrate: bool = True) -> Iterator[Database]:
     """The configured database, brought to this program's schema, closed afterwards."""
+    # SQLAlchemy takes a while to import, and a command that needs no database does without it.
+    from db.session import open_database
+
     database = open_database(settings.database_url, migrate=migrate)
     try:
         yield database

@@ -34,7 +34,7 @@ from runner.executors.local import measure_job
 from runner.fleet.message import Message, job_of, read_message, specs_without_code
 from runner.fleet.names import MOST_ATTEMPTS
 from runner.guard import PR_SET_PDEATHSIG, prctl
-from runner.keeping import keep, store_waiting
+from runner.keeping import KeptNowhereError, keep, store_waiting
 from runner.logs import log_to_standard_error
 from runner.spool import Spool
 
@@ -137,9 +137,12 @@ class Measurer:
                 stored = keep(trial, database, self._spool)
             except DatabaseError:
                 return False
-            except CompilewatchError as error:
+            except KeptNowhereError:
                 if not said:
-                    _LOG.warning("%s Waiting for room.", error.message, extra={"trial_id": trial.trial_id})
+                    _LOG.warning(
+                        "Neither the spool nor the database takes trial %s. Waiting with it in memory.",
+                        trial.trial_id,
+                    )
                 said = True
                 return False
             on_disk = True

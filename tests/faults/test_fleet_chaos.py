@@ -64,6 +64,7 @@ def kind_of(process: psutil.Process) -> str:
         return "other"
     names = {
         "schedule": "service",
+        "runner worker": "worker",
         "runner.fleet.listener": "worker",
         "runner.fleet.measurer": "measuring process",
         "guard.py": "guard",
