@@ -75,12 +75,13 @@ def _struct(model: type[Record], *more: tuple[str, Any, Any], leave_out: typing.
             each(self)
 
     known = model.model_fields.items()
-    defined: list[Any] = [_field(name, info) for name, info in known if name not in leave_out]
+    defined = [_field(name, info) for name, info in known if name not in leave_out]
     return msgspec.defstruct(
         model.__name__,
-        [*sorted(defined, key=len), *more],
+        [*defined, *more],
         namespace={"__post_init__": check} if checks else {},
         forbid_unknown_fields=True,
+        kw_only=True,  # so that the order of the fields, and of the JSON that is stored, is the model's
         omit_defaults=True,
         gc=False,
     )

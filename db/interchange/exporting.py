@@ -14,6 +14,7 @@ from db.errors import CompilewatchError
 from db.interchange import markdown, oss_v3_export, table_csv, trial_jsonl
 from db.interchange.bulk import without_cycle_collection
 from db.queries.filters import Filters
+from db.queries.trial_lines import trial_lines
 from db.queries.trials import trial_records
 from db.records import Trial
 from db.session import Database
@@ -37,7 +38,6 @@ def _write_parquet(trials: Iterable[Trial], output: BinaryIO) -> int:
 
 
 WRITERS: dict[ExportFormat, Writer] = {
-    ExportFormat.JSONL: trial_jsonl.write,
     ExportFormat.CSV: table_csv.write,
     ExportFormat.PARQUET: _write_parquet,
     ExportFormat.OSS_V3: oss_v3_export.write,
@@ -55,10 +55,10 @@ def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Pa
         raise CompilewatchError(
             f"{format}: is no format that can be exported.", f"Known are {', '.join(ExportFormat)}."
         )
-    write = WRITERS[ExportFormat(format)]
-    trials = trial_records(db, filters)
     with without_cycle_collection(), _stream(output) as stream:
-        return write(trials, stream)
+        if format == ExportFormat.JSONL:
+            return trial_jsonl.write_lines(trial_lines(db, filters), stream)
+        return WRITERS[ExportFormat(format)](trial_records(db, filters), stream)
 
 
 def _stream(output: BinaryIO | Path) -> contextlib.AbstractContextManager[BinaryIO]:

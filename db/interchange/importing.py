@@ -91,7 +91,7 @@ def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None =
     Raises RecordError naming file, line and field. What was yielded before the error must not be kept:
     the caller's transaction makes a file all or nothing.
     """
-    for file, name in _recognised(input_files(path), format):
+    for file, name in _recognised(partial(input_files, path), format):
         yield from _trials(file, name, options or ImportOptions())
 
 
@@ -151,7 +151,7 @@ def _import_one(
 ) -> FileReport:
     report = FileReport(shown)
     try:
-        recognised = _recognised(files(), format_)
+        recognised = _recognised(files, format_)
         report.formats = tuple(dict.fromkeys(name for _, name in recognised))
         with without_cycle_collection():
             report.new, report.known = save(_observed(recognised, options, report))
@@ -191,8 +191,8 @@ def _trials(
         ) from error
 
 
-def _recognised(files: Iterable[InputFile], format_: str) -> list[tuple[InputFile, Format]]:
+def _recognised(files: Callable[[], list[InputFile]], format_: str) -> list[tuple[InputFile, Format]]:
     if format_ != AUTO and format_ not in list(Format):
         known = ", ".join((AUTO, *Format))
         raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")
-    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in files]
+    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in files()]

@@ -85,9 +85,13 @@ def _each_line(file: InputFile, trial: Callable[[bytes, str], Trial]) -> Iterato
 
 def write(trials: Iterable[Trial], output: BinaryIO) -> int:
     """One line per trial, UTF-8; returns how many."""
+    return write_lines((trial.to_json().encode() for trial in trials), output)
+
+
+def write_lines(lines: Iterable[bytes], output: BinaryIO) -> int:
+    """Every line with its end; returns how many."""
     count = 0
-    for trial in trials:
-        output.write(trial.to_json().encode())
-        output.write(b"\n")
+    for line in lines:
+        output.write(line + b"\n")
         count += 1
     return count

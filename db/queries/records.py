@@ -27,7 +27,7 @@ from db.tables import (
 
 _BATCH = 500
 _TRIAL_FIELDS = ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")
-_TRIAL_COLUMNS = [
+TRIAL_COLUMNS = [
     TRIAL.c[name]
     for name in (
         *_TRIAL_FIELDS,
@@ -40,7 +40,7 @@ _TRIAL_COLUMNS = [
         "build_label",
     )
 ]
-_STACK_KEY = ("series_id", "build_id", "machine_name", "device_uuid", "build_label")
+STACK_KEY = ("series_id", "build_id", "machine_name", "device_uuid", "build_label")
 _DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
 
 
@@ -67,29 +67,46 @@ def load_trials(connection: Connection, trial_ids: Sequence[str]) -> Iterator[Tr
 
 
 def _whole_trials() -> Select[Any]:
-    return select(*_TRIAL_COLUMNS, *_DETAIL_COLUMNS).join(
+    return select(*TRIAL_COLUMNS, *_DETAIL_COLUMNS).join(
         TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id
     )
 
 
 def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
-    cases: dict[str, dict[str, Any]] = {}
-    builds: dict[str, dict[str, Any]] = {}
-    stacks: dict[tuple[str | None, ...], dict[str, Any]] = {}
+    stacks = Stacks(connection)
     result = connection.execute(statement.execution_options(yield_per=_BATCH)).mappings()
     for rows in result.partitions():
-        samples = _samples(connection, [row["trial_id"] for row in rows])
-        _load_cases(connection, {row["series_id"] for row in rows} - cases.keys(), cases)
-        _load_builds(connection, {row["build_id"] for row in rows} - builds.keys(), builds)
+        samples = load_samples(connection, [row["trial_id"] for row in rows])
+        stacks.load(rows)
         for row in rows:
-            key = tuple(row[name] for name in _STACK_KEY)
-            stack = stacks.get(key)
-            if stack is None:
-                stack = stacks[key] = _stack(row, cases[row["series_id"]], builds[row["build_id"]])
-            yield _assemble(row, stack, samples[row["trial_id"]])
+            yield _assemble(row, stacks.of(row), samples[row["trial_id"]])
 
 
-def _samples(connection: Connection, trial_ids: list[str]) -> dict[str, dict[str, list[int]]]:
+class Stacks:
+    """Workload, strategy, machine and build of trials, read once and shared by all that have the same."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._cases: dict[str, dict[str, Any]] = {}
+        self._builds: dict[str, dict[str, Any]] = {}
+        self._known: dict[tuple[str | None, ...], dict[str, Any]] = {}
+
+    def load(self, rows: Sequence[RowMapping]) -> None:
+        """Read what `rows` refer to and is not known yet."""
+        _load_cases(self._connection, {row["series_id"] for row in rows} - self._cases.keys(), self._cases)
+        _load_builds(self._connection, {row["build_id"] for row in rows} - self._builds.keys(), self._builds)
+
+    def of(self, row: RowMapping) -> dict[str, Any]:
+        key = tuple(row[name] for name in STACK_KEY)
+        found = self._known.get(key)
+        if found is None:
+            case, build = self._cases[row["series_id"]], self._builds[row["build_id"]]
+            found = self._known[key] = _stack(row, case, build)
+        return found
+
+
+def load_samples(connection: Connection, trial_ids: list[str]) -> dict[str, dict[str, list[int]]]:
+    """Trial id -> kind of array -> its values."""
     found: dict[str, dict[str, list[int]]] = defaultdict(dict)
     statement = select(TRIAL_SAMPLES).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
     rows = connection.execute(statement).all()
@@ -131,7 +148,6 @@ def _fields(
 
 
 def _stack(row: RowMapping, case: dict[str, Any], build: dict[str, Any]) -> dict[str, Any]:
-    """Workload, strategy, machine and build, shared by all trials that have the same ones."""
     return {
         "workload": case["workload"],
         "strategy": case["strategy"],

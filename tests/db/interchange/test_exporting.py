@@ -10,19 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from db.errors import CompilewatchError
 from db.interchange.exporting import ExportFormat, export
 from db.interchange.flat import KINDS
 from db.interchange.importing import import_paths
 from db.interchange.options import ImportOptions
+from db.interchange.trial_jsonl import Lines
 from db.queries.filters import Filters
+from db.queries.trial_lines import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
-from db.records import Build, SourceKind, Status, Summary, Trial
+from db.records import Build, SourceKind, Status, Summary, Trial, parse_trial
 from db.session import Database, open_database
 from db.store import save_trials
+from db.tables import METADATA
 from tests.builders import MS, START, make_imported, make_trial, make_workload
+from tests.record_strategies import trials as random_trials
 
 OLDEST = START - timedelta(days=1)
 ALL = Filters()
@@ -49,6 +55,29 @@ def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
     count = export(database, filters, format=format, output=output)
     assert count == sum(1 for _ in trial_records(database, filters))
     return output.getvalue()
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(random_trials())
+def test_a_line_is_the_record_without_its_defaults(sqlite_database: Database, trial: Trial) -> None:
+    with sqlite_database.write() as connection:
+        for table in reversed(METADATA.sorted_tables):
+            if table.name != "data_version":
+                connection.execute(table.delete())
+    save_trials(sqlite_database, [trial])
+    (line,) = trial_lines(sqlite_database, ALL)
+    assert parse_trial(line) == trial
+    assert line.count(b"\n") == 0
+
+
+def test_what_is_exported_is_read_the_quick_way(filled: Database) -> None:
+    lines = Lines()
+    kinds = {type(lines.trial(line, "line")) for line in trial_lines(filled, ALL)}
+    assert Trial not in kinds
 
 
 def test_jsonl_comes_back_without_loss(filled: Database, tmp_path: Path) -> None:
@@ -102,9 +131,25 @@ def test_parquet_opens_in_pandas(filled: Database) -> None:
 
 
 def test_parquet_opens_in_polars(filled: Database) -> None:
-    polars = pytest.importorskip("polars", reason="polars is not installed")
+    """Typed, with null where nothing is known: never NaN, 0 or an empty text."""
     frame = polars.read_parquet(io.BytesIO(exported(filled, "parquet")))
-    assert frame.height == 5
+    stored = list(trial_records(filled, Filters()))
+    assert frame["trial_id"].to_list() == [trial.trial_id for trial in stored]
+    assert frame.schema["started_at"] == polars.Datetime("us", "UTC")
+    assert frame.schema["samples_ns"] == polars.List(polars.Int64)
+    assert frame["samples_ns"].to_list() == [trial.samples_ns for trial in stored]
+    floats = [name for name, kind in frame.schema.items() if kind == polars.Float64]
+    assert floats
+    assert not any(frame[name].is_nan().any() for name in floats)
+    for column, known in (
+        ("failure_kind", [trial.failure is not None for trial in stored]),
+        ("graph_breaks", [trial.compiler is not None for trial in stored]),
+        ("batch_size", [trial.workload.batch_size is not None for trial in stored]),
+        ("latency_p99_ns", [trial.samples_ns != [] for trial in stored]),
+    ):
+        assert frame[column].is_not_null().to_list() == known, column
+    expected = trials_frame(filled)["latency_ns"]
+    assert frame["latency_ns"].to_list() == [None if pd.isna(value) else value for value in expected]
 
 
 def test_parquet_goes_into_a_pipe(filled: Database) -> None:
@@ -150,12 +195,12 @@ def test_a_path_is_replaced_only_by_a_whole_file(
     path = tmp_path / "out.jsonl"
     path.write_text("precious")
 
-    def failing(_db: Database, _filters: Filters) -> Iterator[Trial]:
-        yield make_trial()
+    def failing(_db: Database, _filters: Filters) -> Iterator[bytes]:
+        yield make_trial().to_json().encode()
         raise CompilewatchError("The disk is on fire.")
 
     with monkeypatch.context() as patched:
-        patched.setattr("db.interchange.exporting.trial_records", failing)
+        patched.setattr("db.interchange.exporting.trial_lines", failing)
         with pytest.raises(CompilewatchError, match="on fire"):
             export(filled, Filters(), format="jsonl", output=path)
     assert path.read_text() == "precious"
