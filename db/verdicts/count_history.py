@@ -12,6 +12,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from db.identities import identity
+from db.metrics.canaries import without_canaries
 from db.metrics.eligibility import failure_kinds, passed_mask
 from db.metrics.groups import floats
 from db.records import FailureKind
@@ -134,11 +135,12 @@ def _text(row: dict[str, Any], name: str) -> str | None:
 def _missing(trials: DataFrame, ran: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
     """Cases that a whole run of their suite left out, at the first such run after each time they ran.
 
-    A run that was cut short, or that holds less than `history.whole_run_share` of the cases the suite's run
-    before it had, was a part of the suite on purpose: nothing is missing from it.
+    A run that was cut short, or that holds less than `history.whole_run_share` of the cases that ran before,
+    was a part of the suite on purpose: nothing is missing from it.
     """
     cut_short = set(trials.loc[trials["failure_kind"] == FailureKind.CANCELLED.value, "run_id"])
-    named = ran[ran["suite"].notna()].sort_values(["started_at", "trial_id"], kind="stable")
+    cases = without_canaries(ran[ran["suite"].notna()], policy.canary_workloads)
+    named = cases.sort_values(["started_at", "trial_id"], kind="stable")
     for _, suite in named.groupby(["machine_id", "suite"], sort=True):
         last_rows = {
             str(run): {(str(row["workload"]), str(row["strategy"])): row for row in mine.to_dict("records")}
@@ -152,14 +154,12 @@ def _missing_in_suite(
 ) -> Iterator[ChangeEvent]:
     """`runs`: in order of time, by run id the newest trial of each case in it."""
     expected: dict[_Case, dict[Any, Any]] = {}
-    size = 0
     for index, (run, cases) in enumerate(runs.items()):
-        whole = run not in cut_short and len(cases) >= policy.history.whole_run_share * size
-        if whole:
+        again = sum(case in cases for case in expected)
+        if run not in cut_short and again >= policy.history.whole_run_share * len(expected):
             newest = max(cases.values(), key=lambda row: row["started_at"])
             for case in [each for each in expected if each not in cases]:
                 yield _gone(expected.pop(case), newest, index)
-            size = len(cases)
         expected |= cases
 
 

@@ -94,10 +94,12 @@ def judge_cases(
     if judged is not None:
         enough &= judged
     q_value = false_discovery_q(np.where(enough, test.p_value, np.nan))
-    something = np.nanmin(q_value, initial=1.0) <= policy.false_discovery_rate / families
+    few = tested.fewest_trials < policy.few_trials
+    level = np.where(few, policy.few_trials_rate, policy.false_discovery_rate)
+    something = np.nanmin(q_value / level, initial=np.inf) <= 1.0 / families
     size = np.abs(np.nan_to_num(test.difference))
     large = size >= np.log1p(minimum_effect)
-    real = enough & something & large & (q_value <= policy.false_discovery_rate)
+    real = enough & something & large & (q_value <= level)
     same = enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)
     grew, shrank = real & (test.difference > 0), real & (test.difference < 0)
     return Judged(

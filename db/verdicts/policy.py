@@ -134,8 +134,8 @@ class HistoryPolicy(PolicyPart):
     )
     whole_run_share: Share = Field(
         default=0.5,
-        description="a run with fewer than this share of the cases of its suite's run before was a part of "
-        "it on purpose: no case is missing from it",
+        description="a run with fewer than this share of its suite's cases that ran before was a part of it "
+        "on purpose: no case is missing from it",
     )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
@@ -174,6 +174,14 @@ class Policy(PolicyPart):
         default=0.05,
         description="largest expected share of false ones among the changes announced for a metric "
         "(Benjamini & Hochberg 1995)",
+    )
+    few_trials: int = Field(
+        default=4, ge=2, description="fewer trials than this on a side are held to few_trials_rate (measured)"
+    )
+    few_trials_rate: Share = Field(
+        default=0.03,
+        description="the same where a side has few trials: three of one mode against three of another look "
+        "calm and different (measured)",
     )
     equivalence_level: Share = Field(
         default=0.05,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 from pandas import DataFrame
 
+from db.identities import identity
 from db.verdicts.policy import Policy
-from db.verdicts.results import Result, Row
+from db.verdicts.results import ChangeEvent, Comparison, Result, Row
 from db.verdicts.sequence import builds_took_turns, release_order
 from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.upgrade import compare_builds
-from db.verdicts.vocabulary import Metric
+from db.verdicts.vocabulary import Metric, Verdict
 
 
 class ReleaseStep(Result):
@@ -24,36 +26,72 @@ class ReleaseStep(Result):
     row: Row
 
 
+def release_comparisons(
+    trials: DataFrame, policy: Policy | None = None
+) -> Iterator[tuple[str, str, Comparison]]:
+    """The ids of each build and of the next newer one, oldest release first, with the verdict between them;
+    nothing where no builds took turns. `trials` is a trials frame of one machine.
+    """
+    if not builds_took_turns(trials):
+        return
+    for base, head in itertools.pairwise(release_order(trials)):
+        before, after = (Selection(name=build, build_ids=(build,)) for build in (base, head))
+        try:
+            yield base, head, compare_builds(trials, before, after, policy, history=trials)
+        except VerdictError:
+            # All trials of one of them were cut short: it has nothing to be judged by.
+            continue
+
+
 def release_steps(
     trials: DataFrame, workload_id: str, strategy_id: str, metric: Metric, policy: Policy | None = None
 ) -> tuple[ReleaseStep, ...]:
-    """The upgrade verdict from each build to the next, oldest release first; empty where none took turns.
+    """One metric of one case from each build to the next; empty where none took turns.
 
-    `trials` is a trials frame of one machine: the case's and those of the workload's other strategies, which
-    teach the judge how noisy it is.
+    `trials` is a trials frame of one machine, with the other cases that the verdicts are made among.
     """
-    if not builds_took_turns(trials):
-        return ()
-    builds = release_order(trials)
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
-    steps = []
-    for base, head in itertools.pairwise(builds):
-        before, after = (Selection(name=build, build_ids=(build,)) for build in (base, head))
-        try:
-            found = compare_builds(trials, before, after, policy, history=trials)
-        except VerdictError:
-            # All trials of one of them were cut short: the next release meets the one before it.
-            continue
+    return tuple(
+        ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
+        for base, head, found in release_comparisons(trials, policy)
+        for row in found.rows
+        if (row.case.workload_id, row.case.strategy_id) == (workload_id, strategy_id) and row.metric is metric
+    )
+
+
+def release_events(trials: DataFrame, policy: Policy | None = None) -> Iterator[ChangeEvent]:
+    """What got worse or better from one release to the next, in every timed metric of every case.
+
+    Builds that took turns have no moment of change, so an event has no time: those of one release belong
+    together by its build.
+    """
+    names = ["machine_id", "workload_id", "strategy_id"]
+    series = trials.drop_duplicates(names, keep="last").set_index(names)["series_id"]
+    for _, head, found in release_comparisons(trials, policy):
         for row in found.rows:
-            case = row.case.workload_id, row.case.strategy_id
-            if case == (workload_id, strategy_id) and row.metric is metric:
-                steps.append(
-                    ReleaseStep(
-                        base_build=base,
-                        head_build=head,
-                        base_torch=torch[base],
-                        head_torch=torch[head],
-                        row=row,
-                    )
-                )
-    return tuple(steps)
+            moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+            if not moved or row.p_value is None or row.base is None or row.head is None:
+                continue
+            series_id = str(series[found.machine_id, row.case.workload_id, row.case.strategy_id])
+            unique = {"series": series_id, "metric": row.metric.value, "build": head}
+            yield ChangeEvent(
+                event_id=identity(unique),
+                series_id=series_id,
+                metric=row.metric,
+                machine_id=found.machine_id,
+                workload=row.workload,
+                strategy=row.strategy,
+                strategy_kind=row.case.strategy_kind,
+                build_id=head,
+                index=0,
+                announced_at=0,
+                before=row.base,
+                after=row.head,
+                change=row.change,
+                interval=row.interval,
+                p_value=row.p_value,
+                verdict=row.verdict,
+                changed_components=found.changed_components,
+                confounded=len(found.changed_components) > 1,
+                reason=row.reason,
+            )

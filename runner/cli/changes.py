@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandas import DataFrame
@@ -47,11 +47,12 @@ def show_changes(
     runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
     measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
     summary = f"{plural(len(groups), 'change')} in {measured}."
+    torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     if as_json:
         print_document(_document(trials, groups, summary, policy))
     else:
         out = console()
-        for line in (summary, *(line for group in groups for line in _lines(group))):
+        for line in (summary, *(line for group in groups for line in _lines(group, torch))):
             out.print(line, markup=False, highlight=False)
     return 1 if _stands_worse(groups) else 0
 
@@ -67,9 +68,10 @@ def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
     return trials[trials["machine_id"] == chosen]
 
 
-def _lines(group: EventGroup) -> list[str]:
-    when = f"{moment(group.at)}: " if group.at else ""
-    said = [f"{when}{group.title}."]
+def _lines(group: EventGroup, torch: Mapping[str, str]) -> list[str]:
+    """`torch`: the release of each build, which says when where builds took turns."""
+    release = torch.get(group.build_id or "", "unknown")
+    said = [f"{moment(group.at) if group.at else f'torch {release}'}: {group.title}."]
     if group.confounded:
         said.append(f"  {confounded(group.changed_components)}")
     elif group.changed_components:
@@ -82,6 +84,8 @@ def _lines(group: EventGroup) -> list[str]:
 
 def _event(event: ChangeEvent) -> str:
     case = f"{event.workload} / {event.strategy}"
+    if event.verdict is Verdict.MISSING:
+        return event.reason
     if event.p_value is None:
         return f"{case}: {METRIC_NAMES[event.metric].lower()}: {event.reason}"
     return f"{case}: {METRIC_NAMES[event.metric].lower()} {percent(event.change, signed=True)}"

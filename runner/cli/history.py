@@ -112,9 +112,7 @@ def _judge(
     return Told(
         judged=judged,
         outlooks=target_outlooks(points, judged, settings.targets, policy),
-        releases=release_steps(
-            trials, str(newest["workload_id"]), str(newest["strategy_id"]), metric, policy
-        ),
+        releases=release_steps(peers, str(newest["workload_id"]), str(newest["strategy_id"]), metric, policy),
         exact=exact_events(trials[trials["series_id"].isin(ids)], policy),
         withdrawn=withdrawals(points, metric, policy) if not builds_took_turns(trials) else (),
     )

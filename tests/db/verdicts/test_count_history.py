@@ -146,3 +146,10 @@ def test_a_missing_case_joins_what_got_worse_at_that_time():
     rows = [row | {"graph_breaks": 4} if row["run_id"] == "R2" else row for row in rows]
     (group,) = machine_history(frame(rows))
     assert group.title == "2 series regressed in graph breaks; b default missing, cause class compiler"
+
+
+def test_a_run_of_other_strategies_under_the_same_suite_misses_none():
+    rows = [row for name in ("a", "b") for row in night(0, name) + night(0, name, "eager")]
+    rows += night(0, "canary-gemm", "eager") + night(1, "canary-gemm", "eager")
+    rows += [row for name in ("a", "b") for row in night(1, name, "default+warm")]
+    assert exact_events(frame(rows)) == ()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from db.metrics.trend import series_points
+from db.verdicts.machine_history import machine_history
 from db.verdicts.releases import release_steps
 from db.verdicts.sequence import builds_took_turns, in_reading_order, release_order
 from db.verdicts.vocabulary import Metric, Verdict
@@ -73,3 +74,24 @@ def test_each_release_is_judged_against_the_one_before_it():
         )
         == ()
     )
+
+
+def test_everything_that_changed_with_a_release_is_one_event_in_the_order_of_releases():
+    trials = frame(turns(factors={"2.11.0": 1.06}))
+    groups = machine_history(trials)
+    assert [(group.build_id, group.verdict, group.at) for group in groups] == [
+        ("2.11.0", Verdict.REGRESSED, None),
+        ("2.12.1", Verdict.IMPROVED, None),
+    ]
+    (latency,) = [event for event in groups[0].events if event.metric is Metric.LATENCY]
+    assert (latency.workload, latency.changed_components) == ("a", ("torch",))
+    assert latency.change is not None
+    assert abs(latency.change - 0.06) < 0.01
+
+
+def test_counts_join_the_times_of_their_release():
+    rows = turns(factors={"2.11.0": 1.06, "2.12.1": 1.06})
+    rows = [row | {"graph_breaks": 3} if row["build_id"] != "2.9.1" else row for row in rows]
+    (group,) = machine_history(frame(rows))
+    assert group.build_id == "2.11.0"
+    assert {event.metric for event in group.events} == {Metric.LATENCY, Metric.SPEEDUP, Metric.GRAPH_BREAKS}
