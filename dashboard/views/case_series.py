@@ -8,9 +8,11 @@ import pandas as pd
 
 from dashboard.charts import trend_rows, trends
 from dashboard.charts.figures import FIGURES
-from dashboard.data import Snapshot, filters_of, of_workload, read_choices, read_points, remembered
-from dashboard.links import Link
+from dashboard.data import Snapshot, read_choices, read_points, remembered
 from dashboard.views import elements
+from db.queries.filters import Filters
+from db.verdicts.results import CaseKey
+from db.verdicts.vocabulary import Metric
 
 
 @dataclass(frozen=True)
@@ -21,35 +23,35 @@ class Series:
 
 
 @remembered
-def _series(snapshot: Snapshot, link: Link) -> Series:
-    points = read_points(snapshot, of_workload(snapshot, filters_of(link), str(link.focus)))
-    mine = points[
-        (points["workload_label"] == link.focus) & (points["strategy"] == (link.focus_strategy or ""))
-    ]
+def _series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
+    points = read_points(snapshot, Filters(machines=(machine_id,), workloads=(case.workload,)))
+    mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices(snapshot).builds
     mine = trend_rows.in_order(mine, "time", list(names))
-    rows = trend_rows.frame(mine, link.metric, names)
+    rows = trend_rows.frame(mine, metric, names)
     shown = set(rows["build"])
     return Series(rows, trend_rows.events(mine), tuple(name for name in names.values() if name in shown))
 
 
-def draw(snapshot: Snapshot, link: Link, *, key: str) -> None:
-    """`link` names the case by `focus` and `focus_strategy`; nothing where it has fewer than two runs."""
-    found = _series(snapshot, link)
+def draw(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: Metric, *, key: str) -> None:
+    """Nothing for a figure without a history, or where fewer than two runs have it."""
+    if machine_id is None or metric.value not in FIGURES:
+        return
+    found = _series(snapshot, machine_id, case, metric.value)
     if len(found.rows) < 2:
         return
-    word = FIGURES[link.metric].word
+    word = FIGURES[metric.value].word
     elements.note(f"{word} run by run. Dashed lines: the build changed. Hollow: a suspect measurement.")
     elements.chart(
         trends.spec(
-            link.metric,
+            metric.value,
             axis="time",
             scale="linear",
-            strategies=(str(link.focus_strategy),),
+            strategies=(case.strategy,),
             builds=found.builds,
             shown=trend_rows.window(found.rows),
         ),
         {"main": found.rows, "events": found.events},
         key=key,
-        alt=f"{word} of {link.focus} with {link.focus_strategy}, run by run",
+        alt=f"{word} of {case.workload} with {case.strategy}, run by run",
     )

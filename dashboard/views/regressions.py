@@ -21,7 +21,7 @@ from dashboard.data import (
     remembered,
 )
 from dashboard.links import Link, Page
-from dashboard.views import case_evidence, controls, elements, triage_form
+from dashboard.views import case_evidence, case_series, controls, elements, triage_form
 from dashboard.views.shell import View, moment, strategies
 from db import units
 from db.queries.filters import Filters
@@ -166,6 +166,7 @@ def _one(view: View, each: RegressionState) -> None:
         case_evidence.draw(
             _evidence(view.snapshot, regression.regression_id), row.metric, key="regression-case"
         )
+        case_series.draw(view.snapshot, regression.machine_id, row.case, row.metric, key="regression-series")
         elements.table(
             inbox.story(each),
             {

@@ -280,7 +280,7 @@ def _case(view: View, link: Link, seen: Seen) -> None:
             elements.nothing_to_show(reason or f"{title} is no case of this comparison.")
             return
         case_evidence.draw(_evidence(view.snapshot, link, case), Metric(link.metric), key="upgrade-case")
-        case_series.draw(view.snapshot, link, key="upgrade-series")
+        case_series.draw(view.snapshot, link.machine, case, Metric(link.metric), key="upgrade-series")
         with st.container(horizontal=True):
             st.button(
                 "Its history",

@@ -89,8 +89,9 @@ def test_a_link_to_a_regression_shows_its_evidence(recorded: Recorded) -> None:
     said = texts(test)
     assert "mlp with default: Latency rose by" in said
     assert "compilewatch compare run-gpu-box-3-0-0000 run-gpu-box-3-0-0001 --workload mlp" in said
-    (chart,) = test.get("vega_lite_chart")
-    assert "every trial of the base side" in chart.proto.alt
+    evidence, series = test.get("vega_lite_chart")
+    assert "every trial of the base side" in evidence.proto.alt
+    assert series.proto.alt == "Latency of mlp with default, run by run"
     story = next(e.value for e in test.dataframe if "at" in e.value.columns)
     assert list(story["by"]) == ["the judge"]
 

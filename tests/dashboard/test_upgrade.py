@@ -184,3 +184,10 @@ def test_swapping_turns_the_verdict_round(upgrade: OpenPage, upgrade_url: str) -
     ids = _ids(upgrade_url)
     back = Link(page=Page.UPGRADE, base=ids["2.13.0"], head=ids["2.12.0"], metric="latency")
     assert _cells(upgrade(back))["bert-base", "default"]["verdict"] == "improved"
+
+
+def test_a_chosen_case_comes_with_its_series(upgrade: OpenPage) -> None:
+    link = Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency")
+    alts = [chart.proto.alt for chart in upgrade(link).get("vega_lite_chart")]
+    assert "Latency of mlp with default, run by run" in alts
+    assert "Latency of every trial of the base side and of the head side" in alts
