@@ -33,7 +33,7 @@ def postgres_url() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _postgres_database(server_url: str, template: str = "template0") -> Iterator[str]:
+def postgres_database(server_url: str, template: str = "template0") -> Iterator[str]:
     """The URL of a new database, dropped afterwards even where a test left connections to it."""
     import psycopg
 
@@ -51,7 +51,7 @@ def _postgres_database(server_url: str, template: str = "template0") -> Iterator
 @pytest.fixture(scope="session")
 def _postgres_template(postgres_url: str) -> Iterator[str]:
     """The name of a database with all tables, to copy: quicker than migrating one for every test."""
-    with _postgres_database(postgres_url) as url:
+    with postgres_database(postgres_url) as url:
         open_database(url, migrate=True).close()
         yield url.partition("?")[0].rpartition("/")[2]
 
@@ -72,7 +72,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def empty_postgres_url(postgres_url: str) -> Iterator[str]:
     """A PostgreSQL database without tables."""
-    with _postgres_database(postgres_url) as url:
+    with postgres_database(postgres_url) as url:
         yield url
 
 
@@ -107,14 +107,14 @@ def database_url(backend: str, request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.getfixturevalue("sqlite_url")
     else:
         template = request.getfixturevalue("_postgres_template")
-        with _postgres_database(request.getfixturevalue("postgres_url"), template) as url:
+        with postgres_database(request.getfixturevalue("postgres_url"), template) as url:
             yield url
 
 
 @pytest.fixture
 def postgres_database_url(postgres_url: str, _postgres_template: str) -> Iterator[str]:
     """A PostgreSQL database with all tables and no trial."""
-    with _postgres_database(postgres_url, _postgres_template) as url:
+    with postgres_database(postgres_url, _postgres_template) as url:
         yield url
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from db.queries.filters import Filters
 from db.queries.fleet import stored_trials
-from db.queries.records import trial_records
+from db.queries.records import trial_record, trial_records
 from db.records import FailureKind
 from db.session import Database, open_database
 from runner.config import Settings
@@ -22,6 +23,7 @@ from runner.executors.local import LocalExecutor
 from runner.fleet.executor import ProcrastinateExecutor
 from runner.plan import plan_run
 from runner.spool import Spool
+from tests.conftest import postgres_database
 from tests.runner.fleet_processes import Host, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter
 
@@ -47,44 +49,61 @@ class Rig:
         return len(states) == len(jobs) and all(state in ENDED for state in states.values())
 
 
-def _settings(directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, seconds: float) -> Settings:
+def _settings(directory: Path, name: str, seconds: float) -> Settings:
     python = interpreter(directory / name, seconds=seconds)
     return load_settings(configuration(directory / name, python))
 
 
-@pytest.fixture(params=["local", "fleet"])
-def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    if request.param == "local":
-        url = request.getfixturevalue("sqlite_url")
-        quick = _settings(tmp_path, monkeypatch, "quick", 0.02)
-        slow = _settings(tmp_path, monkeypatch, "slow", SLOW_S)
-        with open_database(url) as database:
-            executor = LocalExecutor(database, Spool(tmp_path / "spool"), lock_dir=tmp_path / "locks")
-            try:
-                yield Rig(executor, database, quick, slow)
-            finally:
-                executor.close()
-        return
-    url = request.getfixturevalue("postgres_database_url")
-    host = worker(tmp_path / "host", url)
-    slow_python = interpreter(tmp_path / "slow", seconds=SLOW_S)
-    text = host.config.read_text(encoding="utf-8")
-    host.config.write_text(f'{text}\n[[build]]\nname = "slow"\npython = "{slow_python}"\n', encoding="utf-8")
-    settings = load_settings(host.config)
-    fake, patient = settings.build
-    host.start()
+@pytest.fixture(scope="module")
+def fleet(
+    postgres_url: str, _postgres_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Settings]]:
+    """A database with a worker that waits, and its configuration: builds "fake" and "slow"."""
+    directory = tmp_path_factory.mktemp("fleet")
+    with postgres_database(postgres_url, _postgres_template) as url:
+        host = worker(directory / "host", url)
+        slow_python = interpreter(directory / "slow", seconds=SLOW_S)
+        text = host.config.read_text(encoding="utf-8")
+        host.config.write_text(
+            f'{text}\n[[build]]\nname = "slow"\npython = "{slow_python}"\n', encoding="utf-8"
+        )
+        host.start()
+        try:
+            yield url, load_settings(host.config)
+        finally:
+            host.stop()
+
+
+@contextmanager
+def _fleet_rig(url: str, settings: Settings) -> Iterator[Rig]:
+    quick, slow = (settings.model_copy(update={"build": (build,)}) for build in settings.build)
     with open_database(url) as database:
         executor = ProcrastinateExecutor(database, url, queue="cpu")
         try:
-            yield Rig(
-                executor,
-                database,
-                settings.model_copy(update={"build": (fake,)}),
-                settings.model_copy(update={"build": (patient,)}),
-            )
+            yield Rig(executor, database, quick, slow)
         finally:
             executor.close()
-            host.stop()
+
+
+@contextmanager
+def _local_rig(url: str, directory: Path) -> Iterator[Rig]:
+    quick, slow = _settings(directory, "quick", 0.02), _settings(directory, "slow", SLOW_S)
+    with open_database(url) as database:
+        executor = LocalExecutor(database, Spool(directory / "spool"), lock_dir=directory / "locks")
+        try:
+            yield Rig(executor, database, quick, slow)
+        finally:
+            executor.close()
+
+
+@pytest.fixture(params=["local", "fleet"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    if request.param == "local":
+        with _local_rig(request.getfixturevalue("sqlite_url"), tmp_path) as made:
+            yield made
+    else:
+        with _fleet_rig(*request.getfixturevalue("fleet")) as made:
+            yield made
 
 
 def test_a_job_is_measured_and_its_record_stored(rig: Rig) -> None:
@@ -93,8 +112,7 @@ def test_a_job_is_measured_and_its_record_stored(rig: Rig) -> None:
     rig.executor.submit([job])
     wait_until(lambda: rig.ended(job), 30, "it did not end")
     assert rig.state(job) is JobState.DONE
-    (stored,) = trial_records(rig.database, Filters())
-    assert stored.trial_id == job.job_id
+    stored = trial_record(rig.database, job.job_id)
     assert (stored.status, stored.samples_ns) == ("ok", [1000, 1100, 1200])
     assert rig.executor.trials(job.job_id) == [stored]
 
@@ -108,14 +126,16 @@ def test_a_job_that_is_known_is_left_alone(rig: Rig) -> None:
     (other,) = rig.jobs()
     rig.executor.submit([other])
     wait_until(lambda: rig.ended(other), 30, "it did not end")
-    assert len(list(trial_records(rig.database, Filters()))) == 2
+    runs = Filters(runs=(job.specs[0].run_id, other.specs[0].run_id))
+    assert len(list(trial_records(rig.database, runs))) == 2
 
 
 def test_jobs_go_in_the_order_in_which_they_were_submitted(rig: Rig) -> None:
     jobs = rig.jobs(3)
     rig.executor.submit(jobs)
     wait_until(lambda: rig.ended(*jobs), 30, "they did not end")
-    stored = sorted(trial_records(rig.database, Filters()), key=lambda trial: trial.started_at)
+    run = Filters(runs=(jobs[0].specs[0].run_id,))
+    stored = sorted(trial_records(rig.database, run), key=lambda trial: trial.started_at)
     assert [trial.trial_id for trial in stored] == [job.job_id for job in jobs]
 
 

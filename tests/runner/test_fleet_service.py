@@ -1,0 +1,131 @@
+"""A service that has its requests measured by a worker: routing, continuing, cancelling, from end to end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from db.queries.filters import Filters
+from db.queries.fleet import announced_runs
+from db.queries.records import trial_records
+from db.queries.schedule import requests, run_request
+from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from db.session import Database, open_database
+from db.store_request import cancel_request, new_request, save_request
+from runner.config import Settings
+from runner.config_sources import load_settings
+from runner.execution import Outcome
+from runner.fleet.dispatch import Fleet
+from runner.fleet.executor import ProcrastinateExecutor
+from tests.runner.fleet_processes import service, wait_until, worker
+from tests.runner.quick_measurement import configuration, interpreter
+from tests.runner.test_executors import Heard
+
+NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+
+
+def asked(name: str = "one", **spec: object) -> RunRequest:
+    content = RequestSpec.model_validate({"suite": "quick"} | spec)
+    return new_request(name, RequestKind.MANUAL, content, by="ann", at=NOW)
+
+
+def no_executor(queue: str, priority: int) -> ProcrastinateExecutor:
+    raise AssertionError("nothing is to be queued")
+
+
+@pytest.mark.parametrize(
+    ("machine", "queue"),
+    [
+        (None, "h200"),
+        ("a100", "a100"),
+        ("?100", "a100"),
+        ("gpu:GPU-1", "gpu:GPU-1"),
+        ("host:box", "host:box"),
+        ("tpu", None),
+    ],
+)
+def test_a_request_goes_where_its_selector_means(
+    machine: str | None, queue: str | None, tmp_path: Path, sqlite_database: Database
+) -> None:
+    more = '[fleet]\nqueues = ["h200", "a100"]'
+    settings = load_settings(configuration(tmp_path, interpreter(tmp_path / "build"), more))
+    fleet = Fleet(
+        settings, sqlite_database, no_executor, progress=Heard(), stop=threading.Event(), clock=lambda: NOW
+    )
+    assert fleet.queue_of(asked(machine=machine)) == queue
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path, postgres_database_url: str
+) -> Iterator[tuple[Settings, Database, Callable[..., Fleet]]]:
+    """A worker that waits, and services' fleets on its database; a stopped service's `stop` is set."""
+    host = worker(tmp_path / "worker", postgres_database_url, seconds=0.3, rounds=4)
+    settings = load_settings(host.config)
+    host.start()
+    with open_database(postgres_database_url) as database:
+
+        def executor(queue: str, priority: int) -> ProcrastinateExecutor:
+            return ProcrastinateExecutor(database, postgres_database_url, queue=queue, priority=priority)
+
+        def fleet(stop: threading.Event) -> Fleet:
+            return Fleet(
+                settings, database, executor, progress=Heard(), stop=stop, clock=lambda: datetime.now(UTC)
+            )
+
+        yield settings, database, fleet
+    host.stop()
+
+
+def test_what_a_stopped_service_began_the_next_one_finishes(
+    place: tuple[Settings, Database, Callable[..., Fleet]],
+) -> None:
+    settings, database, fleet = place
+    request = asked()
+    save_request(database, request)
+    stop = threading.Event()
+    first = fleet(stop)
+    plan = first.plan(settings, request)
+    threading.Timer(2, stop.set).start()
+    left: Outcome = first.execute(plan, stop.is_set)
+    assert left.interrupted
+    second = fleet(threading.Event())
+    again = second.plan(settings, request)
+    assert again == plan
+    whole = second.execute(again, lambda: False)
+    assert (whole.measured, whole.failed, whole.interrupted) == (4, 0, False)
+    assert announced_runs(database, [run.run_id for run in plan.runs]) == {plan.runs[0].run_id}
+    assert sorted(trial.trial_id for trial in trial_records(database, Filters())) == sorted(
+        spec.trial_id for spec in plan.trials
+    )
+
+
+def test_a_request_is_served_cancelled_and_recorded(tmp_path: Path, postgres_database_url: str) -> None:
+    hosts = [
+        service(tmp_path / "service", postgres_database_url, rounds=2),
+        worker(tmp_path / "worker", postgres_database_url, seconds=0.5),
+    ]
+    with open_database(postgres_database_url) as database:
+        save_request(database, asked("whole"))
+        for host in hosts:
+            host.start()
+        try:
+
+            def is_in(name: str, state: RequestState) -> Callable[[], bool]:
+                return lambda: run_request(database, name).state is state
+
+            wait_until(is_in("whole", RequestState.FINISHED), 60, hosts[0].said())
+            save_request(database, asked("long", trials=100))
+            wait_until(lambda: len(list(trial_records(database, Filters()))) > 3, 60, hosts[1].said())
+            cancel_request(database, "long", by="ann", at=datetime.now(UTC))
+            wait_until(is_in("long", RequestState.CANCELLED), 30, hosts[0].said())
+        finally:
+            codes = [host.stop() for host in hosts]
+        assert codes == [0, 0]
+        whole = next(each for each in requests(database) if each.request_id == "whole")
+        assert whole.history[-1].note == "2 trials, 0 failed"
+        assert len(list(trial_records(database, Filters(runs=whole.run_ids)))) == 2
