@@ -10,14 +10,26 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=igno
 RUN python3 -m venv /opt/compilewatch
 WORKDIR /src
 # Dependencies first, on their own: an edited source file does not install torch again.
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+# All of them by the hash of their file; torch alone, and what its CUDA build brings, by version: which build it is,
+# is decided by the index that pip is given here.
+COPY pyproject.toml constraints.txt README.md LICENSE docker/requirements.lock docker/requirements-models.lock ./
 COPY db/__init__.py db/__init__.py
-RUN /opt/compilewatch/bin/pip install --constraint constraints.txt setuptools \
+RUN /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :all: --requirement requirements.lock \
+    && case ",${EXTRAS}," in \
+        *,models,*) /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :all: \
+            --requirement requirements-models.lock ;; \
+    esac \
     && /opt/compilewatch/bin/pip install --constraint constraints.txt --no-build-isolation ".[${EXTRAS}]"
 COPY db db
 COPY runner runner
 COPY dashboard dashboard
 RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall .
+# What is inside, with versions and licences, as CycloneDX: /opt/compilewatch/sbom.cdx.json in the image.
+ARG SBOM_TOOL=cyclonedx-bom==7.5.0
+RUN python3 -m venv /opt/sbom \
+    && /opt/sbom/bin/pip install "${SBOM_TOOL}" \
+    && /opt/sbom/bin/cyclonedx-py environment --output-reproducible \
+        --output-file /opt/compilewatch/sbom.cdx.json /opt/compilewatch/bin/python
 
 FROM python:3.11-slim
 # g++: torch.compile compiles with it on a CPU, and Triton its launchers on a GPU. tini: reaps what trials leave.

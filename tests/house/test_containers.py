@@ -1,14 +1,20 @@
 """What the image and the compose files promise: nothing public, no password written down, no tests inside."""
 
 import re
+import tomllib
 from typing import Any
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+from tests.house.test_dependencies import pins
 from tests.house.tracked import ROOMS, ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+LOCKED_EXTRAS = ("postgres", "report", "notify", "auth", "fleet", "models")
 OURS = [service for service in COMPOSE["services"].values() if service["image"] == "compilewatch"]
 
 
@@ -42,7 +48,47 @@ def test_the_image_holds_the_program_and_no_tests() -> None:
     assert rules[0] == "*"
     assert {rule.removeprefix("!") for rule in rules[1:] if rule.startswith("!")} == {
         *ROOMS, "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "docker/entrypoint",
+        "docker/requirements.lock", "docker/requirements-models.lock",
     }  # fmt: skip
+
+
+def locked() -> dict[str, Version]:
+    """What the image installs by hash, by canonical name; every line must be a version and a hash."""
+    lines = [
+        line
+        for name in ("requirements.lock", "requirements-models.lock")
+        for line in (ROOT / "docker" / name).read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    parts = [re.fullmatch(r"([a-z0-9.-]+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    assert [line for line, part in zip(lines, parts, strict=True) if part is None] == []
+    return {canonicalize_name(part[1]): Version(part[2]) for part in parts if part is not None}
+
+
+def test_the_image_installs_pinned_files_by_their_hash() -> None:
+    pinned, found = pins(), locked()
+    assert {name: version for name, version in found.items() if pinned.get(name) != version} == {}
+    assert "torch" not in found
+    assert DOCKERFILE.count("--require-hashes") == 2
+
+
+def test_the_lock_holds_every_declared_dependency() -> None:
+    """`python docker/lock.py` brings it up to date."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *(line for name in LOCKED_EXTRAS for line in extras[name])]
+    names = {canonicalize_name(Requirement(line).name) for line in lines} - {"torch"}
+    assert names - locked().keys() == set()
+
+
+def test_every_licence_is_listed() -> None:
+    listed = re.findall(r"^\| (\S+) \| \S+ \| .+ \|$", (ROOT / "docs/licences.md").read_text("utf-8"), re.M)
+    assert locked().keys() - set(listed) == set()
+
+
+def test_the_image_says_what_is_inside() -> None:
+    assert "cyclonedx-py environment" in DOCKERFILE
+    assert "/opt/compilewatch/sbom.cdx.json" in DOCKERFILE
 
 
 def test_the_image_runs_as_a_numbered_user_under_an_init() -> None:
