@@ -2,9 +2,9 @@
 
     .venv/bin/python docker/lock.py
 
-pip resolves under constraints.txt, nothing is installed; hashes are those of the index, for the platform this
-runs on (that of the image: x86-64 Linux, CPython 3.11). torch is left out, and with it what only its CUDA build
-brings: which build it is, is decided where the image is built, and constraints.txt pins its release.
+pip resolves under constraints.txt, nothing is installed; hashes are those of the index, for the platform
+this runs on (that of the image: x86-64 Linux, CPython 3.11). torch is left out, and with it what only its CUDA
+build brings: which build it is, is decided where the image is built, and constraints.txt pins its release.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MODELS = "models"
 LEFT_OUT = {"torch", "compilewatch"}
 LICENCES = """# Licences
 
-What the image installs, with the licence that each package declares. `docker/lock.py` writes this page; the image
-holds the same as CycloneDX in `/opt/compilewatch/sbom.cdx.json`. The CUDA build of torch brings NVIDIA's libraries
-along, under NVIDIA's own licences.
+What the image installs, with the licence that each package declares. `docker/lock.py` writes this page; the
+image holds the same as CycloneDX in `/opt/compilewatch/sbom.cdx.json`. The CUDA build of torch brings the
+libraries of NVIDIA along, under licences of their own.
 
 | package | version | licence |
 |---|---|---|
