@@ -17,6 +17,7 @@ import streamlit as st
 
 from dashboard import shaping
 from dashboard.choices import Choices, choices
+from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
 from dashboard.policy import policy_in_force
 from db.hosts import HostState
@@ -50,12 +51,9 @@ _NOISE_RUNS = 50
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^"})
 
-
-def plain(text: str) -> str:
-    """`text` so that Streamlit's Markdown shows it as it is: for every string that came from outside."""
-    return " ".join(text.split()).translate(_MARKDOWN)
+# For every string that came from outside.
+plain = escaped
 
 
 @lru_cache(maxsize=4)

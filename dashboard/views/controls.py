@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import links
+from dashboard.foreign_text import escaped, shortened
 from dashboard.links import Link, Page
 
 _LINK = "link"
@@ -101,7 +102,7 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
     st.pills(
         label,
         list(words),
-        format_func=words.__getitem__,
+        format_func=lambda value: escaped(shortened(words[value])),
         selection_mode="multi",
         key=name,
         on_change=_changed,

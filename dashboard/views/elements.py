@@ -10,6 +10,7 @@ import streamlit as st
 
 from dashboard import exporting
 from dashboard.data import plain
+from dashboard.foreign_text import readable_frame, readable_spec
 from db import units
 
 Spec = dict[str, Any]
@@ -42,7 +43,8 @@ def chart(
     """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
     _remember(exporting.Chart(key, alt, spec, frames))
-    st.vega_lite_chart(None, {**spec, "datasets": dict(frames)}, key=key, alt=alt, **more)
+    drawn = {name: readable_frame(frame) for name, frame in frames.items()}
+    st.vega_lite_chart(None, {**readable_spec(spec), "datasets": drawn}, key=key, alt=alt, **more)
 
 
 def picked(key: str) -> dict[str, Any] | None:

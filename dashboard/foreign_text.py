@@ -1,0 +1,70 @@
+"""Texts from outside made fit to be shown: names and notes may hold any character and any length."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+
+_UNREADABLE = "\ufffd"
+_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^"})
+# Markdown makes links of bare addresses, whatever is escaped in them. A word joiner, which nobody sees, keeps
+# the parts apart.
+_ADDRESS = re.compile(r"(?<=https:)(?=//)|(?<=http:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
+LONGEST_LABEL = 40
+
+
+def readable(text: str) -> str:
+    """`text` in one line, what controls terminals or turns the direction of writing replaced by U+FFFD.
+
+    A name that turns the direction would turn the sentence around it, and Vega refuses line separators.
+    """
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else _UNREADABLE for char in line)
+
+
+def escaped(text: str) -> str:
+    """`text` so that Streamlit's Markdown shows it as it is."""
+    return _ADDRESS.sub(_WORD_JOINER, readable(text)).translate(_MARKDOWN)
+
+
+def shortened(text: str) -> str:
+    """`text` as it may stand on a button."""
+    line = readable(text)
+    return line if len(line) <= LONGEST_LABEL else f"{line[: LONGEST_LABEL - 1]}…"
+
+
+def readable_spec(value: Any) -> Any:
+    """A chart's specification with every text in it readable; the same object where all are."""
+    if isinstance(value, str):
+        return value if value.isprintable() else readable(value)
+    if isinstance(value, dict):
+        made = {readable_spec(key): readable_spec(each) for key, each in value.items()}
+        return value if all(made.get(key) is each for key, each in value.items()) else made
+    if isinstance(value, list | tuple):
+        items = [readable_spec(each) for each in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
+
+
+def readable_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a chart with every text readable; the same frame where all are."""
+    changes: dict[str, dict[str, str]] = {}
+    for name, column in frame.items():
+        if isinstance(column.dtype, pd.StringDtype) or column.dtype == object:
+            odd = {
+                text: readable(text)
+                for text in column.unique()
+                if isinstance(text, str) and not text.isprintable()
+            }
+            if odd:
+                changes[str(name)] = odd
+    return (
+        frame.assign(**{name: frame[name].replace(odd) for name, odd in changes.items()})
+        if changes
+        else frame
+    )
