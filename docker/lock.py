@@ -3,8 +3,8 @@
     .venv/bin/python docker/lock.py
 
 pip resolves under constraints.txt, nothing is installed; hashes are those of the index, for the platform
-this runs on (that of the image: x86-64 Linux, CPython 3.11). torch is left out, and with it what only its CUDA
-build brings: which build it is, is decided where the image is built, and constraints.txt pins its release.
+this runs on (that of the image: x86-64 Linux, CPython 3.11). torch is left out, and what only its CUDA
+build brings: which build it is, is decided where the image is built; constraints.txt pins its release.
 """
 
 from __future__ import annotations
