@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard import triage
 from dashboard.inbox import web_link
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, href
+from dashboard.reports.freeze import freeze_link
 from db.queries.regressions import RegressionState, standing_regressions
 from db.regressions import TriageEvent, TriageState
 from db.session import open_database
@@ -207,3 +209,16 @@ def test_one_run_is_an_empty_state(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         save_trials(database, stepping_history(1.0, builds=("2.12.0",)))
     monkeypatch.setenv(DATABASE, url)
     assert "There is no run before the newest one" in texts(opened(Link(page=Page.REGRESSIONS)))
+
+
+def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Recorded) -> None:
+    chosen = _id(recorded())
+    content = freeze_link(
+        href(Link(page=Page.REGRESSIONS, regression=(chosen,))), title=None, by="ann", at=START
+    )
+    charts = [part for part in content.sections if part.kind == "chart"]
+    assert [chart.title for chart in charts] == ["Latency of mlp with default: the trials of both sides"]
+    titles = [part.title for part in content.sections if part.kind == "table"]
+    assert titles == ["Recorded regressions", "Latency of mlp with default", "Who said what"]
+    assert chosen in {each["regression_id"] for each in content.data["regressions"]}
+    json.dumps(content.model_dump(mode="json"), allow_nan=False)
