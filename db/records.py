@@ -197,6 +197,8 @@ class ColdStart(Record):
     total_ns: Nanoseconds | None = None
     interpreter_ns: Nanoseconds | None = None
     import_torch_ns: Nanoseconds | None = None
+    harness_ns: Nanoseconds | None = None
+    """What the measuring program itself needs: its own modules, and the facts of machine and build."""
     import_libraries_ns: Nanoseconds | None = None
     import_compile_stack_ns: Nanoseconds | None = None
     build_model_ns: Nanoseconds | None = None

@@ -21,6 +21,7 @@ _AROUND = 150
 PHASES = {
     "interpreter": "interpreter",
     "import_torch": "import torch",
+    "harness": "measuring program",
     "import_libraries": "import libraries",
     "import_compile_stack": "import compile stack",
     "build_model": "build model",

@@ -18,6 +18,7 @@ from db.tables import BUILD, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WOR
 _BEFORE_FIRST_CALL = (
     "interpreter",
     "import_torch",
+    "harness",
     "import_libraries",
     "import_compile_stack",
     "build_model",

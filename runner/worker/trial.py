@@ -39,7 +39,8 @@ def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) ->
     started = time.monotonic_ns()
     import torch
 
-    cold["import_torch_ns"] = time.monotonic_ns() - started
+    imported = time.monotonic_ns()
+    cold["import_torch_ns"] = imported - started
     affinity.release_children()
     from runner.worker import canary, host, session
 
@@ -54,6 +55,7 @@ def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) ->
         content["canaries"] = canary.measure(torch.device(spec["device"]), spec["canaries"], pause)
         return
     trial = session.Session(spec, channel, content)
+    cold["harness_ns"] = started - content["entered_ns"] + time.monotonic_ns() - imported
     trial.start_cold()
     if spec.get("settle"):
         trial.settle()

@@ -21,6 +21,7 @@ from tests.runner.terminal import compilewatch
 PARTS = (
     "interpreter_ns",
     "import_torch_ns",
+    "harness_ns",
     "import_libraries_ns",
     "import_compile_stack_ns",
     "build_model_ns",

@@ -13,6 +13,7 @@ from tests.runner.measuring import compiled, measure
 PARTS = (
     "interpreter_ns",
     "import_torch_ns",
+    "harness_ns",
     "import_libraries_ns",
     "import_compile_stack_ns",
     "build_model_ns",
@@ -44,7 +45,11 @@ def test_an_eager_trial_is_whole(eager):
     assert parse_trial(trial.to_json()) == trial
     assert 50 <= len(trial.samples_ns) <= 200
     assert trial.control_samples_ns == []
-    assert (trial.sampling.samples, trial.sampling.order, trial.sampling.garbage_collector) == (50, "A", False)
+    assert (trial.sampling.samples, trial.sampling.order, trial.sampling.garbage_collector) == (
+        50,
+        "A",
+        False,
+    )
     assert trial.sampling.ended_by in ("interval", "samples", "disturbed")
     assert trial.sampling.warmup_ended_by in ("steady", "calls")
     assert trial.sampling.flush_l2 is None
@@ -66,8 +71,7 @@ def test_the_first_eager_result_ends_an_eager_cold_start(eager):
     cold = eager[0].cold_start
     assert cold.first_call_ns is None
     assert cold.import_compile_stack_ns is None
-    assert cold.total_ns >= parts_of(cold)
-    assert cold.total_ns - parts_of(cold) < 0.05 * cold.total_ns
+    assert 0 <= cold.total_ns - parts_of(cold) < 0.01 * cold.total_ns
     assert cold.process_tree_cpu_ns > 100_000_000
 
 
@@ -109,7 +113,7 @@ def test_cold_start_phases_add_up(default):
     for name in ("dynamo", "aot_autograd", "inductor", "kernel_compile", "backward"):
         assert phases[name] > 0, name
     assert phases["other"] < 0.1 * cold.first_call_ns
-    assert 0 <= cold.total_ns - parts_of(cold) < 0.02 * cold.total_ns
+    assert 0 <= cold.total_ns - parts_of(cold) < 0.01 * cold.total_ns
 
 
 def test_until_steady_starts_with_the_first_call(default):
