@@ -46,7 +46,7 @@ class CachedLlama(nn.Module):
         """(batch, new) ids at `positions` (new,) -> (batch, vocabulary) logits after the last of them."""
         for layer in self.cache.layers:
             # From release 5 on a layer counts by itself and would run past its end in the second iteration.
-            if isinstance(getattr(layer, "cumulative_length", None), torch.Tensor):
+            if layer.is_initialized and isinstance(getattr(layer, "cumulative_length", None), torch.Tensor):
                 layer.cumulative_length.copy_(positions[0])
         output = self.model(
             tokens,

@@ -33,6 +33,7 @@ PARAMETERS = {
     "encoder-512": 18.92,
     "lstm-cell": 1.58,
     "mlp-4096": 67.17,
+    "llama-decode": 1100.05,
 }
 
 
@@ -130,10 +131,10 @@ def test_the_output_is_not_near_zero(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WITH_PACKAGES if name != "sd-unet"])
 def test_the_output_of_a_librarys_model_is_not_near_zero(name: str) -> None:
-    ready = load(name, batch_size=1, dtype="float32")
+    less = {"kwargs": {"layers": 1}} if name == "llama-decode" else {}
+    ready = load(name, batch_size=1, dtype="float32", **less)
     with torch.no_grad():
-        output = ready.model_or_fn(*ready.inputs)
-    logits = output.logits
+        logits = next(iter(tensors_of(ready.model_or_fn(*ready.inputs))))
     assert logits.isfinite().all()
     assert logits.abs().max() > 1e-4
 
