@@ -72,13 +72,24 @@ class Listening:
         if mark == "phase":
             self.phase = str(content.get("phase"))
             self.on_phase(self.phase)
-        elif mark == "facts":
+        elif mark == "facts" and _are_facts(content):
             self.facts = content
+        elif mark == "facts":
+            self.garbage = self.garbage or "The worker said of its machine and build what cannot be"
         elif mark == "pause":
             return SLOWED if self.watch.sample() else b"\n"
         elif mark == "record" and isinstance(content.get("record"), dict):
             self.records.append(content["record"])
         return None
+
+
+def _are_facts(content: Mapping[str, Any]) -> bool:
+    try:
+        Machine(**content["machine"])
+        Build(**content["build"])
+    except (ValidationError, KeyError, TypeError):
+        return False
+    return True
 
 
 def _fault(outcome: Outcome, listening: Listening) -> str | None:

@@ -9,11 +9,12 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from db.errors import ConfigError
+from db.errors import ConfigError, one_line
 from runner.config import Settings
 
 REFERENCE = "See compilewatch.example.toml for every key."
 SECRET_TABLES = ("auth", "channel", "database_url", "notify")
+_LONGEST = 1_000
 ENVIRONMENT = "environment"
 OPTION = "option"
 
@@ -48,6 +49,12 @@ _MUST_BE = {
 
 def explain(error: ValidationError, layers: Layers) -> ConfigError:
     """The first problem as a sentence. `layers` maps source names to what each says, weakest first."""
+    # Keys and values may hold anything, line breaks among it.
+    told = _explained(error, layers)
+    return ConfigError(one_line(told.message, _LONGEST), told.next_step)
+
+
+def _explained(error: ValidationError, layers: Layers) -> ConfigError:
     problems = error.errors(include_url=False)
     # A misspelt key may leave a required one missing: the spelling is the problem then.
     first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
