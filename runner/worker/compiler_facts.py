@@ -70,20 +70,42 @@ def recompiles(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
     return _events(found)
 
 
-def skipped_frames(metrics: list[Any] | None) -> list[str] | None:
+def skipped_frames(metrics: list[Any] | None, messages: list[tuple[str, str]]) -> list[str] | None:
     """Frames that Dynamo looked at and left to Python: no guarded code came of them."""
     if metrics is None:
         return None
     found = []
+    left = _left_at_breaks(metrics, messages)
     for entry in metrics:
-        if (
-            getattr(entry, "has_guarded_code", None) is False
-            and getattr(entry, "is_forward", True) is not False
-        ):
+        has_none = getattr(entry, "has_guarded_code", None) is False or _frame(entry) in left
+        if has_none and getattr(entry, "is_forward", True) is not False:
             where = f"{entry.co_filename}:{entry.co_firstlineno}"
             reason = getattr(entry, "fail_reason", None) or ""
             found.append(f"{entry.co_name} ({short_location(where)}) {reason}".strip()[:_TEXT_LIMIT])
     return list(dict.fromkeys(found))[:_LIST_LIMIT]
+
+
+def _frame(entry: Any) -> tuple[Any, Any]:
+    return getattr(entry, "co_filename", None), getattr(entry, "co_firstlineno", None)
+
+
+def _left_at_breaks(metrics: list[Any], messages: list[tuple[str, str]]) -> set[tuple[Any, Any]]:
+    """Frames with a break in them of which no entry has guards.
+
+    From 2.7 to 2.10 a skipped frame's entry says `has_guarded_code`; it only lacks guards, like that of a
+    frame with nothing to compile in it.
+    """
+    guarded = {_frame(entry) for entry in metrics if getattr(entry, "guard_count", None) is not None}
+    found = set()
+    for artifact, text in messages:
+        at = _BREAK_AT.search(text)
+        if artifact != "graph_breaks" or at is None:
+            continue
+        file, _, line = at.group(1).rpartition(":")
+        around = [first for name, first in map(_frame, metrics) if name == file and first <= int(line)]
+        if around and (file, max(around)) not in guarded:
+            found.add((file, max(around)))
+    return found
 
 
 def recompile_limit_hit(messages: list[tuple[str, str]], metrics: list[Any] | None) -> bool:
@@ -132,7 +154,7 @@ def facts(messages: list[tuple[str, str]], *, cudagraphs_asked: bool) -> dict[st
         "ops_captured": stats.get("calls_captured", 0),
         "graph_breaks": graph_breaks(messages),
         "recompiles": recompiles(messages),
-        "skipped_frames": skipped_frames(metrics),
+        "skipped_frames": skipped_frames(metrics, messages),
         "recompile_limit_hit": recompile_limit_hit(messages, metrics),
         "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_asked else None,
         "cache": cache_counters(counted),

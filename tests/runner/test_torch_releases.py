@@ -71,7 +71,8 @@ def test_a_warm_start_hits_both_caches(trials):
     cold, warm = trials["cold"].compiler, trials["warm"].compiler
     assert (cold.cache.fx_graph_hits, cold.cache.fx_graph_misses) == (0, 1)
     assert (warm.cache.fx_graph_hits, warm.cache.fx_graph_misses) == (1, 0)
-    assert "kernel_compile" not in phases(trials["warm"])
+    # What was compiled is loaded, in the region in which a cold start waits for the compiler.
+    assert phases(trials["warm"]).get("kernel_compile", 0) < 0.05 * phases(trials["cold"])["kernel_compile"]
     if release(trials) >= (2, 7):
         assert (warm.cache.aot_autograd_hits, warm.cache.aot_autograd_misses) == (1, 0)
     else:

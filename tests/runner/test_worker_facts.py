@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -63,6 +65,19 @@ def test_a_break_in_a_loop_skips_the_frame_and_nothing_is_compiled():
     assert facts["graphs"] == 0
     assert len(facts["graph_breaks"]) == 1
     assert any("function" in frame for frame in facts["skipped_frames"])
+
+
+def test_entries_of_2_8_that_only_lack_guards_are_skipped_where_a_break_is_in_them():
+    def entry(name, line, guards):
+        known = {"co_filename": "/src/model.py", "has_guarded_code": True}
+        return SimpleNamespace(co_name=name, co_firstlineno=line, guard_count=guards, **known)
+
+    log = [("graph_breaks", "Graph break in user code at /src/model.py:25\nGraph Break Reason: print")]
+    metrics = [entry("nothing_to_do", 5, None), entry("loop", 20, None), entry("later", 40, 3)]
+    assert compiler_facts.skipped_frames(metrics, log) == ["loop (model.py:20)"]
+    assert compiler_facts.skipped_frames(metrics, []) == []
+    assert compiler_facts.skipped_frames([entry("resumed", 20, 8), *metrics], log) == []
+    assert compiler_facts.skipped_frames(None, log) is None
 
 
 def test_a_recurrent_layer_is_skipped_without_a_break():

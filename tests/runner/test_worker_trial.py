@@ -94,7 +94,8 @@ def test_a_trial_knows_its_machine_and_build(eager):
 
 def test_a_compiled_trial_carries_its_own_control(default):
     assert default.status is Status.OK, default.failure
-    assert 50 <= len(default.samples_ns) == len(default.control_samples_ns) <= 200
+    for samples in (default.samples_ns, default.control_samples_ns):
+        assert 50 <= len(samples) <= 400
     assert default.sampling.order == "ABBA"
     assert default.compiler.graphs == 1
     assert default.compiler.cache.fx_graph_hits == 0
