@@ -109,7 +109,8 @@ def window(rows: pd.DataFrame) -> Window:
 def events(points: pd.DataFrame) -> pd.DataFrame:
     """Where the build changed from one point to the next: `at`, `label`, `detail`, `cause`.
 
-    `points` in the order of `in_order`. `cause` is `confounded` where several components changed at once that could each be the reason.
+    `points` in the order of `in_order`. `cause` is `confounded` where several components changed at once
+    that could each be the reason.
     """
     runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]))
     found: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ TRIALS_A_SIDE = 5
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """`change`: the smallest relative change that `TRIALS_A_SIDE` trials a side show, from `trials` trials."""
+    """`change`: the smallest relative change that `TRIALS_A_SIDE` trials a side show, told by `trials`."""
 
     change: float
     trials: int
