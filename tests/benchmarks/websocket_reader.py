@@ -46,7 +46,9 @@ class Reader:
         while True:
             message = await self._next()
             if message.WhichOneof("type") == "script_finished":
-                assert message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
+                assert message.script_finished != ForwardMsg.FINISHED_WITH_COMPILE_ERROR
+                if message.script_finished != ForwardMsg.FINISHED_SUCCESSFULLY:
+                    continue  # A part that looks for news, or a run that begins again since there was some.
                 return Ran(time.perf_counter() - started, self.received_bytes - before)
 
     async def _next(self) -> ForwardMsg:
