@@ -40,4 +40,12 @@ def test_another_batch_size_is_not_comparable_and_no_regression(tmp_path: Path) 
     assert {case["verdict"] for case in refused} == {"not comparable"}
     assert {case["cause"] for case in refused} == {"method"}
     assert "regressed" not in {row["verdict"] for row in document["rows"]}
+    assert "numerics" not in {row["metric"] for row in document["rows"]}, "nobody checked them"
+    # head against base: 1 / 1.005
+    mean = document["geomean"]["compiled_latency"]
+    assert (mean["cases"], round(1 / (1 + mean["change"]), 3)) == (31, 1.005)
+    low, high = mean["interval"]
+    assert low < mean["change"] < high
+    said = "Geomean latency of 31 matched compiled cases, head against base: -0.5"
+    assert any(sentence.startswith(said) for sentence in document["sentences"])
     assert finished.returncode != 1
