@@ -227,11 +227,21 @@ class Service:
                 self._upkeep.store_waiting()
                 for run_id in unended_runs(self._database, [run.run_id for run in plan.runs]):
                     end_run(self._database, run_id, self._clock(), RunStatus.FINISHED)
-                self._judge(plan)
+                self._judged(plan)
                 self._outage.over()
                 return
             except DatabaseError as error:
                 self._outage.failed(error, stop)
+
+    def _judged(self, plan: Plan) -> None:
+        """A judge that fails must not have what is stored measured again and again."""
+        try:
+            self._judge(plan)
+        except DatabaseError:
+            raise
+        except Exception:  # noqa: BLE001
+            run_ids = ", ".join(run.run_id for run in plan.runs)
+            _LOG.exception("What was measured is stored and could not be judged: run %s.", run_ids)
 
     def _planned(self, request: RunRequest, should_end: Callable[[], bool]) -> Plan | None:
         """The plan, or None once `should_end`: planning may wait for interpreters that import torch."""

@@ -235,6 +235,21 @@ def test_a_budget_leaves_out_the_last_rounds(settings: Settings, tmp_path: Path)
     assert [run.build for run in only.runs] == ["new"]
 
 
+def test_a_judge_that_fails_leaves_the_request_finished(
+    sqlite_database: Database, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    def judge(plan: Plan) -> None:
+        raise ValueError(f"no verdict on {len(plan.runs)} run")
+
+    ask(sqlite_database, "one")
+    ask(sqlite_database, "two")
+    with serving(sqlite_database, settings, Measuring(), judge):
+        wait_for(sqlite_database, "one", RequestState.FINISHED)
+        wait_for(sqlite_database, "two", RequestState.FINISHED)
+    assert "could not be judged" in caplog.text
+    assert "no verdict on 1 run" in caplog.text
+
+
 def test_a_request_names_what_is_configured_and_no_code(settings: Settings) -> None:
     with pytest.raises(ConfigError, match="code at 'os:system'"):
         plan_request(settings, RequestSpec(workloads=("os:system",), strategies=("eager",)))
