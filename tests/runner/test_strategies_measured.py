@@ -5,6 +5,7 @@ Most with Dynamo's own backend: what a modifier means is decided before code is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,12 @@ from db.strategies import parse_strategy
 from runner.config_sources import load_settings
 from runner.plan import plan_run
 from runner.supervise import run_trial
-from tests.runner.measuring import FEW, FIXTURES, LOCKS, compiled, make_spec, measure
+from runner.worker import compiling
+from runner.worker.failures import kind_of
+from runner.worker.loading import UnsupportedCaseError
+from runner.workloads.built import Built
+from tests.runner import workload_fixtures
+from tests.runner.measuring import FEW, FIXTURES, LOCKS, compiled, measure
 
 CONFIGURATION = f"""
 [[strategy]]
@@ -66,17 +72,31 @@ def test_torch_export() -> None:
     assert len(trial.control_samples_ns) == len(trial.samples_ns) > 0
 
 
-def test_what_cannot_be_exported_is_unsupported() -> None:
-    trial = measure("three_lengths", parse_strategy("export"))
-    assert trial.failure is not None
-    assert trial.failure.kind is FailureKind.UNSUPPORTED
-    assert "goes through several" in trial.failure.message
+def refused(built: Built, strategy: Strategy) -> str:
+    """What the failure says of a strategy that cannot execute `built`; its kind is `unsupported`."""
+    with pytest.raises(UnsupportedCaseError) as caught:
+        compiling.apply(built, strategy.model_dump(mode="json"), Path("unused"))
+    assert kind_of(caught.value, "first_call") == FailureKind.UNSUPPORTED
+    return str(caught.value)
+
+
+def test_what_cannot_be_executed_is_unsupported() -> None:
+    stream, training = workload_fixtures.three_lengths(), workload_fixtures.training()
+    assert "goes through several" in refused(stream, parse_strategy("export"))
+    assert "needs an nn.Module in inference" in refused(training, parse_strategy("packaged"))
+    regional = compiled("eager", scope="regional")
+    blok = replace(workload_fixtures.three_blocks(), regions=("Blok",))
+    assert "no repeated blocks of class Blok" in refused(blok, regional)
+    assert "no repeated blocks to compile" in refused(training, regional)
+    assert "needs an nn.Module; this workload is a function" in refused(
+        workload_fixtures.relu_function(), regional
+    )
 
 
 def test_a_combination_of_the_configuration_on_regions_named_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found by themselves the regions would be Block and the two `Sequential`; named, they are Block alone."""
+    """Found by themselves they would be Block and two `Sequential`; named, they are Block alone."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "compilewatch.toml").write_text(CONFIGURATION)
     plan = plan_run(
@@ -90,15 +110,6 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
     strategy = trial.strategy
     assert (strategy.name, strategy.scope, strategy.fullgraph) == ("careful+regional", "regional", True)
     assert strategy.dynamic is False
-
-
-def test_a_region_that_is_not_there_is_unsupported() -> None:
-    spec = make_spec("three_blocks", compiled("eager", scope="regional"))
-    spec["workload"]["regions"] = ["Blok"]
-    trial = run_trial(spec, lock_dir=LOCKS)
-    assert trial.failure is not None
-    assert trial.failure.kind is FailureKind.UNSUPPORTED
-    assert "no repeated blocks of class Blok" in trial.failure.message
 
 
 @pytest.fixture(scope="module")
