@@ -39,7 +39,16 @@ from db.verdicts.vocabulary import Metric, Verdict
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
-__all__ = ["API_TOKEN", "HOST", "HOST_HEALTH", "METADATA", "RUN_PART", "SCHEDULE_WATCH", "SIGN_OFF", "STORED_VIEW"]
+__all__ = [
+    "API_TOKEN",
+    "HOST",
+    "HOST_HEALTH",
+    "METADATA",
+    "RUN_PART",
+    "SCHEDULE_WATCH",
+    "SIGN_OFF",
+    "STORED_VIEW",
+]
 
 
 class MachineRow(Row, Tallied, table=True):

@@ -19,7 +19,7 @@ from db.session import Database, open_database
 
 SCHEMAS = Path(__file__).parent / "schemas"
 FILES = sorted(SCHEMAS.glob("*.db"))
-# Came one after the other within one release: no program that writes them alone was ever given out.
+# Came one after the other within one release: no program that writes one of them alone was ever given out.
 NEVER_ALONE = {"0005", "0006", "0007", "0008", "0009"}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Collection
 
 import psutil
 
-from db.backup import back_up
 from db.queries.damage import find_damage
 from db.queries.trials import trial_records
 from db.records import Status, Trial
@@ -58,10 +57,6 @@ def expect_no_orphan(place: Place) -> None:
     while left := [*_processes(place), *(path.name for path in place.scratch.glob("compilewatch-*"))]:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)
-
-
-def expect_a_backup(place: Place, name: str) -> None:
-    back_up(place.url, place.directory / name)
 
 
 def _processes(place: Place) -> list[str]:
