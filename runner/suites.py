@@ -37,7 +37,7 @@ SUITES: dict[str, Suite] = {
         ),
         Suite(
             name="smoke-all",
-            summary="the workloads of smoke under every strategy and cache state: an hour on two CPU cores",
+            summary="the workloads of smoke under every strategy and cache state: up to half an hour",
             workloads=("cnn", "encoder", "elementwise", "mlp-train"),
             strategies=(
                 "eager",

@@ -15,7 +15,7 @@ from dashboard.views import elements
 from db import units
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.queries.cold_start import phases_of
-from db.records import CacheCounters, CompilerEvent, Failure, SourceKind, Status, Trial
+from db.records import CacheCounters, CompilerEvent, Failure, SourceKind, Status, StrategyKind, Trial
 
 _NOT_MEASURED = "Not measured."
 
@@ -30,7 +30,9 @@ def badges(trial: Trial) -> None:
         st.badge("imported", icon=":material/download:", color="gray")
     if trial.device_state and trial.device_state.suspect:
         st.badge("suspect", icon=":material/warning:", color="orange")
-    if trial.compiler and trial.compiler.graphs == 0:
+    # A program that torch.export made counts no graph of Dynamo's.
+    compiles = trial.strategy.kind is StrategyKind.COMPILE
+    if compiles and trial.compiler and trial.compiler.graphs == 0:
         st.badge("nothing compiled", icon=":material/block:", color="orange")
 
 

@@ -9,7 +9,7 @@ from dashboard.links import Link, Page
 from db.session import open_database
 from db.store import save_trials
 from db.streams import CompileAt, StreamFacts
-from tests.builders import MS, START, make_trial
+from tests.builders import MS, START, make_compiler_facts, make_trial
 from tests.dashboard.conftest import DATABASE, opened, texts
 
 REASON = "tensor 'x' size mismatch at index 0. expected 32, actual 9"
@@ -39,6 +39,13 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
             workload="varlen", strategy="eager", trial_id="trial-eager", run_id="run-s", stream=REQUESTS
         ),
         make_trial(workload="mlp", trial_id="trial-plain", run_id="run-s"),
+        make_trial(
+            workload="mlp",
+            strategy="export",
+            trial_id="trial-export",
+            run_id="run-s",
+            compiler=make_compiler_facts(graphs=0, graph_breaks=[], recompiles=[]),
+        ),
     ]
     with open_database(url, migrate=True) as database:
         save_trials(database, trials)
@@ -74,6 +81,10 @@ def test_a_workload_of_one_batch_has_no_such_part() -> None:
     test = opened(Link(page=Page.TRIAL, trial="trial-plain"))
     assert not test.exception
     assert "per iteration" not in texts(test)
+
+
+def test_a_program_without_a_graph_of_dynamos_is_compiled_all_the_same() -> None:
+    assert "nothing compiled" not in texts(opened(Link(page=Page.TRIAL, trial="trial-export")))
 
 
 def test_a_batch_of_the_chart_says_what_was_compiled_there() -> None:
