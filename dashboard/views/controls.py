@@ -67,12 +67,21 @@ def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
     value = getattr(current(), key) or ""
     name = _widget(key, value if value in words else next(iter(words), ""))
     st.selectbox(
-        label, list(words), format_func=words.__getitem__, key=name, on_change=_chose_one, args=(key, name)
+        label,
+        list(words),
+        format_func=words.__getitem__,
+        key=name,
+        on_change=_chose_one,
+        args=(key, name, frozenset(words)),
     )
 
 
-def _chose_one(key: str, name: str) -> None:
-    change(**{key: st.session_state[name] or None})
+def _chose_one(key: str, name: str, offered: frozenset[str]) -> None:
+    chosen = st.session_state[name]
+    # Back on a page that words its options differently, the browser still sends the words of the other page,
+    # and Streamlit takes what it does not know for a new option. Nobody chose that.
+    if chosen in offered:
+        change(**{key: chosen or None})
 
 
 def segments(key: str, label: str, words: dict[str, str], *, visible: bool = True) -> None:
