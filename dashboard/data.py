@@ -44,7 +44,7 @@ from db.verdicts.upgrade import compare_builds
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
-RECENT_RUNS = 60
+RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
 _NOISE_RUNS = 50
 

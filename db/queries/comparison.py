@@ -13,7 +13,7 @@ from db.session import Database
 from db.tables import TRIAL
 from db.verdicts.sides import Selection
 
-HISTORY_RUNS = 40
+HISTORY_RUNS = 30
 """How many runs beside the compared ones are read. What a history may lend to a case is limited by policy to
 fewer degrees of freedom (`Policy.history_df_limit`), so that more would only be older."""
 
