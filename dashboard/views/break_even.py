@@ -20,7 +20,7 @@ from db.records import CacheState
 from db.strategies import EAGER
 
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
-_CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
+_CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Seen:
 
 
 @remembered
-def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], int]:
-    """The workloads to choose from, and how many cache states there are."""
-    cases = _cases(snapshot, link)
-    return sorted(set(cases["workload_label"])), cases["cache"].nunique()
+def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
+    """The workloads to choose from, and the cache states that were measured."""
+    cases, everything = _cases(snapshot, link), read_cases(snapshot, filters_of(link))
+    return sorted(set(cases["workload_label"])), frozenset(map(str, everything["cache"]))
 
 
 def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:
@@ -87,13 +87,14 @@ def draw(view: View) -> Link:
     return replace(view.link, focus=focus)
 
 
-def _filters(view: View, workloads: list[str], cache_states: int) -> None:
+def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads})
         strategies(view)
-        if cache_states > 2 or view.link.cache:
-            controls.pills("cache", "Cache state", _CACHES)
+        offered = [state for state in _CACHES if state in {*cache_states, *view.link.cache}]
+        if len(offered) > 1:
+            controls.pills("cache", "Cache state", {state: state for state in offered})
         controls.segments("scale", "Scale", _SCALE_WORDS)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=340):

@@ -18,7 +18,7 @@ from db import units
 from db.records import CacheState
 from db.strategies import EAGER, sort_key
 
-_CACHES = {str(state): str(state) for state in CacheState if state is not CacheState.NONE}
+_CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Seen:
 
 
 @remembered
-def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], int]:
-    """The workloads to choose from, and how many cache states there are."""
+def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
+    """The workloads to choose from, and the cache states that were measured."""
     cases = read_cases(snapshot, filters_of(link))
-    return sorted(set(cases["workload_label"])), cases["cache"].nunique()
+    return sorted(set(cases["workload_label"])), frozenset(map(str, cases["cache"]))
 
 
 @remembered
@@ -96,13 +96,14 @@ def draw(view: View) -> Link:
     return view.link
 
 
-def _filters(view: View, workloads: list[str], cache_states: int) -> None:
+def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {"": "All workloads", **{name: name for name in workloads}})
         strategies(view)
-        if cache_states > 2 or view.link.cache:
-            controls.pills("cache", "Cache state", _CACHES)
+        offered = [state for state in _CACHES if state in {*cache_states, *view.link.cache}]
+        if len(offered) > 1:
+            controls.pills("cache", "Cache state", {state: state for state in offered})
 
 
 def _figures(cases: pd.DataFrame) -> list[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from dashboard.links import Link, Page, keys_of
 from db import units
 from db.queries.facets import machines
-from db.records import Task
+from db.records import CacheState, Task
 from db.session import open_database
-from tests.dashboard.conftest import OpenPage, texts
+from db.store import save_trials
+from tests.builders import make_history, make_strategy
+from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
 
 DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
 
@@ -168,3 +171,24 @@ def test_unknown_trial_is_a_sentence_and_the_list(filled: OpenPage) -> None:
     test = filled(Link(page=Page.TRIAL, trial="nobody"))
     assert "There is no trial nobody." in test.warning[0].value.replace("\\", "")
     assert len(test.dataframe) == 1
+
+
+def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'warm.db'}"
+    warm = make_strategy("default").model_copy(update={"name": "default+warm", "cache": CacheState.WARM})
+    cold = make_history(workloads=("mlp",), builds=("2.13.0",))
+    later = [
+        trial.model_copy(update={"trial_id": f"{trial.trial_id}w", "strategy": warm})
+        for trial in cold
+        if trial.strategy.name == "default"
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [*cold, *later])
+    monkeypatch.setenv(DATABASE, url)
+    for page in (Page.BREAK_EVEN, Page.COLD_START):
+        for chosen in ((), ("warm",)):
+            test = opened(Link(page=page, cache=chosen))
+            assert not test.exception
+            assert test.button_group(key="select-cache").options == ["cold", "warm"]
