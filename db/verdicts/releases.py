@@ -65,14 +65,14 @@ def release_events(trials: DataFrame, policy: Policy | None = None) -> Iterator[
     Builds that took turns have no moment of change, so an event has no time: those of one release belong
     together by its build.
     """
-    names = ["machine_id", "workload_id", "strategy_id"]
-    series = trials.drop_duplicates(names, keep="last").set_index(names)["series_id"]
+    columns = (trials[name].astype(str) for name in ("workload_id", "strategy_id", "series_id"))
+    series = {(workload, strategy): found for workload, strategy, found in zip(*columns, strict=True)}
     for _, head, found in release_comparisons(trials, policy):
         for row in found.rows:
             moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
             if not moved or row.p_value is None or row.base is None or row.head is None:
                 continue
-            series_id = str(series[found.machine_id, row.case.workload_id, row.case.strategy_id])
+            series_id = series[row.case.workload_id, row.case.strategy_id]
             unique = {"series": series_id, "metric": row.metric.value, "build": head}
             yield ChangeEvent(
                 event_id=identity(unique),

@@ -22,7 +22,7 @@ from db.units import plural
 from db.verdicts.count_history import exact_events
 from db.verdicts.history import judge_series, withdrawals
 from db.verdicts.policy import Policy
-from db.verdicts.releases import release_steps
+from db.verdicts.releases import ReleaseStep, release_steps
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sequence import builds_took_turns, in_reading_order
 from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
@@ -154,7 +154,8 @@ def _points(
 
 def _all_of_machine(database: Database, points: DataFrame) -> DataFrame:
     trials = trials_frame(database, Filters())
-    return trials[trials["machine_id"] == points["machine_id"].iloc[-1]]
+    here: DataFrame = trials[trials["machine_id"] == points["machine_id"].iloc[-1]]
+    return here
 
 
 def _like_the_newest(points: DataFrame) -> DataFrame:
@@ -192,14 +193,7 @@ def _exit_code(told: Told, points: int, policy: Policy) -> int:
     """
     judged = told.judged
     if told.releases:
-        last = told.releases[-1]
-        if exit_code(last.row.verdict) == EXIT_CANNOT:
-            print(
-                f"compilewatch: Cannot tell torch {last.base_torch} from {last.head_torch} here.",
-                file=sys.stderr,
-            )
-            print("  Measure them again, taking turns, with more --trials.", file=sys.stderr)
-        return exit_code(last.row.verdict)
+        return _exit_code_of(told.releases[-1])
     start = judged.cuts[-1].index if judged.cuts else 0
     needed = 2 * policy.history.minimum_segment
     if points - start < needed:
@@ -213,6 +207,17 @@ def _exit_code(told: Told, points: int, policy: Policy) -> int:
     last = standing_change([event for event in judged.events if event.index >= start])
     drifts = judged.drift is not None and judged.drift.verdict is Verdict.REGRESSED
     return 1 if drifts or (last is not None and last.verdict is Verdict.REGRESSED) else 0
+
+
+def _exit_code_of(last: ReleaseStep) -> int:
+    code = exit_code(last.row.verdict)
+    if code == EXIT_CANNOT:
+        print(
+            f"compilewatch: Cannot tell torch {last.base_torch} from {last.head_torch} here.",
+            file=sys.stderr,
+        )
+        print("  Measure them again, taking turns, with more --trials.", file=sys.stderr)
+    return code
 
 
 def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:
