@@ -126,9 +126,10 @@ def read_quickly(line: bytes, rest: bytes, setting: dict[str, Record]) -> Any:
 
 def part_json(part: Any) -> str:
     """A part of a trial as JSON, without what has its default."""
-    if isinstance(part, Record):
-        return part.model_dump_json(exclude_defaults=True)
-    return _encoder.encode(part).decode()
+    if isinstance(part, msgspec.Struct):
+        return _encoder.encode(part).decode()
+    text: str = part.model_dump_json(exclude_defaults=True)
+    return text
 
 
 def whole(trial: Any) -> Trial:

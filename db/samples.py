@@ -70,7 +70,7 @@ class SampleArrays:
         for number, (start, width) in enumerate(zip(self._starts, widths.tolist(), strict=True)):
             end = start + self._lengths[number]
             head = heads[number * _ITEM_BYTES : (number + 1) * _ITEM_BYTES]
-            blobs.append(b"".join((head, *(plane[start:end] for plane in planes[:width]))))
+            blobs.append(b"".join([head, *[plane[start:end] for plane in planes[:width]]]))
         return blobs
 
     def percentiles_ns(self, shares: Sequence[float]) -> list[list[float]]:

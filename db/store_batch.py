@@ -198,16 +198,16 @@ class TrialWriter:
                 added = _Tally(len(group), failed, oldest.started_at, newest.started_at, called)
                 known = tallies.get(key)
                 tallies[key] = added if known is None else known.with_more(added)
-            self._note_results(group)
-
-    def _note_results(self, group: list[Prepared]) -> None:
-        ids, run_id = group[0].ids, group[0].trial.run_id
-        for entry in group:
-            started_at = entry.trial.started_at
-            self._run_parts.add((run_id, ids.machine, ids.build), started_at)
-            if _is_result(entry.trial):
-                newest = (started_at, run_id)
-                self._newest[ids.series] = max(self._newest.get(ids.series, newest), newest)
+            self._run_parts.add(
+                (newest.run_id, group[0].ids.machine, group[0].ids.build),
+                len(group),
+                oldest.started_at,
+                newest.started_at,
+            )
+            results = [(trial.started_at, trial.run_id) for trial in trials if _is_result(trial)]
+            if results:
+                series = group[0].ids.series
+                self._newest[series] = max(self._newest.get(series, results[0]), *results)
 
 
 def _grouped(new: Iterable[Prepared]) -> list[list[Prepared]]:

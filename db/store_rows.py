@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
+
+import msgspec
 
 from db.fields import INT64_MAX, Record
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
@@ -36,6 +39,7 @@ DETAIL_PARTS = (
     "trace",
     "stream",
 )
+_encode = msgspec.json.Encoder().encode
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
 # How many combinations of shared objects are remembered before they are let go.
@@ -48,6 +52,11 @@ _MEMORY = (
     "peak_rss_bytes",
     "control_peak_bytes",
 )
+
+
+_arrays_of, _details_of = attrgetter(*SAMPLE_KINDS), attrgetter(*DETAIL_PARTS)
+_cold_start_of, _NO_COLD_START = attrgetter(*_COLD_START), dict.fromkeys(_COLD_START)
+_memory_of, _NO_MEMORY = attrgetter(*_MEMORY), dict.fromkeys(_MEMORY)
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,8 @@ class Prepared:
 def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
     """Identities, stored JSON and blobs of many trials: what is worked out together costs least."""
     lists = [
-        [(kind, values) for kind in SAMPLE_KINDS if (values := getattr(trial, kind))] for trial in trials
+        [(kind, values) for kind, values in zip(SAMPLE_KINDS, _arrays_of(trial), strict=True) if values]
+        for trial in trials
     ]
     packed = SampleArrays(values for arrays in lists for _, values in arrays)
     raw, blobs = iter(packed.raw()), iter(packed.encoded())
@@ -131,20 +141,19 @@ def _content_hash(
     this one stored.
     """
     told = (
-        *(trial.schema_, trial.trial_id, trial.run_id, trial.started_at.isoformat()),
-        trial.ended_at.isoformat() if trial.ended_at else None,
+        *(trial.schema_, trial.trial_id, trial.run_id, trial.started_at, trial.ended_at),
         *(trial.suite, trial.label, trial.source.kind.value, trial.source.name, trial.status.value),
         *(ids.machine, ids.build, ids.workload, ids.strategy),
         *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
         [(kind, len(values)) for kind, values in raw],
     )
-    # Neither a repr nor JSON holds a line break, so that lines cannot be mistaken for others.
-    lines = [repr(told)]
+    # JSON holds no line break, so that lines cannot be mistaken for others.
+    lines = []
     for name, part in zip(DETAIL_PARTS, details, strict=True):
         if part is not None:
             lines += (name, part)
     text = "\n".join(lines).encode()
-    return hashlib.sha256(b"\n".join([text, *(values for _, values in raw)])).hexdigest()[:32]
+    return hashlib.sha256(b"\n".join([_encode(told), text, *(values for _, values in raw)])).hexdigest()[:32]
 
 
 def trial_row(new: Prepared) -> dict[str, Any]:
@@ -171,7 +180,7 @@ def trial_row(new: Prepared) -> dict[str, Any]:
         "failure_message": failure.message if failure else None,
         **_latency(trial, new.percentiles_ns),
         **_cold_start(trial),
-        **{name: getattr(trial.memory, name, None) for name in _MEMORY},
+        **(dict(zip(_MEMORY, _memory_of(trial.memory), strict=True)) if trial.memory else _NO_MEMORY),
         **_compiler(trial),
         "numerics_status": trial.numerics.status if trial.numerics else None,
         "suspect": trial.device_state.suspect if trial.device_state else None,
@@ -202,8 +211,9 @@ def _latency(trial: Trial, percentiles_ns: Mapping[str, Sequence[float]]) -> dic
 
 
 def _cold_start(trial: Trial) -> dict[str, Any]:
-    figures = {name: getattr(trial.cold_start, name, None) for name in _COLD_START}
-    return {"time_to_first_result_ns": getattr(trial.cold_start, "total_ns", None), **figures}
+    cold = trial.cold_start
+    figures = dict(zip(_COLD_START, _cold_start_of(cold), strict=True)) if cold else _NO_COLD_START
+    return {"time_to_first_result_ns": cold.total_ns if cold else None, **figures}
 
 
 def _compiler(trial: Trial) -> dict[str, Any]:
@@ -223,8 +233,7 @@ def _total(events: Sequence[CompilerEvent] | None) -> int | None:
 
 
 def _details(trial: Trial) -> tuple[JsonText | None, ...]:
-    parts = [getattr(trial, name) for name in DETAIL_PARTS]
-    return tuple([None if part is None else JsonText(part_json(part)) for part in parts])
+    return tuple([None if part is None else JsonText(part_json(part)) for part in _details_of(trial)])
 
 
 DETAIL_COLUMNS = ("trial_id", *DETAIL_PARTS)

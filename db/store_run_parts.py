@@ -19,9 +19,10 @@ class RunParts:
 
     _added: dict[Part, tuple[int, datetime, datetime]] = field(default_factory=dict)
 
-    def add(self, part: Part, started_at: datetime) -> None:
-        trials, first, last = self._added.get(part, (0, started_at, started_at))
-        self._added[part] = (trials + 1, min(first, started_at), max(last, started_at))
+    def add(self, part: Part, trials: int, first: datetime, last: datetime) -> None:
+        """Count trials that began between `first` and `last`."""
+        known, earliest, latest = self._added.get(part, (0, first, last))
+        self._added[part] = (known + trials, min(earliest, first), max(latest, last))
 
     def write(self, connection: Connection) -> None:
         if not self._added:

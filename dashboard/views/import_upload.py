@@ -78,7 +78,6 @@ def _show(looked: Preview) -> None:
         elements.table(
             looked.rows,
             {
-                "file": st.column_config.TextColumn("File", pinned=True),
                 "workload": "Workload",
                 "strategy": "Strategy",
                 "status": "Status",
@@ -89,6 +88,7 @@ def _show(looked: Preview) -> None:
                 "dtype": "Dtype",
                 "source": "Source",
                 "started_at": st.column_config.DatetimeColumn("Measured (UTC)", format="YYYY-MM-DD HH:mm"),
+                "file": "File",
             },
             key="import-rows",
             alt="The first trials of every uploaded file, as they would be stored",
