@@ -148,7 +148,7 @@ def _content_hash(
         [(kind, len(values)) for kind, values in raw],
     )
     # JSON holds no line break, so that lines cannot be mistaken for others.
-    lines = []
+    lines: list[str] = []
     for name, part in zip(DETAIL_PARTS, details, strict=True):
         if part is not None:
             lines += (name, part)
