@@ -33,7 +33,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults audit lint fix bench docs screenshots release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults fuzz audit lint fix bench docs screenshots release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -108,6 +108,10 @@ test-builds: dev ## what each installed release of torch gives (BUILDS=directory
 
 faults: dev ## inject a thousand faults into the real runner, print the table; half an hour
 	$(BIN)/python -m pytest -m faults tests/faults $(PYTEST_ARGS)
+
+fuzz: dev ## bend configurations, records and what workers send, five thousand times each
+	COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest --hypothesis-show-statistics --timeout 3600 \
+	    tests/runner/test_fuzz.py $(PYTEST_ARGS)
 
 audit: ## look up known weaknesses of every pinned package; needs the network
 	@$(PYTHON) -m venv $(VENV)/audit
