@@ -13,6 +13,8 @@ from dashboard.charts.samples import CONTROL
 from db import units
 from db.streams import CompileAt
 
+_DECADES = [10.0**power for power in range(-3, 8)]
+
 
 def frame(
     own_ns: Sequence[int], control_ns: Sequence[int], compiles: Sequence[CompileAt], strategy: str
@@ -61,7 +63,7 @@ def by_batch(strategies: tuple[str, ...]) -> style.Spec:
                 type="quantitative",
                 title="Time of the batch (ms)",
                 scale=alt.Scale(type="log"),
-                axis=alt.Axis(format="~g", tickCount=5),
+                axis=alt.Axis(format="~g", values=_DECADES),
             ),
             color=style.strategy_colour(strategies),
             shape=style.strategy_shape(strategies),

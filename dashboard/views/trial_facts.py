@@ -78,11 +78,11 @@ def _spread(summary: SampleSummary | None) -> str:
 
 
 def failure(found: Failure) -> None:
-    where = f" in {found.phase}" if found.phase else ""
+    where = f"in {found.phase}" if found.phase else ""
     how = [f"exit code {found.exit_code}"] if found.exit_code is not None else []
     how += [f"signal {found.signal}"] if found.signal is not None else []
     with st.container(border=True):
-        st.markdown(f"#### :red[Failed:] {plain(found.kind.value.replace('_', ' '))}{plain(where)}")
+        st.markdown(f"#### :red[Failed:] {plain(found.kind.value.replace('_', ' '))} {plain(where)}")
         st.text(found.message)
         if how:
             elements.note(", ".join(how))

@@ -44,8 +44,9 @@ def _finding(facts: StreamFacts) -> str:
     at = sorted({each.batch for each in facts.compiles})
     if not at:
         return "Nothing was compiled in the first iteration"
-    places = ", ".join(units.count(number) for number in at[:6]) + (" and later" if len(at) > 6 else "")
-    return f"Compiled at batch {places} of {units.count(facts.batches)}"
+    shown = [units.count(number) for number in at[:6]] + (["later ones"] if len(at) > 6 else [])
+    places = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    return f"Compiled at batch {places}, of {units.count(facts.batches)}"
 
 
 def _chart(facts: StreamFacts, strategy: str) -> None:

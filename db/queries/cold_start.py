@@ -88,9 +88,10 @@ def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:
         for phase in _BEFORE_FIRST_CALL
         if cold_start.get(f"{phase}_ns") is not None
     ]
-    parts: dict[str, int] = cold_start.get("phases_ns") or {}
+    parts: dict[str, int | None] = cold_start.get("phases_ns") or {}
     if parts:
-        found += [(phase, parts[phase]) for phase in PhasesNs.model_fields if phase in parts]
+        measured = ((phase, parts.get(phase)) for phase in PhasesNs.model_fields)
+        found += [(phase, phase_ns) for phase, phase_ns in measured if phase_ns is not None]
     elif cold_start.get("first_call_ns") is not None:
         found.append(("first_call", cold_start["first_call_ns"]))
     rest = (cold_start.get("total_ns") or 0) - sum(phase_ns for _, phase_ns in found)

@@ -16,7 +16,7 @@ from db.queries.cold_start import PHASES, cold_start_frame, phases_of
 from db.queries.facets import builds, machines, runs, strategies, suites, workloads
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
-from db.records import PhasesNs, SourceKind, Status, Task, Trial
+from db.records import ColdStart, PhasesNs, SourceKind, Status, Task, Trial
 from db.session import Database
 from db.store import save_trial, save_trials
 from tests.builders import (
@@ -234,6 +234,9 @@ class TestColdStart:
     def test_parts_that_are_known_replace_the_first_call(self) -> None:
         parts = {"dynamo": 20, "other": 30}
         assert phases_of({"first_call_ns": 50, "phases_ns": parts}) == [("dynamo", 20), ("other", 30)]
+        # A whole record has every phase, null where it was not seen.
+        whole = ColdStart(first_call_ns=50, phases_ns=PhasesNs(**parts)).model_dump(mode="json")
+        assert phases_of(whole) == [("dynamo", 20), ("other", 30)]
 
     def test_every_phase_of_the_record_has_a_place(self) -> None:
         assert set(PhasesNs.model_fields) < set(PHASES)
