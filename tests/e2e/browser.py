@@ -95,3 +95,13 @@ def settle(page: Page, title: str) -> None:
         timeout=PAINTED_TIMEOUT_MS
     )
     page.wait_for_selector(SETTLED, timeout=PAINTED_TIMEOUT_MS)
+
+
+def permalink(page: Page) -> str:
+    """The address that the page offers to send."""
+    page.get_by_role("button", name="Share").click()
+    shown = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first
+    address = shown.inner_text().strip()
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
+    return address
