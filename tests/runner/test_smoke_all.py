@@ -43,6 +43,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
         url = f"sqlite:///{project / 'compilewatch.db'}"
     with open_database(url) as database:
         stored = list(trial_records(database, Filters(suites=("smoke-all",))))
+    assert stored, f"nothing of the suite is stored in {url}"
     print("\n" + table(stored))
     return stored
 
