@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from db.errors import CompilewatchError, ConflictError, DatabaseError
+from db.queries.schedule import unended_runs
 from db.records import Trial
+from db.runs import RunStatus
+from db.session import Database
+from db.store import start_run
+from runner.keeping import note_end, store_waiting
 from runner.spool import Spool
-from tests.builders import make_trial
+from tests.builders import START, make_trial
 
 
 def _ids(count: int) -> list[str]:
@@ -100,3 +105,20 @@ def test_a_disk_that_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(CompilewatchError, match="cannot be written"):
         Spool(tmp_path / "file" / "spool").put(make_trial())
+
+
+def test_the_end_of_a_run_waits_like_a_trial(tmp_path: Path, sqlite_database: Database) -> None:
+    start_run(sqlite_database, run_id="R", suite=None, label=None, started_at=START, planned_trials=1)
+    spool = Spool(tmp_path / "spool")
+
+    class Away:
+        url = "postgresql://away"
+
+        def write(self) -> object:
+            raise DatabaseError("No PostgreSQL server answers.", "Start it.")
+
+    note_end("R", START, RunStatus.FINISHED, Away(), spool)  # type: ignore[arg-type]
+    assert unended_runs(sqlite_database, ["R"]) == ["R"]
+    store_waiting(sqlite_database, spool)
+    assert unended_runs(sqlite_database, ["R"]) == []
+    assert list(spool.waiting_ends()) == []
