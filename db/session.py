@@ -149,6 +149,14 @@ def _parse(url: str) -> URL:
     return address.set(drivername=driver)
 
 
+def shown_address(url: str) -> str:
+    """`url` as it may be shown, without its password. Raises DatabaseError where it is no address."""
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        raise DatabaseError("The address of the database is not one.", "Correct database_url.") from None
+
+
 def sqlite_file(url: str) -> Path | None:
     """The file of the database at `url`, None for a server. Raises DatabaseError where it is no address."""
     address = _parse(url)

@@ -14,10 +14,9 @@ from pydantic import BaseModel, SecretStr
 from rich import box
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
-from db.errors import ConfigError
+from db.errors import ConfigError, DatabaseError
+from db.session import shown_address
 from runner.cli.documents import print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
 from runner.cli.result_table import console
@@ -105,8 +104,8 @@ def _without_secrets(value: Any) -> Any:
 
 def _without_password(url: str) -> str:
     try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
+        return shown_address(url)
+    except DatabaseError:
         return "not an address"
 
 
