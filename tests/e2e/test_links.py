@@ -22,7 +22,13 @@ from tests.e2e.browser import new_page, open_at, permalink, settle
 pytestmark = pytest.mark.browser
 
 _PATIENCE = 25
-LINKED = [page for page in Page if page is not Page.GUIDE]
+# Those with the most selectors in the default suite, the others among the slow tests.
+_ALWAYS = (Page.TRENDS, Page.UPGRADE, Page.TRIAL)
+LINKED = [
+    pytest.param(page, marks=() if page in _ALWAYS else pytest.mark.slow, id=page.value or "overview")
+    for page in Page
+    if page is not Page.GUIDE
+]
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +106,7 @@ def test_every_selector_is_tried(chosen: dict[str, Any]) -> None:
         assert value != SELECTORS[key][0].default, key
 
 
-@pytest.mark.parametrize("target", LINKED, ids=str)
+@pytest.mark.parametrize("target", LINKED)
 def test_every_selector_survives_reload_and_a_fresh_browser(
     browser: Browser, recorded_server: Served, chosen: dict[str, Any], target: Page
 ) -> None:
