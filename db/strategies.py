@@ -84,8 +84,8 @@ def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> St
     """The strategy behind a short name: a built-in one or one of `named`, with modifiers after "+".
 
     `default+dynamic`, `reduce-overhead+regional+fullgraph`, `max-autotune+submodule:encoder.layer`,
-    `default+warm`, and `backend:aot_eager` for another backend. The name of the result has its modifiers in one
-    order, whatever order they were given in. Raises NotFoundError naming the nearest strategy or modifier.
+    `default+warm`, and `backend:aot_eager` for another backend. The name of the result has its modifiers in
+    one order, whatever order they were given in. Raises NotFoundError naming the nearest one.
     """
     known = {**BUILTIN, **(named or {})}
     if name in known:

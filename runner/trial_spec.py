@@ -58,7 +58,7 @@ class TrialSpec(Part):
     interpreter: Path | None = Field(default=None, exclude=True)
     passes: Passes = Field(default=NO_PASSES, exclude=True)
     idle_wait_s: float = Field(default=0.0, exclude=True)
-    """How long to wait for other processes to leave the GPU; after that the trial is measured all the same."""
+    """How long to wait for other processes to leave the GPU; then the trial is measured all the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 

@@ -62,9 +62,7 @@ def _to_revision(connection: Connection, revision: str) -> None:
 
 def _parts() -> list[dict[str, str]]:
     """What each run measured, worked out from the records."""
-    parts = {
-        (trial.run_id, machine_identity(trial.machine), build_identity(trial.build)) for trial in TRIALS
-    }
+    parts = {(trial.run_id, machine_identity(trial.machine), build_identity(trial.build)) for trial in TRIALS}
     return [dict(zip(("run_id", "machine_id", "build_id"), part, strict=True)) for part in sorted(parts)]
 
 

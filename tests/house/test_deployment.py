@@ -14,8 +14,8 @@ import yaml
 from tests.house.test_docs import unknown_words
 from tests.house.tracked import ROOT
 
-UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
-MANIFEST = ROOT / "deploy" / "kubernetes" / "fleet.yaml"
+UNITS = sorted((ROOT / "docs" / "deploy" / "systemd").glob("*.service"))
+MANIFEST = ROOT / "docs" / "deploy" / "kubernetes" / "fleet.yaml"
 DOCUMENTS: list[dict[str, Any]] = list(yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")))
 PODS = [
     document["spec"]["template"]["spec"] for document in DOCUMENTS if "template" in document.get("spec", {})

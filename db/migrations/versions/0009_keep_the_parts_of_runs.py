@@ -1,4 +1,4 @@
-"""Keep what each run measured, machine by machine and build by build; name builds in the index of a series."""
+"""Keep what each run measured, by machine and build; name builds in the index of a series."""
 
 from __future__ import annotations
 
