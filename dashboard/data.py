@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
-from functools import lru_cache
+from threading import Lock
 from typing import Literal, ParamSpec, TypeVar
 
 import pandas as pd
@@ -56,9 +56,22 @@ T = TypeVar("T")
 plain = escaped
 
 
-@lru_cache(maxsize=4)
+_open: dict[str, Database] = {}
+_opening = Lock()
+
+
 def _database(url: str) -> Database:
-    return open_database(url, read_only=True)
+    with _opening:
+        if url not in _open:
+            _open[url] = open_database(url, read_only=True)
+        return _open[url]
+
+
+def close_databases() -> None:
+    """Close what was opened for reading; a later read opens it again."""
+    with _opening:
+        while _open:
+            _open.popitem()[1].close()
 
 
 def database_url() -> str:

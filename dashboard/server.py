@@ -117,6 +117,7 @@ def build_app(
             sys.stdout.write(f"compilewatch dashboard: {address}\n")
             sys.stdout.flush()
         yield {}
+        await to_thread.run_sync(data.close_databases)
 
     pages = index_pages((STATIC / "index.html").read_text(encoding="utf-8"))
     return st.App(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 import dashboard.app
+from dashboard.data import close_databases
 from dashboard.links import Link, params
 from dashboard.reports.content import Column, Content, Lines, Table
 from db.queries.filters import Filters
@@ -76,6 +77,14 @@ def filled_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     with open_database(url, migrate=True) as database:
         save_trials(database, trials)
     return url
+
+
+@pytest.fixture(autouse=True)
+def _close_server_connections(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Pages keep their databases open; a PostgreSQL one is dropped after its test."""
+    yield
+    if "postgres_database_url" in request.fixturenames:
+        close_databases()
 
 
 REPORT_ID = "0123456789abcdef0123456789abcdef"

@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from dashboard.data import close_databases
 from dashboard.links import Link, Page
 from db.errors import DatabaseError
 from db.queries.records import trial_records
@@ -77,3 +78,20 @@ def test_every_page_is_read_by_a_role_that_cannot_write(
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)  # type: ignore[arg-type]
             connection.rollback()
+
+
+def test_pages_let_go_of_the_server_when_their_databases_are_closed(
+    postgres_database_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, postgres_database_url)
+    opened(Link(page=Page.OVERVIEW))
+    name = postgres_database_url.partition("?")[0].rpartition("/")[2]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        assert _connections(connection, name) > 0
+        close_databases()
+        assert _connections(connection, name) == 0
+
+
+def _connections(connection: psycopg.Connection, name: str) -> int:
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'"
+    return connection.execute(asked, (name,)).fetchone()[0]
