@@ -1,15 +1,19 @@
-"""The judge's policy in force: that of the configuration with which `compilewatch dashboard` was started."""
+"""The judge's policy and the targets in force, as `compilewatch dashboard` was started with."""
 
 from __future__ import annotations
 
 import os
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from db.errors import ConfigError
 from db.verdicts.policy import Policy
+from db.verdicts.targets import Target
 
 VARIABLE = "COMPILEWATCH_POLICY"
+TARGETS_VARIABLE = "COMPILEWATCH_TARGETS"
+
+_TARGETS = TypeAdapter(tuple[Target, ...])
 
 
 def policy_in_force() -> Policy:
@@ -23,4 +27,18 @@ def policy_in_force() -> Policy:
         raise ConfigError(
             f"The environment variable {VARIABLE} holds no policy.",
             "Unset it and write [policy] in compilewatch.toml.",
+        ) from error
+
+
+def targets_in_force() -> tuple[Target, ...]:
+    """The [[target]] entries in the environment as JSON, else none. Raises ConfigError."""
+    text = os.environ.get(TARGETS_VARIABLE)
+    if not text:
+        return ()
+    try:
+        return _TARGETS.validate_json(text)
+    except ValidationError as error:
+        raise ConfigError(
+            f"The environment variable {TARGETS_VARIABLE} holds no targets.",
+            "Unset it and write [[target]] in compilewatch.toml.",
         ) from error

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import altair as alt
 
-from dashboard.charts import style
+from dashboard.charts import style, target_lines
 from dashboard.charts.figures import FIGURES, Figure
 from dashboard.charts.trend_rows import Window
 
@@ -17,9 +17,19 @@ _WITH_HOURS = timedelta(days=4)
 
 @lru_cache(maxsize=128)
 def spec(
-    metric: str, *, axis: str, scale: str, strategies: tuple[str, ...], builds: tuple[str, ...], shown: Window
+    metric: str,
+    *,
+    axis: str,
+    scale: str,
+    strategies: tuple[str, ...],
+    builds: tuple[str, ...],
+    shown: Window,
+    targets: bool = False,
 ) -> style.Spec:
-    """The chart over the frames `main` and `events`. `builds` is the order of the version axis."""
+    """The chart over the frames `main` and `events`, and over `targets` where it has budgets to draw.
+
+    `builds` is the order of the version axis.
+    """
     figure = FIGURES[metric]
     time_format = "%d %b %H:%M" if shown.last - shown.first < _WITH_HOURS else "%d %b"
     if axis == "time":
@@ -58,6 +68,8 @@ def spec(
     )
     points = _points(base, x, y, figure, strategies)
     layers = [band, whiskers, line, *points]
+    if targets:
+        layers = [*target_lines.layers(), *layers]
     if axis == "time":
         layers = [*_event_layers(), *layers]
     return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT))

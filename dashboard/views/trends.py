@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import theme
-from dashboard.charts import trend_rows, trends
+from dashboard.charts import target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
 from dashboard.data import (
     Snapshot,
@@ -23,6 +23,7 @@ from dashboard.data import (
     remembered,
 )
 from dashboard.links import Link, Page
+from dashboard.policy import targets_in_force
 from dashboard.shaping import asides, with_strategies
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
@@ -119,6 +120,8 @@ def _main_chart(view: View, seen: Seen) -> None:
             )
             return
         shown = set(frame["build"])
+        lines = target_lines.frame(frame, link.metric, targets_in_force())
+        drawn, window, outside = target_lines.beside(lines, trend_rows.window(frame))
         builds = tuple(name for name in view.choices.builds.values() if name in shown)
         elements.chart(
             trends.spec(
@@ -127,13 +130,16 @@ def _main_chart(view: View, seen: Seen) -> None:
                 scale=link.scale,
                 strategies=tuple(theme.ordered(frame["strategy"])),
                 builds=builds,
-                shown=trend_rows.window(frame),
+                shown=window,
+                targets=not drawn.empty,
             ),
-            {"main": frame, "events": seen.events},
+            {"main": frame, "events": seen.events, **({} if drawn.empty else {"targets": drawn})},
             key="trend",
             alt=f"{_METRIC_WORDS[link.metric]} of {focus}, {_AXIS_WORDS[link.axis].lower()}, by strategy",
             on_select=_open_trials,
         )
+        for sentence in outside:
+            elements.note(sentence)
 
 
 def _reading(axis: str) -> str:

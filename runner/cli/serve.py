@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Annotated
@@ -44,6 +45,9 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         **os.environ,
         "COMPILEWATCH_DATABASE_URL": settings.database_url,
         "COMPILEWATCH_POLICY": settings.policy.model_dump_json(),
+        "COMPILEWATCH_TARGETS": json.dumps(
+            [entry.model_dump(exclude_none=True) for entry in settings.target]
+        ),
         # Holds the secret of the login, which has no place in the list of processes either.
         "COMPILEWATCH_SIGN_IN": "" if settings.auth is None else settings.auth.revealed(),
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),

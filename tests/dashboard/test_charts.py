@@ -54,7 +54,13 @@ def _specs() -> dict[str, dict]:
         for axis in ("time", "torch"):
             for metric in FIGURES:
                 found[f"trend {metric} {axis} {scale}"] = trends.spec(
-                    metric, axis=axis, scale=scale, strategies=STRATEGIES, builds=("x",), shown=shown
+                    metric,
+                    axis=axis,
+                    scale=scale,
+                    strategies=STRATEGIES,
+                    builds=("x",),
+                    shown=shown,
+                    targets=axis == "time",
                 )
     return found
 
