@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from playwright.sync_api import expect
+
 from tests.dashboard.serving import ROOT, served
 from tests.e2e.browser import chromium, new_page, open_at
 
@@ -27,7 +29,6 @@ PICTURES: dict[str, tuple[str, str, int]] = {
     "trial": ("Trial", f"/trial?trial={TRIAL}", 1000),
     "runs": ("Runs", "/runs", 900),
 }
-DRAWN = "document.querySelectorAll('[data-testid=stSkeleton]').length === 0"
 
 
 def main() -> int:
@@ -42,7 +43,7 @@ def main() -> int:
                 with new_page(browser, server.origin, width=1440, height=height) as (page, _):
                     open_at(page, server.origin + address, title)
                     # The browser draws tables and charts after the script has ended.
-                    page.wait_for_function(DRAWN)
+                    expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=60_000)
                     page.wait_for_timeout(1_500)
                     page.screenshot(path=HERE / f"{name}.png")
                 sys.stderr.write(f"docs/images/{name}.png\n")
