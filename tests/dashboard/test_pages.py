@@ -14,6 +14,7 @@ from db.queries.facets import machines
 from db.records import CacheState, Task
 from db.session import open_database
 from db.store import save_trials
+from db.verdicts.policy import Policy
 from tests.builders import make_history, make_strategy
 from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
 
@@ -192,3 +193,12 @@ def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(
             test = opened(Link(page=page, cache=chosen))
             assert not test.exception
             assert test.button_group(key="select-cache").options == ["cold", "warm"]
+
+
+def test_guide_lists_the_policy_in_force(filled: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEWATCH_POLICY", Policy(minimum_trials=4).model_dump_json())
+    page = filled(Link(page=Page.GUIDE))
+    assert not page.exception
+    (table,) = page.dataframe
+    values = dict(zip(table.value["constant"], table.value["value"], strict=True))
+    assert (values["minimum_trials"], values["history.p_value"]) == ("4", "0.01")
