@@ -82,15 +82,25 @@ def build(
 
     The tokens are given, not sampled, so that eager and compiled decode the same text and can be compared.
     """
-    context = prompt_length + new_tokens
-    model = Decoder(width, heads, layers, batch_size, context).to(device, dtype).eval()
-    tokens = torch.randint(VOCABULARY, (batch_size, context), device=device)
-    places = torch.arange(context, device=device)
+    model = Decoder(width, heads, layers, batch_size, prompt_length + new_tokens).to(device, dtype).eval()
+    tokens = torch.randint(VOCABULARY, (batch_size, prompt_length + new_tokens), device=device)
+    return decoding(model, tokens, prompt_length, regions=("CachedBlock",))
+
+
+def decoding(
+    model: nn.Module, tokens: torch.Tensor, prompt_length: int, *, regions: tuple[str, ...]
+) -> Built:
+    """The decoding of given `tokens` (batch, context), one at a time, the prompt put into the cache first.
+
+    `model` takes (tokens (batch, new), positions (new,)) and keeps its keys and values.
+    """
+    batch_size, context = tokens.shape
+    places = torch.arange(context, device=tokens.device)
     with torch.no_grad():
         model(tokens[:, :prompt_length], places[:prompt_length])
     steps = [
         Batch((tokens[:, at : at + 1].contiguous(), places[at : at + 1].clone()))
         for at in range(prompt_length, context)
     ]
-    stream = Stream(batches=lambda: steps, tokens=batch_size * new_tokens)
-    return Built(model_or_fn=model, inputs=steps[0].inputs, regions=("CachedBlock",), stream=stream)
+    stream = Stream(batches=lambda: steps, tokens=batch_size * (context - prompt_length))
+    return Built(model_or_fn=model, inputs=steps[0].inputs, regions=regions, stream=stream)

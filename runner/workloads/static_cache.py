@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
-from runner.workloads.built import Batch, Built, Stream
+from runner.workloads.built import Built
+from runner.workloads.decode import decoding
 
 
 def llama(layers: int) -> Any:
@@ -78,12 +79,4 @@ def build(
     context = prompt_length + new_tokens
     cached = CachedLlama(model, StaticCache(config=model.config, max_cache_len=context)).eval()
     tokens = torch.randint(model.config.vocab_size, (batch_size, context), device=device)
-    places = torch.arange(context, device=device)
-    with torch.no_grad():
-        cached(tokens[:, :prompt_length], places[:prompt_length])
-    steps = [
-        Batch((tokens[:, at : at + 1].contiguous(), places[at : at + 1].clone()))
-        for at in range(prompt_length, context)
-    ]
-    stream = Stream(batches=lambda: steps, tokens=batch_size * new_tokens)
-    return Built(model_or_fn=cached, inputs=steps[0].inputs, regions=("LlamaDecoderLayer",), stream=stream)
+    return decoding(cached, tokens, prompt_length, regions=("LlamaDecoderLayer",))
