@@ -51,6 +51,8 @@ def restore(file: Path, url: str) -> int:
     A backup of an older release is upgraded on the way; `file` itself is only read.
     Raises DatabaseError where that cannot be.
     """
+    if not file.is_file():
+        raise DatabaseError(f"There is no backup {file}.", "Check the path; nothing was restored.")
     require_usable_file(file, writable=False)
     target = sqlite_file(url)
     if target is not None:

@@ -174,3 +174,9 @@ def _overwrite_a_page(file: Path, name: str) -> None:
     with file.open("r+b") as raw:
         raw.seek((page - 1) * size)
         raw.write(b"\xff" * size)
+
+
+def test_a_backup_that_is_not_there_is_named_as_one(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match="There is no backup"):
+        restore(tmp_path / "monday.db", f"sqlite:///{tmp_path / 'restored.db'}")
+    assert list(tmp_path.iterdir()) == []
