@@ -52,7 +52,7 @@ def restore(file: Path, url: str) -> int:
     Raises DatabaseError where that cannot be.
     """
     if not file.is_file():
-        raise DatabaseError(f"There is no backup {file}.", "Check the path; nothing was restored.")
+        raise DatabaseError(f"There is no database at {file}.", "Check the path; nothing was restored.")
     require_usable_file(file, writable=False)
     target = sqlite_file(url)
     if target is not None:

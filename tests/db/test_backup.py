@@ -177,6 +177,6 @@ def _overwrite_a_page(file: Path, name: str) -> None:
 
 
 def test_a_backup_that_is_not_there_is_named_as_one(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseError, match="There is no backup"):
+    with pytest.raises(DatabaseError, match="nothing was restored"):
         restore(tmp_path / "monday.db", f"sqlite:///{tmp_path / 'restored.db'}")
     assert list(tmp_path.iterdir()) == []
