@@ -32,6 +32,8 @@ class SamplingFacts(Record):
     """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
     block_ns: Nanoseconds
     """Longest stretch on one side before the other has its turn."""
+    settle_ns: Nanoseconds | None = None
+    """Untimed steps at the start of each block took about this long; null in records older than the rule."""
     order: Name
     """`ABBA`: the sides take turns in going first. `A`: there is one side."""
     garbage_collector: bool

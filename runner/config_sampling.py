@@ -41,6 +41,9 @@ class SamplingSettings(Section):
         default=_seconds(SamplingPlan.block_ns),
         description="eager and compiled take turns at least this often",
     )
+    settle_s: Annotated[float, Field(ge=0, le=10)] = Field(
+        default=_seconds(SamplingPlan.settle_ns), description="untimed steps at the start of each block"
+    )
     warmup_calls: Positive = Field(default=SamplingPlan.warmup_calls, description="at least")
     warmup_s: Annotated[float, Field(ge=0)] = Field(
         default=_seconds(SamplingPlan.warmup_ns), description="at least"
@@ -59,6 +62,7 @@ class SamplingSettings(Section):
             relative_interval=self.relative_interval,
             max_ns=_ns(self.sampling_max_s),
             block_ns=_ns(self.block_s),
+            settle_ns=_ns(self.settle_s),
             warmup_calls=self.warmup_calls,
             warmup_ns=_ns(self.warmup_s),
             warmup_max_calls=self.warmup_max_calls,

@@ -49,6 +49,7 @@ class SamplingPlan:
     relative_interval: float = 0.02
     min_samples: int = 5
     block_ns: int = 100_000_000
+    settle_ns: int = 10_000_000
     max_ns: int = 20_000_000_000
     warmup_calls: int = 10
     warmup_ns: int = 500_000_000
@@ -175,6 +176,13 @@ class Sampler:
         share = math.ceil(self._plan.samples / PAIRS)
         return max(1, min(share, self._plan.block_ns // latency_ns))
 
+    def settling_calls(self, latency_ns: int) -> int:
+        """Untimed steps at the start of a block. What ran between blocks, the other side or the reading of
+        the device's state, leaves caches and clock in another state; `settle_ns` of own work undo it. A step
+        longer than that is hardly touched, and none is spent on it.
+        """
+        return self._plan.settle_ns // latency_ns
+
     def take(self, sides: list[Side]) -> Evidence:
         """Fill `samples_ns` of each side as the plan says.
 
@@ -241,6 +249,8 @@ class Sampler:
         evidence.canaries_ns.append(self._canary())
         for index in reversed(order) if backwards else order:
             step, size, before = sides[index].step, sizes[index], self._slowed
+            for _ in range(self.settling_calls(sides[index].latency_ns())):
+                self._timer.once(step)
             self._watch.begin()
             blocks[index] = _Taken(self._timer.time_steps(step, size), self._timer.on_host(step, size))
             block = self._watch.end()

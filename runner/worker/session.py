@@ -192,6 +192,7 @@ class Session:
             "warmup_ended_by": self._warmup_ended_by,
             "flush_l2": None if self._device.type == "cpu" else plan.flush_l2,
             "block_ns": plan.block_ns,
+            "settle_ns": plan.settle_ns,
             "order": "ABBA" if len(self._sides) > 1 else "A",
             "garbage_collector": gc.isenabled(),
         }

@@ -2,9 +2,10 @@
 
 pytest -m benchmark tests/benchmarks/test_device_state_overhead.py -s
 
-Blocks with and without a reading take turns, A B B A, in one process on one step. A reading is what the
-runner does: a line through a pipe to another process, which asks NVML for everything it records, and one
-back. Without a driver NVML only refuses, so the other process also sleeps for 2 ms.
+Blocks with and without a reading take turns, A B B A, in one process on one step, each after the untimed
+steps that a trial's blocks begin with. A reading is what the runner does: a line through a pipe to another
+process, which asks NVML for everything it records, and one back. Without a driver NVML only refuses, so the
+other process also sleeps for 2 ms. The same without the untimed steps is printed beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import torch
 from runner.worker.clock import CpuClock
 from runner.worker.evidence import BlockWatch, canary_ns
 from runner.worker.loading import build_workload, import_builder
-from runner.worker.sampling import PAIRS, SamplingPlan, Side, warm_up
+from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, warm_up
 from runner.worker.steps import make_variant
 from runner.workloads.catalog import WORKLOADS
 
@@ -62,7 +63,7 @@ def read_state():
     reader.stdout.close()
 
 
-def taken(step, read_state) -> tuple[list[list[int]], list[list[int]], list]:
+def taken(step, read_state, settling_calls: int) -> tuple[list[list[int]], list[list[int]], list]:
     """(blocks with a reading before them, blocks without, evidence), in alternation."""
     clock, watch = CpuClock(), BlockWatch()
     kinds, evidence = {True: [], False: []}, []
@@ -71,6 +72,8 @@ def taken(step, read_state) -> tuple[list[list[int]], list[list[int]], list]:
         if is_read:
             canary_ns()
             read_state()
+        for _ in range(settling_calls):
+            clock.once(step)
         watch.begin()
         kinds[is_read].append(clock.time_steps(step, BLOCK_SIZE))
         evidence.append(watch.end())
@@ -94,6 +97,14 @@ def interval(read, unread) -> tuple[float, float]:
     return cuts[0], cuts[-1]
 
 
+def say(name: str, how: str, read, unread) -> tuple[float, float, float]:
+    """Prints and returns the ratio and its interval."""
+    found, (low, high) = ratio(read, unread), interval(read, unread)
+    own_ms = statistics.median([sample for block in unread for sample in block]) / 1e6
+    print(f"{name:8} {how}: {own_ms:.4f} ms a step; after a reading x {found:.4f} [{low:.4f}, {high:.4f}]")
+    return found, low, high
+
+
 @pytest.mark.benchmark
 @pytest.mark.parametrize("name", ["cnn", "encoder"])
 def test_a_reading_between_blocks_leaves_the_samples_alone(name, read_state):
@@ -111,14 +122,15 @@ def test_a_reading_between_blocks_leaves_the_samples_alone(name, read_state):
         builder = import_builder(definition.target, [])
         step = make_variant(build_workload(builder, workload, torch.device("cpu"))).step
         with torch.no_grad():
-            warm_up(Side(step), CpuClock(), SamplingPlan())
-            read, unread, evidence = taken(step, read_state)
+            side = Side(step)
+            warm_up(side, CpuClock(), SamplingPlan())
+            calls = Sampler(CpuClock(), SamplingPlan(), cpu_bound=True).settling_calls(side.latency_ns())
+            unsettled_read, unsettled, _ = taken(step, read_state, 0)
+            read, unread, evidence = taken(step, read_state, calls)
     finally:
         torch.set_num_threads(threads)
-    low, high = interval(read, unread)
-    found = ratio(read, unread)
-    own = statistics.median([sample for block in unread for sample in block]) / 1e6
-    print(f"{name:8} {own:.4f} ms a step; after a reading x {found:.4f} [{low:.4f}, {high:.4f}]")
+    say(name, "no untimed steps", unsettled_read, unsettled)
+    found, low, high = say(name, f"{calls} untimed steps", read, unread)
     stalls = [block.stall_fraction for block in evidence if block.stall_fraction is not None]
     if stalls and statistics.mean(stalls) > 0.05:
         pytest.skip(f"the host is too busy to tell: tasks waited {statistics.mean(stalls):.0%} of the time")

@@ -25,6 +25,7 @@ def test_seconds_become_nanoseconds() -> None:
         relative_interval=0.005,
         sampling_max_s=3,
         block_s=0.05,
+        settle_s=0.02,
         warmup_calls=4,
         warmup_s=0,
         warmup_max_calls=9,
@@ -37,6 +38,7 @@ def test_seconds_become_nanoseconds() -> None:
         relative_interval=0.005,
         max_ns=3_000_000_000,
         block_ns=50_000_000,
+        settle_ns=20_000_000,
         warmup_calls=4,
         warmup_ns=0,
         warmup_max_calls=9,
@@ -46,7 +48,7 @@ def test_seconds_become_nanoseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"samples": 4}, {"relative_interval": 0}, {"relative_interval": 1}, {"block_s": 0}]
+    "wrong", [{"samples": 4}, {"relative_interval": 0}, {"relative_interval": 1}, {"block_s": 0}, {"settle_s": -1}]
 )
 def test_values_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):

@@ -70,6 +70,27 @@ def test_both_sides_get_the_planned_samples():
     assert compiled.samples_ns == [MS] * 50
 
 
+def test_each_block_begins_with_untimed_steps_of_its_own_side():
+    called, timed = [], []
+
+    class Recorder(FakeTimer):
+        def once(self, step):
+            called.append(step)
+            return step()
+
+        def time_steps(self, step, count):
+            timed.append((step, list(called)))
+            called.clear()
+            return [step() for _ in range(count)]
+
+    fast, slow = side(3 * MS), side(11 * MS)
+    sampler(Recorder(), settle_ns=10 * MS).take([fast, slow])
+    assert {len(before) for step, before in timed if step is fast.step} == {3}
+    assert all(other is step for step, before in timed for other in before)
+    assert not any(before for step, before in timed if step is slow.step)
+    assert len(fast.samples_ns) == 50
+
+
 def test_sides_alternate_often_and_take_turns_in_going_first():
     timer, eager, compiled = FakeTimer(), side(2 * MS), side(MS)
     sampler(timer).take([eager, compiled])
