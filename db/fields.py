@@ -82,6 +82,6 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 
 
 class Record(BaseModel):
-    """Base of every part of a trial record: immutable and closed."""
+    """Base of every part of a trial record: immutable, closed, and described field by field."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

@@ -1,311 +1,86 @@
 """The words: frozen, validated types of the trial record `compilewatch.trial/1`.
 
 Times are integer nanoseconds, memory integer bytes, timestamps aware UTC. `None` means "could not be
-measured", never zero. Unknown keys are refused.
+measured", never zero. Unknown keys are refused. Every part of the record is found here, wherever it is
+defined.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from operator import attrgetter
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from db.diagnosis import Profile, SamplingFacts, Trace
 from db.errors import RecordError, one_line
-from db.fields import (
-    INT64_MAX,
-    Bytes,
-    Count,
-    Finite,
-    Identifier,
-    Integer,
-    JsonObject,
-    Key,
-    LogTail,
-    Name,
-    Nanoseconds,
-    Record,
-    Text,
-    Triple,
-    UtcDatetime,
+from db.fields import INT64_MAX, Identifier, Name, Nanoseconds, Record, UtcDatetime
+from db.record_evidence import (
+    CacheCounters,
+    ColdStart,
+    CompilerEvent,
+    CompilerFacts,
+    DeviceState,
+    Failure,
+    FailureKind,
+    HostState,
+    Memory,
+    Numerics,
+    NumericsStatus,
+    PhasesNs,
+    Summary,
+)
+from db.record_identity import (
+    Build,
+    CacheState,
+    Machine,
+    Source,
+    SourceKind,
+    Strategy,
+    StrategyKind,
+    Task,
+    Workload,
 )
 from db.streams import StreamFacts
+
+__all__ = [
+    "INT64_MAX",
+    "SCHEMA",
+    "Build",
+    "CacheCounters",
+    "CacheState",
+    "ColdStart",
+    "CompilerEvent",
+    "CompilerFacts",
+    "DeviceState",
+    "Failure",
+    "FailureKind",
+    "HostState",
+    "Machine",
+    "Memory",
+    "Numerics",
+    "NumericsStatus",
+    "PhasesNs",
+    "Source",
+    "SourceKind",
+    "Status",
+    "Strategy",
+    "StrategyKind",
+    "Summary",
+    "Task",
+    "Trial",
+    "Workload",
+    "parse_trial",
+]
 
 SCHEMA: Literal["compilewatch.trial/1"] = "compilewatch.trial/1"
 
 
-class Task(StrEnum):
-    INFERENCE = "inference"
-    TRAINING = "training"
-    FUNCTION = "function"
-
-
-class StrategyKind(StrEnum):
-    EAGER = "eager"
-    COMPILE = "compile"
-    EXPORT = "export"
-    AOT_PACKAGE = "aot_package"
-
-
-class CacheState(StrEnum):
-    """What a process found on disk before its first call.
-
-    `none` belongs to eager, `unknown` to imported results whose source does not say.
-    """
-
-    COLD = "cold"
-    WARM = "warm"
-    PORTABLE = "portable"
-    PACKAGED = "packaged"
-    NONE = "none"
-    UNKNOWN = "unknown"
-
-
 class Status(StrEnum):
+    """Whether a trial has a result."""
+
     OK = "ok"
     FAILED = "failed"
-
-
-class FailureKind(StrEnum):
-    TIMEOUT = "timeout"
-    OUT_OF_MEMORY = "out_of_memory"
-    CRASH = "crash"
-    COMPILE_ERROR = "compile_error"
-    UNSUPPORTED = "unsupported"
-    WRONG_RESULT = "wrong_result"
-    MISSING_COMPILER = "missing_compiler"
-    IMPORT_ERROR = "import_error"
-    DISK_FULL = "disk_full"
-    CANCELLED = "cancelled"
-    BAD_RECORD = "bad_record"
-    DEVICE_LOST = "device_lost"
-    WORKLOAD_ERROR = "workload_error"
-
-
-class SourceKind(StrEnum):
-    MEASURED = "measured"
-    IMPORTED = "imported"
-
-
-class NumericsStatus(StrEnum):
-    """How the compiled output stands against eager; see PyTorch `torch._dynamo.utils.same`."""
-
-    PASS = "pass"  # noqa: S105
-    FAIL = "fail"
-    DEGENERATE = "degenerate"
-    EAGER_TWO_RUNS_DIFFER = "eager_two_runs_differ"
-    NOT_CHECKED = "not_checked"
-
-
-class Source(Record):
-    kind: SourceKind
-    name: Name
-
-
-class Workload(Record):
-    """A model or function with its inputs and task, at one size."""
-
-    name: Name
-    version: Name
-    task: Task
-    batch_size: Annotated[int, Field(ge=1, le=INT64_MAX)] | None = None
-    shape: dict[Key, Integer] = Field(default={})
-    dtype: Name
-    items_per_iteration: Finite | None = None
-    item: Name | None = None
-
-
-class Strategy(Record):
-    """How a workload is executed. `name` is the short name shown everywhere."""
-
-    name: Name
-    kind: StrategyKind
-    backend: Name | None = None
-    mode: Name | None = None
-    dynamic: bool | None = None
-    fullgraph: bool = False
-    scope: Name = "full"
-    cache: CacheState
-    options: JsonObject = Field(default={})
-
-
-class Machine(Record):
-    """Hardware that must match for a comparison. `name` and `device_uuid` are no part of its identity."""
-
-    name: Name
-    device: Name
-    device_name: Name
-    device_count: Count | None = None
-    device_uuid: Name | None = None
-    device_memory_bytes: Bytes | None = None
-    power_limit_w: Finite | None = None
-    cpu_name: Name | None = None
-    cpu_count: Count | None = None
-    ram_bytes: Bytes | None = None
-    threads: Count | None = None
-
-
-class Build(Record):
-    """The software stack that is compared. `label` is no part of its identity."""
-
-    torch: Name
-    torch_git: Name | None = None
-    torch_variant: Name | None = None
-    cuda: Name | None = None
-    driver: Name | None = None
-    triton: Name | None = None
-    cudnn: Name | None = None
-    python: Name | None = None
-    os: Name | None = None
-    compiler: Name | None = None
-    packages: dict[Key, Key] = Field(default={})
-    settings: JsonObject = Field(default={})
-    label: Name | None = None
-
-
-class Failure(Record):
-    kind: FailureKind
-    phase: Text | None = None
-    message: Text
-    log_tail: LogTail | None = None
-    exit_code: Integer | None = None
-    signal: Integer | None = None
-
-
-class PhasesNs(Record):
-    """Parts of the first compiled call, adding up to `first_call_ns`; `other` is the rest of it."""
-
-    dynamo: Nanoseconds | None = None
-    aot_autograd: Nanoseconds | None = None
-    inductor: Nanoseconds | None = None
-    kernel_compile: Nanoseconds | None = None
-    isa_probe: Nanoseconds | None = None
-    autotune: Nanoseconds | None = None
-    backward: Nanoseconds | None = None
-    cudagraph_capture: Nanoseconds | None = None
-    other: Nanoseconds | None = None
-
-
-_PHASES = attrgetter(*PhasesNs.model_fields)
-
-
-class ColdStart(Record):
-    """Process spawn to first result (`total_ns`) and its parts, on the host's monotonic clock."""
-
-    total_ns: Nanoseconds | None = None
-    interpreter_ns: Nanoseconds | None = None
-    import_torch_ns: Nanoseconds | None = None
-    harness_ns: Nanoseconds | None = None
-    """What the measuring program itself needs: its own modules, and the facts of machine and build."""
-    import_libraries_ns: Nanoseconds | None = None
-    import_compile_stack_ns: Nanoseconds | None = None
-    build_model_ns: Nanoseconds | None = None
-    eager_first_ns: Nanoseconds | None = None
-    first_call_ns: Nanoseconds | None = None
-    calls_until_steady: Count | None = None
-    until_steady_ns: Nanoseconds | None = None
-    process_tree_cpu_ns: Nanoseconds | None = None
-    phase_source: Name | None = None
-    phases_ns: PhasesNs | None = None
-
-    @model_validator(mode="after")
-    def _phases_add_up(self) -> Self:
-        if self.phases_ns is None or self.first_call_ns is None:
-            return self
-        total = sum(filter(None, _PHASES(self.phases_ns)))
-        if abs(total - self.first_call_ns) > max(1_000, self.first_call_ns // 1_000):
-            raise ValueError(f"phases_ns add up to {total}, first_call_ns is {self.first_call_ns}")
-        return self
-
-
-class Memory(Record):
-    peak_bytes: Bytes | None = None
-    peak_reserved_bytes: Bytes | None = None
-    peak_with_compile_bytes: Bytes | None = None
-    peak_rss_bytes: Bytes | None = None
-    control_peak_bytes: Bytes | None = None
-
-
-class CompilerEvent(Record):
-    """A graph break or a recompilation: reason, user file:line, how often."""
-
-    reason: Text
-    location: Text | None = None
-    count: Count = 1
-
-
-class CacheCounters(Record):
-    fx_graph_hits: Count | None = None
-    fx_graph_misses: Count | None = None
-    aot_autograd_hits: Count | None = None
-    aot_autograd_misses: Count | None = None
-
-
-class CompilerFacts(Record):
-    graphs: Count | None = None
-    ops_captured: Count | None = None
-    graph_breaks: list[CompilerEvent] | None = None
-    recompiles: list[CompilerEvent] | None = None
-    skipped_frames: list[Text] | None = None
-    recompile_limit_hit: bool | None = None
-    cudagraph_skips: list[Text] | None = None
-    cudagraph_launches: Count | None = None
-    cache: CacheCounters | None = None
-
-
-class Numerics(Record):
-    status: NumericsStatus
-    reference: Name | None = None
-    cosine_similarity: Finite | None = None
-    max_abs_error: Finite | None = None
-    rmse_reference: Finite | None = None
-    rmse_result: Finite | None = None
-    multiplier: Finite | None = None
-    tolerance: Finite | None = None
-
-
-class DeviceState(Record):
-    """GPU evidence around the timed region; triples are [min, median, max]."""
-
-    sm_clock_mhz: Triple | None = None
-    memory_clock_mhz: Triple | None = None
-    temperature_c: Triple | None = None
-    power_w: Triple | None = None
-    utilization_percent: Finite | None = None
-    throttle_reasons: list[Name] | None = None
-    other_processes: Count | None = None
-    ecc: bool | None = None
-    ecc_errors: Count | None = None
-    """New ones that could not be corrected."""
-    energy_mj: Count | None = None
-    suspect: bool | None = None
-    suspect_reasons: list[Text] | None = None
-
-
-class HostState(Record):
-    """Host evidence: pressure stall, CPU over wall time, and a sha256 canary per block."""
-
-    cpu_stall_fraction: Finite | None = None
-    cpu_over_wall: Finite | None = None
-    canary_ns: list[Nanoseconds] | None = None
-    blocks: Count | None = None
-    blocks_rejected: Count | None = None
-
-
-class Summary(Record):
-    """What an imported result knows when it carries no samples.
-
-    `latency_ns` is null where the source has none (an accuracy run, a compile-time count). `metrics` holds
-    the source's figures that have no field in this record, by the source's own names and in its own units.
-    """
-
-    latency_ns: Nanoseconds | None = None
-    control_latency_ns: Nanoseconds | None = None
-    n: Count | None = None
-    throughput_per_s: Finite | None = None
-    metrics: dict[Key, Finite] = Field(default={})
 
 
 Samples = list[Nanoseconds]
@@ -315,40 +90,71 @@ class Trial(Record):
     """One fresh process that measured one case once."""
 
     schema_: Annotated[Literal["compilewatch.trial/1"], Field(alias="schema")] = SCHEMA
+    """Version of this format."""
     trial_id: Identifier
+    """Unique. A second arrival with equal content changes nothing, with other content it is an error."""
     run_id: Identifier
+    """The run it belongs to: one execution of a suite on one machine with one build."""
     started_at: UtcDatetime
+    """When the process was started, or the source says that it was measured."""
     ended_at: UtcDatetime | None = None
+    """When the process had ended; null where an imported source does not say."""
     suite: Name | None = None
+    """Name of the suite; null where no suite was asked for."""
     label: Name | None = None
+    """What the user called the run; null without a name."""
     source: Source
+    """Measured here, or imported from where."""
     workload: Workload
+    """What was executed."""
     strategy: Strategy
+    """How it was executed."""
     machine: Machine
+    """On which hardware."""
     build: Build
+    """With which software."""
     status: Status
+    """Whether there is a result."""
     failure: Failure | None = None
+    """Why there is none; null with status `ok`."""
     cold_start: ColdStart | None = None
+    """Process spawn to first result, by phases; null where an imported source does not say."""
     warmup_ns: Samples = Field(default=[])
+    """Calls after the first one and before the samples, in nanoseconds each."""
     samples_ns: Samples = Field(default=[])
+    """Warm iterations, in nanoseconds each; empty where the trial failed or an imported source has none."""
     control_warmup_ns: Samples = Field(default=[])
+    """The same of eager in the same process, in nanoseconds each; empty for eager itself."""
     control_samples_ns: Samples = Field(default=[])
+    """Eager iterations taken by turns in the same process, in nanoseconds each; empty for eager itself."""
     host_samples_ns: Samples = Field(default=[])
-    """On a GPU, where `samples_ns` are device times: steps of the same blocks on the host's clock, each until
-    the device has finished it. Empty on a CPU, where `samples_ns` are that already."""
+    """On a GPU, where `samples_ns` are device times: steps of the same blocks on the host's clock, in
+    nanoseconds each, until the device has finished it. Empty on a CPU, where `samples_ns` are that
+    already."""
     control_host_samples_ns: Samples = Field(default=[])
+    """The same of eager, in nanoseconds each; empty for eager itself."""
     sampling: SamplingFacts | None = None
+    """What was asked of the sampling and what ended it; null for imported results."""
     summary: Summary | None = None
+    """What an imported result knows in place of samples; null for measured ones."""
     memory: Memory | None = None
+    """Peaks; null where nothing was read."""
     compiler: CompilerFacts | None = None
+    """What the compiler did; null for eager."""
     numerics: Numerics | None = None
+    """Whether the compiled result is right; null for eager, and where the trial ended before."""
     device_state: DeviceState | None = None
+    """Evidence of the GPU; null on a CPU and without NVML."""
     host_state: HostState | None = None
+    """Evidence of the host; null where no sample was taken."""
     stream: StreamFacts | None = None
+    """What several batches met; null for a workload of one batch."""
     profile: Profile | None = None
+    """A few steps under the profiler; null unless asked for."""
     trace: Trace | None = None
+    """Where the compiler's own log lies; null unless asked for."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     @model_validator(mode="after")
     def _status_fits_content(self) -> Self:

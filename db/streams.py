@@ -15,6 +15,7 @@ class CompileAt(Record):
     part: Name
     """`forward` or `backward`."""
     took_ns: Nanoseconds
+    """Wall time of it, in nanoseconds."""
     reason: Text | None = None
     """Why what was compiled before did not fit; null for the first compilation of a function."""
 
@@ -23,20 +24,24 @@ class StreamFacts(Record):
     """One iteration of such a workload is all its batches: an epoch, or requests of different lengths."""
 
     batches: Count
+    """In one iteration."""
     shapes: Count
     """How many different ones the batches have."""
     policy: Name | None = None
     """How lengths are evened out: `none`, `max`, `buckets` or `dynamic`; null where all are equal."""
     tokens: Count | None = None
-    """Of one iteration, padding not counted."""
+    """Of one iteration, padding not counted; null where nothing counts tokens."""
     padded_tokens: Count | None = None
     """Of one iteration, padding included; null where nothing is padded."""
     latency_per_token_ns: Finite | None = None
-    """Median latency of an iteration over its `tokens`."""
+    """Median latency of an iteration over its `tokens`, in nanoseconds; null without them."""
     control_latency_per_token_ns: Finite | None = None
+    """The same of eager in the same process, in nanoseconds; null for eager itself."""
     first_batches_ns: list[Nanoseconds] = Field(default=[])
-    """Host time of each batch in the first iteration, getting the batch included; the first of them only."""
+    """Host time of each batch in the first iteration, getting the batch included, in nanoseconds; the first
+    of them only."""
     control_first_batches_ns: list[Nanoseconds] = Field(default=[])
+    """The same of eager, in nanoseconds; empty for eager itself."""
     compiles: list[CompileAt] | None = None
     """In the order they happened; null for eager, and where torch does not tell."""
 

@@ -55,7 +55,7 @@ def record_page() -> str:
     schema = Trial.model_json_schema(by_alias=True)
     definitions = {"Trial": schema, **schema["$defs"]}
     parts = [
-        NOTICE.format(source="db/records.py"),
+        NOTICE.format(source="db/records.py and the files it names"),
         "# Trial record\n",
         "One JSON object for each trial, `compilewatch.trial/1`: what a measured process reports, the "
         "database keeps, and `compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes "

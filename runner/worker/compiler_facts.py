@@ -129,19 +129,24 @@ def cudagraph_skips(messages: list[tuple[str, str]], counters: dict[str, dict[st
 
 
 def cache_counters(counters: dict[str, dict[str, int]]) -> dict[str, int | None]:
-    """Hits and misses of the FX graph cache and the AOTAutograd cache; None where a cache was not asked.
+    """Hits, misses and bypasses of the FX graph cache and the AOTAutograd cache; None where a cache was not
+    asked.
 
-    A hit is no proof of speed: a portable cache on a CPU hits and still runs g++ again.
+    A hit is no proof of speed: a portable cache on a CPU hits and still runs g++ again. A bypass is a graph
+    that the cache refuses to hold, so that every process compiles it.
     """
-    inductor, autograd = counters.get("inductor", {}), counters.get("aot_autograd", {})
-    fx = ("fxgraph_cache_hit", "fxgraph_cache_miss", "fxgraph_cache_bypass")
-    aot = ("autograd_cache_hit", "autograd_cache_miss", "autograd_cache_bypass")
-    fx_asked, aot_asked = any(key in inductor for key in fx), any(key in autograd for key in aot)
     return {
-        "fx_graph_hits": inductor.get(fx[0], 0) if fx_asked else None,
-        "fx_graph_misses": inductor.get(fx[1], 0) if fx_asked else None,
-        "aot_autograd_hits": autograd.get(aot[0], 0) if aot_asked else None,
-        "aot_autograd_misses": autograd.get(aot[1], 0) if aot_asked else None,
+        **_answers("fx_graph", counters.get("inductor", {}), "fxgraph_cache"),
+        **_answers("aot_autograd", counters.get("aot_autograd", {}), "autograd_cache"),
+    }
+
+
+def _answers(cache: str, counted: dict[str, int], prefix: str) -> dict[str, int | None]:
+    """One cache's counts by the record's names; torch's have `prefix`."""
+    names = {f"{cache}_hits": "hit", f"{cache}_misses": "miss", f"{cache}_bypasses": "bypass"}
+    was_asked = any(f"{prefix}_{answer}" in counted for answer in names.values())
+    return {
+        name: counted.get(f"{prefix}_{answer}", 0) if was_asked else None for name, answer in names.items()
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -157,3 +158,27 @@ def test_a_cache_that_was_not_asked_is_unknown_and_not_zero():
     assert compiler_facts.cache_counters({})["fx_graph_hits"] is None
     found = compiler_facts.cache_counters({"inductor": {"fxgraph_cache_miss": 1}})
     assert (found["fx_graph_hits"], found["fx_graph_misses"], found["aot_autograd_hits"]) == (0, 1, None)
+
+
+def test_a_graph_that_a_cache_refuses_is_counted_apart():
+    counted = {"aot_autograd": {"autograd_cache_bypass": 2}, "inductor": {"fxgraph_cache_bypass": 1}}
+    assert compiler_facts.cache_counters(counted) == {
+        "fx_graph_hits": 0,
+        "fx_graph_misses": 0,
+        "fx_graph_bypasses": 1,
+        "aot_autograd_hits": 0,
+        "aot_autograd_misses": 0,
+        "aot_autograd_bypasses": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "counters"),
+    [
+        ("_inductor/codecache.py", "fxgraph_cache"),
+        ("_functorch/_aot_autograd/autograd_cache.py", "autograd_cache"),
+    ],
+)
+def test_torch_has_the_counters_by_these_names(file, counters):
+    source = (Path(torch.__file__).parent / file).read_text(encoding="utf-8")
+    assert [name for name in ("hit", "miss", "bypass") if f'"{counters}_{name}"' not in source] == []
