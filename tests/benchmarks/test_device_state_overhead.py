@@ -11,7 +11,6 @@ other process also sleeps for 2 ms. The same without the untimed steps is printe
 from __future__ import annotations
 
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -23,15 +22,15 @@ import torch
 from runner.worker.clock import CpuClock
 from runner.worker.evidence import BlockWatch, canary_ns
 from runner.worker.loading import build_workload, import_builder
+from runner.worker.precision import median_rank
 from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, warm_up
 from runner.worker.steps import make_variant
 from runner.workloads.catalog import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = 300
+BLOCKS = int(os.environ.get("COMPILEWATCH_BENCHMARK_BLOCKS", "600"))
 BLOCK_SIZE = SamplingPlan.samples // PAIRS
 LIMIT = 1.005
-RESAMPLES = 500
 READER = """
 import sys, time
 from runner.device_state import DeviceWatch
@@ -80,26 +79,26 @@ def taken(step, read_state, settling_calls: int) -> tuple[list[list[int]], list[
     return kinds[True], kinds[False], evidence
 
 
-def ratio(read: list[list[int]], unread: list[list[int]]) -> float:
-    """Of the medians over all samples."""
-    with_it, without = ([sample for block in blocks for sample in block] for blocks in (read, unread))
-    return statistics.median(with_it) / statistics.median(without)
+def ratios(read: list[list[int]], unread: list[list[int]]) -> list[float]:
+    """Of the medians of each four neighbouring blocks, A B B A: a drift of the host is in none."""
+    return [
+        statistics.median(read[n] + read[n + 1]) / statistics.median(unread[n] + unread[n + 1])
+        for n in range(0, len(read), 2)
+    ]
 
 
-def interval(read, unread) -> tuple[float, float]:
-    """95 %, from resampled pairs of neighbouring blocks: a drift of the host is in both of a pair."""
-    draw = random.Random(0)
-    ratios = []
-    for _ in range(RESAMPLES):
-        chosen = draw.choices(range(len(read)), k=len(read))
-        ratios.append(ratio([read[n] for n in chosen], [unread[n] for n in chosen]))
-    cuts = statistics.quantiles(ratios, n=40)
-    return cuts[0], cuts[-1]
+def interval(found: list[float]) -> tuple[float, float]:
+    """95 %, of the median, by the sign test."""
+    ordered = sorted(found)
+    rank = median_rank(len(ordered))
+    assert rank is not None
+    return ordered[rank - 1], ordered[-rank]
 
 
 def say(name: str, how: str, read, unread) -> tuple[float, float, float]:
     """Prints and returns the ratio and its interval."""
-    found, (low, high) = ratio(read, unread), interval(read, unread)
+    each = ratios(read, unread)
+    found, (low, high) = statistics.median(each), interval(each)
     own_ms = statistics.median([sample for block in unread for sample in block]) / 1e6
     print(f"{name:8} {how}: {own_ms:.4f} ms a step; after a reading x {found:.4f} [{low:.4f}, {high:.4f}]")
     return found, low, high
