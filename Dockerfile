@@ -4,7 +4,9 @@
 #   docker run --gpus all -v compilewatch:/data compilewatch run --suite standard
 # It also runs with a read-only root: --read-only --tmpfs /tmp:exec (compiled kernels are loaded from /tmp).
 
-FROM python:3.11-slim AS build
+# To build on the very same base again: --build-arg BASE=python:3.11-slim@sha256:...
+ARG BASE=python:3.11-slim
+FROM ${BASE} AS build
 ARG EXTRAS=postgres,models
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 RUN python3 -m venv /opt/compilewatch
@@ -12,26 +14,26 @@ WORKDIR /src
 # Dependencies first, on their own: an edited source file does not install torch again.
 # All of them by the hash of their file; torch alone, and what its CUDA build brings, by version: which build it is,
 # is decided by the index that pip is given here.
-COPY pyproject.toml constraints.txt README.md LICENSE docker/requirements.lock docker/requirements-models.lock ./
+COPY pyproject.toml constraints.txt README.md LICENSE docker/requirements*.lock ./
 COPY db/__init__.py db/__init__.py
 RUN /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :all: --requirement requirements.lock \
     && case ",${EXTRAS}," in \
         *,models,*) /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :all: \
             --requirement requirements-models.lock ;; \
     esac \
-    && /opt/compilewatch/bin/pip install --constraint constraints.txt --no-build-isolation ".[${EXTRAS}]"
+    && /opt/compilewatch/bin/pip install --constraint constraints.txt --no-build-isolation ".[${EXTRAS}]" \
+    && /opt/compilewatch/bin/pip check
 COPY db db
 COPY runner runner
 COPY dashboard dashboard
 RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall .
 # What is inside, with versions and licences, as CycloneDX: /opt/compilewatch/sbom.cdx.json in the image.
-ARG SBOM_TOOL=cyclonedx-bom==7.5.0
 RUN python3 -m venv /opt/sbom \
-    && /opt/sbom/bin/pip install "${SBOM_TOOL}" \
+    && /opt/sbom/bin/pip install --require-hashes --no-deps --only-binary :all: --requirement requirements-sbom.lock \
     && /opt/sbom/bin/cyclonedx-py environment --output-reproducible \
         --output-file /opt/compilewatch/sbom.cdx.json /opt/compilewatch/bin/python
 
-FROM python:3.11-slim
+FROM ${BASE}
 # g++: torch.compile compiles with it on a CPU, and Triton its launchers on a GPU. tini: reaps what trials leave.
 # hadolint ignore=DL3008
 RUN apt-get update \

@@ -1,5 +1,6 @@
 """What the image and the compose files promise: nothing public, no password written down, no tests inside."""
 
+import importlib.metadata
 import re
 import tomllib
 from typing import Any
@@ -48,15 +49,15 @@ def test_the_image_holds_the_program_and_no_tests() -> None:
     assert rules[0] == "*"
     assert {rule.removeprefix("!") for rule in rules[1:] if rule.startswith("!")} == {
         *ROOMS, "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "docker/entrypoint",
-        "docker/requirements.lock", "docker/requirements-models.lock",
+        "docker/requirements.lock", "docker/requirements-models.lock", "docker/requirements-sbom.lock",
     }  # fmt: skip
 
 
-def locked() -> dict[str, Version]:
+def locked(*names: str) -> dict[str, Version]:
     """What the image installs by hash, by canonical name; every line must be a version and a hash."""
     lines = [
         line
-        for name in ("requirements.lock", "requirements-models.lock")
+        for name in names or ("requirements.lock", "requirements-models.lock")
         for line in (ROOT / "docker" / name).read_text(encoding="utf-8").splitlines()
         if not line.startswith("#")
     ]
@@ -69,7 +70,14 @@ def test_the_image_installs_pinned_files_by_their_hash() -> None:
     pinned, found = pins(), locked()
     assert {name: version for name, version in found.items() if pinned.get(name) != version} == {}
     assert "torch" not in found
-    assert DOCKERFILE.count("--require-hashes") == 2
+    assert DOCKERFILE.count("--require-hashes") == 3
+    assert "cyclonedx-bom" in locked("requirements-sbom.lock")
+    by_version = [
+        line for line in re.findall(r"pip install (.+)", DOCKERFILE) if "--require-hashes" not in line
+    ]
+    assert all(
+        ".[${EXTRAS}]" in line or line.startswith("--no-build-isolation --no-deps") for line in by_version
+    )
 
 
 def test_the_lock_holds_every_declared_dependency() -> None:
@@ -79,6 +87,33 @@ def test_the_lock_holds_every_declared_dependency() -> None:
     lines = [*project["dependencies"], *(line for name in LOCKED_EXTRAS for line in extras[name])]
     names = {canonicalize_name(Requirement(line).name) for line in lines} - {"torch"}
     assert names - locked().keys() == set()
+
+
+def test_the_lock_holds_what_its_packages_need() -> None:
+    """Extras of theirs too, which no pip misses: `procrastinate` asks for `psycopg[pool]`."""
+    found, missing = locked(), set()
+    for name in found:
+        try:
+            lines = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # of an extra that is not installed here
+        missing |= {f"{name}: {each}" for line in lines for each in named(line, "") if each not in found}
+    assert missing == set()
+
+
+def named(line: str, extra: str) -> set[str]:
+    """The packages that a line of requirements asks for, those of the extras it names included."""
+    requirement = Requirement(line)
+    if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+        return set()
+    name = canonicalize_name(requirement.name)
+    names = {name}
+    for wanted in requirement.extras:
+        for below in importlib.metadata.requires(name) or []:
+            marker = Requirement(below).marker
+            if marker is not None and "extra" in str(marker):
+                names |= named(below, wanted)
+    return names
 
 
 def test_every_licence_is_listed() -> None:
