@@ -12,8 +12,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from db.complaints import first_problem
 from db.diagnosis import Profile, SamplingFacts, Trace
-from db.errors import RecordError, one_line
+from db.errors import RecordError
 from db.fields import INT64_MAX, Identifier, Name, Nanoseconds, Record, UtcDatetime
 from db.record_evidence import (
     CacheCounters,
@@ -179,7 +180,5 @@ def parse_trial(data: bytes | str, *, where: str = "record") -> Trial:
     try:
         return Trial.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        field = one_line(".".join(str(part) for part in first["loc"])) or "the whole record"
-        message = f"{where}: {field}: {one_line(first['msg'])}."
+        message = f"{where}: {first_problem(error, 'the whole record')}."
         raise RecordError(message, "See `compilewatch schema` for the record's fields.") from error

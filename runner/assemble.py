@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from db import __version__
+from db.complaints import first_problem
 from db.records import (
     Build,
     Failure,
@@ -219,6 +220,5 @@ def _part(kind: type[Workload] | type[Strategy], content: Mapping[str, Any]) -> 
 
 def _first_fault(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False)[0]
-        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        return first_problem(error, "the whole record")
     return f"{type(error).__name__}: {error}"

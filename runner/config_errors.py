@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from db.complaints import must_be
 from db.errors import ConfigError, one_line
 from runner.config import Settings
 
@@ -21,30 +22,8 @@ OPTION = "option"
 Location = tuple[str | int, ...]
 Layers = Mapping[str, Mapping[str, Any]]
 
-# What a value must be, by pydantic's error type; {} are filled from the error's context.
-_MUST_BE = {
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "string_type": "text in quotes",
-    "string_too_short": "text that is not empty",
-    "tuple_type": "a list",
-    "too_short": "a list with at least {min_length} entry",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "path_type": "a path in quotes",
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt}",
-    "less_than_equal": "at most {le}",
-    "less_than": "less than {lt}",
-    "finite_number": "a finite number",
-    "literal_error": "{expected}",
-    "enum": "{expected}",
-}
+# As a value is written in TOML.
+_IN_TOML = {"string_type": "text in quotes", "path_type": "a path in quotes"}
 
 
 def explain(error: ValidationError, layers: Layers) -> ConfigError:
@@ -101,8 +80,7 @@ def _wanted(kind: str, context: Mapping[str, Any], loc: Location) -> str | None:
         return _meaning(loc) or "a name of letters, digits and . _ - + @ :"
     if kind == "tuple_type" and len(loc) == 1:
         return f"a list of tables, written [[{loc[0]}]]"
-    template = _MUST_BE.get(kind)
-    return template.format(**context) if template else None
+    return _IN_TOML.get(kind) or must_be(kind, context)
 
 
 def _meaning(loc: Location) -> str | None:

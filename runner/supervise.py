@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from db.complaints import first_problem
 from db.diagnosis import Profile
 from db.records import CacheState, Status, StrategyKind, Trial
 from runner.assemble import Listening, assemble
@@ -153,7 +154,8 @@ def _profiled(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Tria
     try:
         return trial.model_copy(update={"profile": Profile.model_validate(record.get("profile"))})
     except ValidationError as error:
-        _LOG.warning("The profile of %s is not one: %s", trial.workload.name, error.errors()[0]["msg"])
+        told = first_problem(error, "all of it")
+        _LOG.warning("The profile of %s is not one: %s", trial.workload.name, told)
         return trial
 
 

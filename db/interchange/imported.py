@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from db.complaints import problem
 from db.errors import RecordError
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
 from db.interchange.fields import Place
@@ -234,9 +235,9 @@ def _run_digest(source: str, machine: Machine, build: Build, facts: Mapping[str,
 
 
 def _invalid(place: Place, error: ValidationError) -> RecordError:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    first = error.errors(include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"]) or "the whole record"
-    return place.error(name, first["msg"])
+    return place.error(name, problem(first))
 
 
 def _and(words: list[str]) -> str:

@@ -38,7 +38,7 @@ def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
         _say(error.message, error.next_step)
         return error.exit_code
     except typer.TyperException as error:
-        _say(error.format_message(), _usage_hint(error))
+        _say(_complaint(error), _usage_hint(error))
         return EXIT_CANNOT
     except (KeyboardInterrupt, typer.Abort):
         _say("Interrupted.", "What was measured is stored.")
@@ -60,6 +60,20 @@ def _say(message: str, next_step: str) -> None:
     print(f"compilewatch: {message}", file=sys.stderr)
     if next_step:
         print(f"  {next_step}", file=sys.stderr)
+
+
+def _complaint(error: typer.TyperException) -> str:
+    """What is wrong with the words of a command; where pydantic found it, not in pydantic's words."""
+    from pydantic import ValidationError
+
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        from db.complaints import problem
+
+        details = cause.errors(include_url=False)[0]
+        said = problem(details)
+        error.message = f"{said}." if details["type"] == "value_error" else f"it {said}."
+    return error.format_message()
 
 
 def _usage_hint(error: typer.TyperException) -> str:
