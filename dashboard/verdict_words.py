@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from db import units
-from db.verdicts.results import LeftOut, Row
+from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
+from db.verdicts.whole import overall_verdict
 
 _FORMATS: dict[Metric, Callable[..., str]] = {
     Metric.LATENCY: units.duration,
@@ -98,6 +100,40 @@ def tally(rows: Sequence[Row]) -> str:
     """ "2 regressed, 1 improved, 6 unchanged": only what there is."""
     counts = {word: sum(row.verdict is word for row in rows) for word in WORST_FIRST}
     return ", ".join(f"{count} {word.value}" for word, count in counts.items() if count)
+
+
+@dataclass(frozen=True)
+class NoRegression:
+    """What a comparison without a regressed row says. `shown` is False where it shows nothing: cases that
+    were not compared, or that are not decided, are no good news.
+    """
+
+    shown: bool
+    sentence: str
+    left_out: list[str]
+
+
+def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoRegression:
+    """Of the rows of `strategies`, of which none regressed; all strategies where none is named."""
+
+    def wanted(found: Row | LeftOut) -> bool:
+        return not strategies or found.strategy in strategies
+
+    rows = [row for row in comparison.rows if wanted(row)]
+    left_out = [case for case in comparison.left_out if wanted(case)]
+    compared = len({(row.case.workload_id, row.case.strategy_id) for row in rows})
+    total = units.plural(compared + len(left_out), "case")
+    undecided = sum(row.verdict is Verdict.INCONCLUSIVE for row in rows)
+    still = f"{units.count(undecided)} of {units.plural(len(rows), 'figure')} not decided"
+    verdict = overall_verdict(rows, comparison.policy)
+    if verdict is Verdict.NOT_COMPARABLE:
+        said = f"Nothing could be compared (0 of {total}), so whether anything regressed is not known."
+    elif verdict is Verdict.INCONCLUSIVE:
+        said = f"No regression is shown, but that is no all-clear: {still}."
+    else:
+        said = f"Nothing regressed in the newest run: {units.count(compared)} of {total} compared"
+        said += f", {still}." if undecided else "."
+    return NoRegression(verdict in (Verdict.IMPROVED, Verdict.UNCHANGED), said, left_out_lines(left_out))
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from dashboard import inbox
+from dashboard import inbox, verdict_words
 from dashboard.data import (
     Snapshot,
     filters_of,
@@ -248,7 +248,10 @@ def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> None:
     ]
     elements.note(" ".join(comparison.sentences))
     if not rows:
-        st.success(plain("Nothing regressed in the newest run."), icon=":material/check_circle:")
+        found = verdict_words.no_regression(comparison, wanted)
+        show, icon = (st.success, "check_circle") if found.shown else (st.info, "help")
+        show(plain(found.sentence), icon=f":material/{icon}:")
+        elements.listed("Not compared", found.left_out, icon=":material/block:")
         return
     columns = {**_FINDING, "q": st.column_config.TextColumn("q", alignment="right"), "reason": "Why"}
     elements.table(

@@ -196,8 +196,10 @@ def _cards(comparison: Comparison) -> None:
         )
         st.metric(
             "Regressed",
-            units.count(counts[Verdict.REGRESSED]),
-            f"{counts[Verdict.IMPROVED]} improved, {counts[Verdict.INCONCLUSIVE]} inconclusive",
+            units.count(counts[Verdict.REGRESSED]) if comparison.rows else units.MISSING,
+            f"{counts[Verdict.IMPROVED]} improved, {counts[Verdict.INCONCLUSIVE]} inconclusive"
+            if comparison.rows
+            else "nothing was compared",
             delta_color="off",
             delta_arrow="off",
             help="Verdicts over all figures of all compared cases; a case has one per figure.",
@@ -328,7 +330,9 @@ def _shift(table: pd.DataFrame) -> None:
 def _counts(seen: Seen) -> None:
     """What passes no more or again, and counts that changed."""
     st.markdown("#### What passes, graph breaks, recompiles")
-    if seen.counts.empty:
+    if not seen.comparison.rows:
+        elements.note("Nothing was compared, so nothing is known of what passes, breaks or recompiles.")
+    elif seen.counts.empty:
         elements.note(
             "Every compared case passes or fails as before, with as many graph breaks and recompiles."
         )

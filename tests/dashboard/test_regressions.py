@@ -53,6 +53,11 @@ def _id(states: tuple[RegressionState, ...], workload: str = "mlp", metric: str 
     return found
 
 
+def plainly(markdown: str) -> str:
+    """Markdown without its escapes."""
+    return markdown.replace("\\", "")
+
+
 def _inbox(test: AppTest):
     return next(e.value for e in test.dataframe if "recorded_at" in e.value.columns)
 
@@ -222,3 +227,46 @@ def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Record
     assert titles == ["Recorded regressions", "Latency of mlp with default", "Who said what"]
     assert chosen in {each["regression_id"] for each in content.data["regressions"]}
     json.dumps(content.model_dump(mode="json"), allow_nan=False)
+
+
+def test_what_could_not_be_compared_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs of the same suite that share no case: silence about regressions, not health."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    trials = [
+        trial
+        for trial in stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"))
+        if trial.workload.name == ("mlp" if trial.run_id == RUN_0 else "bert-base")
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert not test.exception
+    assert not test.success, "nothing was compared, so nothing is known to be well"
+    (said,) = (plainly(info.value) for info in test.info)
+    assert said.startswith("Nothing could be compared (0 of ")
+    assert "Not compared" in texts(test)
+    assert "did not run" in texts(test)
+
+
+def test_what_is_not_decided_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One trial a side is never a verdict."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=1))
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert not test.success
+    (said,) = (plainly(info.value) for info in test.info)
+    assert "No regression is shown, but that is no all-clear" in said
+
+
+def test_what_was_compared_and_stands_is_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    history = stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=12)
+    with open_database(url, migrate=True) as database:
+        save_trials(database, history)
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    (said,) = (plainly(success.value) for success in test.success)
+    assert said.startswith("Nothing regressed in the newest run: 4 of 4 cases compared")
