@@ -45,7 +45,8 @@ class RequestSpec(Record):
     `cases` (workload, strategy) stand for themselves, else `workloads` and `strategies` select as in
     `compilewatch run`. `stacks` are builds as trials recorded them, to be found among those of the measuring
     host; they stand for `builds`. `machine` is a pattern of host name, machine id or device name, None any.
-    Rounds beyond `budget_trials` are left out.
+    Rounds beyond `budget_trials` are left out. `profile` and `trace` follow the first trial of every case; a
+    trace stays on the measuring host.
     """
 
     suite: Name | None = None
@@ -58,6 +59,8 @@ class RequestSpec(Record):
     trials: Positive | None = None
     budget_trials: Positive | None = None
     label: Name | None = None
+    profile: bool = False
+    trace: bool = False
 
 
 class RequestEvent(Record):

@@ -49,6 +49,12 @@ def create(
     trials: Annotated[int | None, typer.Option(min=1, help="Fresh processes per case.")] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Trials at most, over all cases.")] = None,
     label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Look into the first trial of every case with torch.profiler.")
+    ] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Keep the compiler's own log of every case, where it is measured.")
+    ] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -68,6 +74,8 @@ def create(
         trials=trials,
         budget_trials=budget,
         label=label,
+        profile=profile,
+        trace=trace,
     )
     asked = new_request(str(ULID()), RequestKind.MANUAL, spec, by=who_asks(), at=datetime.now(UTC))
     with database_of(settings) as database:

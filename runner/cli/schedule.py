@@ -32,7 +32,7 @@ from runner.logs import log_to_standard_error
 from runner.plan import Plan
 
 if TYPE_CHECKING:
-    from runner.schedule.service import Measures
+    from runner.schedule.measures import Measures
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -173,7 +173,7 @@ def _tell_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings) 
 
 def _here(database: Database, settings: Settings) -> Measures:
     from runner.execution import execute
-    from runner.schedule.service import Here
+    from runner.schedule.measures import Here
     from runner.spool import Spool
 
     spool = Spool(settings.data_dir / "spool")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from datetime import datetime
 from fnmatch import fnmatchcase
 from threading import Event
@@ -17,20 +18,61 @@ from runner.config import Settings
 from runner.execution import Outcome, Progress, announce, work_off
 from runner.executors.contract import Executor
 from runner.fleet.identities import jobs_with_ids, with_ids_of
-from runner.fleet.names import is_direct
+from runner.fleet.names import LONGEST_WAIT_S, is_direct
 from runner.plan import Plan
 from runner.schedule.planning import builds_of, plan_spec
 from runner.schedule.timetable import Host
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _POLL_S = 0.5
+_ATTENDANCE_S = 5.0
 
 MakeExecutor = Callable[[str, int], Executor]
 """An executor for a queue, at a priority."""
 
 
+class Attendance:
+    """Says where no worker has been alive for `patience_s`, and when one is again; call `look` often.
+
+    Not at once: after an outage workers are back some seconds after the database, and at the start of
+    everything after the service.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        queue: str,
+        *,
+        patience_s: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._executor = executor
+        self._queue = queue
+        self._patience_s = patience_s
+        self._monotonic = monotonic
+        self._next = float("-inf")
+        self._absent_since: float | None = None
+        self._has_said = False
+
+    def look(self) -> None:
+        """Raises DatabaseError while the database is away."""
+        now = self._monotonic()
+        if now < self._next:
+            return
+        self._next = now + _ATTENDANCE_S
+        if self._executor.capacity():
+            if self._has_said:
+                _LOG.info("A worker is alive again.")
+            self._absent_since, self._has_said = None, False
+        elif self._absent_since is None:
+            self._absent_since = now
+        elif now - self._absent_since >= self._patience_s and not self._has_said:
+            _LOG.warning("No worker is alive; the trials of %s wait for one.", self._queue)
+            self._has_said = True
+
+
 class Fleet:
-    """Plans and dispatches one request at a time; the service calls `plan`, then `execute`.
+    """Plans and dispatches requests, each in a thread of its own; the service calls `plan`, then `execute`.
 
     A request goes to the queue that its machine selector means: a machine type of `[fleet] queues`, the
     first where it means any, or one host ("host:NAME") or GPU ("gpu:UUID").
@@ -52,12 +94,23 @@ class Fleet:
         self._progress = progress
         self._stop = stop
         self._clock = clock
-        self._planned: tuple[RunRequest, Plan] | None = None
+        self._planned: dict[str, RunRequest] = {}
 
-    continues = True
+    elsewhere = True
 
     def is_mine(self, request: RunRequest, host: Host) -> bool:  # noqa: ARG002
         return self.queue_of(request) is not None
+
+    def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
+        """Whether none of those goes to the same queue with the same priority or a higher one.
+
+        So every machine type has work, a more urgent request overtakes in the queue itself, and of equal ones
+        the first is done before the next begins.
+        """
+        queue = self.queue_of(request)
+        return not any(
+            self.queue_of(other) == queue and other.priority >= request.priority for other in under_way
+        )
 
     def look_ahead(self, settings: Settings) -> None:
         """Nothing: what the interpreters are like, the workers' hosts know."""
@@ -75,7 +128,7 @@ class Fleet:
         builds = builds_of(settings, request.spec)
         plan = plan_spec(settings, request.spec, builds, device=self._device(request))
         plan = with_ids_of(plan, request)
-        self._planned = (request, plan)
+        self._planned[plan.runs[0].run_id] = request
         return plan
 
     def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
@@ -84,24 +137,26 @@ class Fleet:
         Where this service is to stop, or the request is with another one, the jobs stay queued. Raises
         DatabaseError while the database is away.
         """
-        if self._planned is None or self._planned[1] is not plan:
-            raise ConfigError("This plan is of another request.")
-        request, _ = self._planned
+        request = self._planned.pop(plan.runs[0].run_id)
         queue = self.queue_of(request)
         if queue is None:
             raise ConfigError(f"No queue of this service is {request.spec.machine!r}.")
         known = announced_runs(self._database, [run.run_id for run in plan.runs])
         announce(plan, self._database, self._clock(), without=known)
         executor = self._make_executor(queue, request.priority)
+        attendance = Attendance(executor, queue, patience_s=self._settings.fleet.stalled_s + LONGEST_WAIT_S)
+
+        def is_left() -> bool:
+            attendance.look()
+            return is_cancelled() and not self._is_cancelled(request)
+
         try:
-            if executor.capacity() == 0:
-                _LOG.warning("No worker is alive; the trials of %s wait for one.", queue)
             measured, failed = work_off(
                 jobs_with_ids(plan, request),
                 executor,
                 self._progress,
                 lambda: is_cancelled() and self._is_cancelled(request),
-                is_left=lambda: is_cancelled() and not self._is_cancelled(request),
+                is_left=is_left,
                 wait_s=_POLL_S,
             )
         finally:

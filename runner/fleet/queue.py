@@ -16,9 +16,10 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.schema import SchemaManager
 
+from runner.fleet.names import LONGEST_WAIT_S
+
 _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 15.0
 _CONNECT_TIMEOUT_S = 10
 _SCHEMA_LOCK = 4_022_250_974
 """Any number, the same everywhere: two programs that create the tables at once take turns."""
@@ -38,6 +39,11 @@ def is_connection_lost(error: BaseException) -> bool:
     return isinstance(error, ConnectorException) and isinstance(cause, psycopg.OperationalError)
 
 
+def reason_of(error: BaseException) -> str:
+    """Why the queue refused, in one line."""
+    return str(error.__cause__ or error).partition("\n")[0]
+
+
 class PatientConnector(PsycopgConnector):
     """Asks again, at most 15 s apart, while the server is away; says so once, and once when it is back.
 
@@ -54,6 +60,8 @@ class PatientConnector(PsycopgConnector):
         )
         self._gave_up = asyncio.Event()
         self._away_since: float | None = None
+        self.errors = 0
+        """How often the database failed this worker."""
 
     def give_up(self) -> None:
         self._gave_up.set()
@@ -80,6 +88,7 @@ class PatientConnector(PsycopgConnector):
             try:
                 answer = await ask()
             except ConnectorException as error:
+                self.errors += 1
                 if self._gave_up.is_set() or not is_connection_lost(error):
                     raise
                 self._note_away(error)
@@ -89,13 +98,12 @@ class PatientConnector(PsycopgConnector):
             try:
                 await asyncio.wait_for(self._gave_up.wait(), wait_s)
             except TimeoutError:
-                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _note_away(self, error: ConnectorException) -> None:
         if self._away_since is None:
             self._away_since = time.monotonic()
-            reason = str(error.__cause__).partition("\n")[0]
-            _LOG.warning("The database is away (%s). Waiting for it.", reason)
+            _LOG.warning("The database is away (%s). Waiting for it.", reason_of(error))
 
     def _note_back(self) -> None:
         if self._away_since is not None:

@@ -12,7 +12,6 @@ from db.errors import DatabaseError
 from db.session import Database
 from db.store_request import beat_request
 from runner.schedule.abandoned import Abandoned
-from runner.schedule.health import ErrorCount
 from runner.schedule.host_facts import HostFacts
 from runner.schedule.outage import Outage
 from runner.schedule.timetable import Timetable
@@ -24,7 +23,10 @@ RECONCILE_S = 10.0
 
 
 class Keeper:
-    """Runs until `stop`, calling `watch` now and then. `hold` and `drop` say which request is measured."""
+    """Runs until `stop`, calling `watch` now and then. `hold` and `drop` say which requests are measured.
+
+    The GPUs of the host are asked how they are between requests, where it `asks_devices` at all.
+    """
 
     def __init__(
         self,
@@ -35,7 +37,8 @@ class Keeper:
         clock: Callable[[], datetime],
         stop: Event,
         facts: HostFacts,
-        errors: ErrorCount,
+        outage: Outage,
+        asks_devices: bool = True,
         watch: Callable[[datetime], object] = lambda _now: None,
     ) -> None:
         self._database = database
@@ -44,11 +47,12 @@ class Keeper:
         self._clock = clock
         self._stop = stop
         self._facts = facts
-        self._errors = errors
+        self._patience = outage.patience()
+        self._asks_devices = asks_devices
         self._watch = watch
         self._abandoned = Abandoned(database, owner=owner, monotonic=time.monotonic)
         self._lock = Lock()
-        self._held: tuple[str, Event] | None = None
+        self._held: dict[str, Event] = {}
         self._thread = Thread(target=self._run, name="keeper", daemon=True)
 
     def start(self) -> None:
@@ -61,42 +65,38 @@ class Keeper:
         """Beat for the request: the event is set once its measuring should end."""
         should_end = Event()
         with self._lock:
-            self._held = (request_id, should_end)
+            self._held[request_id] = should_end
         return should_end
 
-    def drop(self) -> None:
+    def drop(self, request_id: str) -> None:
         with self._lock:
-            self._held = None
+            del self._held[request_id]
 
     def _run(self) -> None:
-        outage = Outage(self._errors)
         reconciled = float("-inf")
         while not self._stop.is_set():
             try:
                 self._beat()
-                self._facts.say(idle=self._holds_nothing())
+                self._facts.say(idle=self._asks_devices and not self._holding())
                 if time.monotonic() - reconciled >= RECONCILE_S:
                     reconciled = time.monotonic()
                     self._timetable.reconcile()
                     self._abandoned.look(self._clock())
                     self._watch(self._clock())
-                outage.over()
+                self._patience.over()
             except DatabaseError as error:
                 self._abandoned.forget()
-                outage.failed(error, self._stop)
+                self._patience.failed(error, self._stop)
             else:
                 self._stop.wait(BEAT_S)
 
-    def _holds_nothing(self) -> bool:
+    def _holding(self) -> dict[str, Event]:
         with self._lock:
-            return self._held is None
+            return dict(self._held)
 
     def _beat(self) -> None:
-        with self._lock:
-            held = self._held
-        if held is None or held[1].is_set():
-            return
-        request_id, should_end = held
-        if not beat_request(self._database, request_id, owner=self._owner):
+        for request_id, should_end in self._holding().items():
+            if should_end.is_set() or beat_request(self._database, request_id, owner=self._owner):
+                continue
             _LOG.info("Request %s was cancelled or is with another service; its measuring ends.", request_id)
             should_end.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from threading import Event
+from threading import Event, Lock
 
 from db.errors import DatabaseError
 from runner.schedule.health import ErrorCount
@@ -15,24 +15,51 @@ _LONGEST_WAIT_S = 15.0
 
 
 class Outage:
-    """Whether one thread can reach the database, and how long it waits before it tries again."""
+    """What the threads of one process know of the database: away from the first that fails to the last that
+    reaches it again, so that one line says each.
+    """
 
     def __init__(self, errors: ErrorCount | None = None) -> None:
         self._errors = errors or ErrorCount()
-        self._since: float | None = None
+        self._lock = Lock()
+        self._failing: set[Patience] = set()
+        self._since = 0.0
+
+    def patience(self) -> Patience:
+        """For one thread, or one thing that a thread does again and again."""
+        return Patience(self)
+
+    def failed(self, who: Patience, error: DatabaseError) -> None:
+        with self._lock:
+            self._errors.database += 1
+            if not self._failing:
+                self._since = time.monotonic()
+                _LOG.warning("%s Waiting for it.", error.message)
+            self._failing.add(who)
+
+    def over(self, who: Patience) -> None:
+        with self._lock:
+            if who not in self._failing:
+                return
+            self._failing.discard(who)
+            if not self._failing:
+                _LOG.warning("The database is back after %.0f s.", time.monotonic() - self._since)
+
+
+class Patience:
+    """How long one thread waits before it tries again."""
+
+    def __init__(self, outage: Outage) -> None:
+        self._outage = outage
         self._wait_s = _FIRST_WAIT_S
 
     def failed(self, error: DatabaseError, stop: Event) -> None:
         """Note a failure, and wait longer with each, at most 15 s, or until `stop`."""
-        self._errors.database += 1
-        if self._since is None:
-            self._since = time.monotonic()
-            _LOG.warning("%s Waiting for it.", error.message)
+        self._outage.failed(self, error)
         stop.wait(self._wait_s)
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
 
     def over(self) -> None:
         """Note that the database answered."""
-        if self._since is not None:
-            _LOG.warning("The database is back after %.0f s.", time.monotonic() - self._since)
-        self._since, self._wait_s = None, _FIRST_WAIT_S
+        self._outage.over(self)
+        self._wait_s = _FIRST_WAIT_S

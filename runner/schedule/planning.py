@@ -13,6 +13,7 @@ from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
 from runner.host_stacks import HostStacks
 from runner.interpreter import InterpreterFacts, check_interpreter
+from runner.passes import Passes
 from runner.plan import Plan, plan_run
 from runner.selection import known_workloads
 from runner.trial_spec import TrialSpec
@@ -53,6 +54,7 @@ def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings]
         device=device,
         label=spec.label,
         builds=builds,
+        passes=Passes(spec.profile, settings.data_dir.absolute() if spec.trace else None),
     )
     if spec.cases:
         plan = _with_trials(plan, [trial for trial in plan.trials if _case(trial) in spec.cases])

@@ -11,7 +11,8 @@ from db.hosts import HostDevice
 from db.queries.hosts import hosts
 from db.session import Database
 from runner import device_state
-from runner.schedule.host_facts import SAY_S, HostFacts, disk_room, read_devices
+from runner.host_reading import disk_room
+from runner.schedule.host_facts import SAY_S, HostFacts, read_devices
 from runner.schedule.timetable import Host
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
@@ -104,5 +105,5 @@ def test_a_disk_that_is_gone_is_missing_not_full(monkeypatch: pytest.MonkeyPatch
     def gone(_: Path) -> None:
         raise OSError("stale file handle")
 
-    monkeypatch.setattr("runner.schedule.host_facts.shutil.disk_usage", gone)
+    monkeypatch.setattr("runner.host_reading.shutil.disk_usage", gone)
     assert disk_room(tmp_path) == (None, None)

@@ -23,8 +23,9 @@ from runner.interpreter import InterpreterFacts
 from runner.plan import Plan
 from runner.schedule import keeper, planning
 from runner.schedule.abandoned import LEASE_S, Abandoned
+from runner.schedule.measures import Here
 from runner.schedule.planning import plan_request
-from runner.schedule.service import Here, Service
+from runner.schedule.service import Service
 from runner.schedule.timetable import Host
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
