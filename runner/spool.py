@@ -12,6 +12,7 @@ from pathlib import Path
 
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
 from db.records import Trial, parse_trial
+from runner.spool_size import spool_size, waiting_files
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,11 @@ class Spool:
 
     def waiting(self) -> list[Path]:
         """Files not yet stored, oldest first."""
-        return sorted(self.directory.glob("*.json"))
+        return waiting_files(self.directory)
 
     def size_bytes(self) -> int:
         """What waits here takes up."""
-        total = 0
-        for path in self.waiting():
-            with contextlib.suppress(FileNotFoundError):
-                total += path.stat().st_size
-        return total
+        return spool_size(self.directory)[1]
 
     def waiting_ends(self) -> Iterator[tuple[str, datetime, str]]:
         """Run id, when and how it ended. A file that another process has stored meanwhile is passed over."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from db.diagnosis import Trace
+from db.units import plural
 
 _LOG = logging.getLogger("compilewatch.runner")
 _TRACES = "traces"
@@ -37,6 +40,25 @@ def trace_in(data_dir: Path, trial_id: str) -> Trace | None:
         size_bytes=sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),
         report=None if report is None else report.relative_to(root).as_posix(),
     )
+
+
+def forget_traces(data_dir: Path, keep_days: int | None, now: datetime) -> int:
+    """Delete the traces of this host that are older than `keep_days`: how many. None keeps all.
+
+    The trial keeps saying how long its trace was and where it lay.
+    """
+    if keep_days is None:
+        return 0
+    until = (now - timedelta(days=keep_days)).timestamp()
+    forgotten = 0
+    for directory in (data_dir.absolute() / _TRACES).glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if directory.stat().st_mtime < until:
+                shutil.rmtree(directory)
+                forgotten += 1
+    if forgotten:
+        _LOG.info("Deleted %s older than %s.", plural(forgotten, "trace"), plural(keep_days, "day"))
+    return forgotten
 
 
 def tlparse_command() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import sys
 from typing import Annotated
@@ -40,15 +41,23 @@ def worker(
     settings = settings_of(config, db)
     require_fleet(settings.database_url)
     facts = _choose(gpu)
+    host = socket.gethostname()
     machine_type = queue or queue_of_device(facts.name)
+    from runner.fleet.host_watch import WorkerPlace
     from runner.fleet.listener import WorkerSettings
     from runner.fleet.queue import conninfo_of
 
     _become_listener(
         WorkerSettings(
             conninfo=conninfo_of(settings.database_url),
-            queues=queues_of_worker(machine_type, socket.gethostname(), facts.uuid),
-            device="cuda:0" if facts.uuid else "cpu",
+            queues=queues_of_worker(machine_type, host, facts.uuid),
+            place=WorkerPlace(
+                host=host,
+                owner=f"{host}:{os.getpid()}:{secrets.token_hex(2)}",
+                device="cuda:0" if facts.uuid else "cpu",
+                served=gpu or ("0" if facts.uuid else "cpu"),
+                data_dir=str(settings.data_dir.absolute()),
+            ),
             gpu=facts.uuid,
             config=str(settings.config_file or ""),
             lock_dir=str(default_lock_dir()),

@@ -24,18 +24,20 @@ class Companion:
         self._idle_s = idle_s
         self._process: asyncio.subprocess.Process | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._measures = False
 
     async def measure(self, message: dict[str, Any], attempts: int) -> dict[str, Any]:
         """What became of one message. Raises CompanionDiedError; cancelled, the measurement goes on."""
         process = await self._started()
         asked = {"do": "measure", "message": message, "attempts": attempts}
+        self._measures = True
         await self._tell(process, asked)
         return await self._answer(process)
 
     async def cancel(self) -> None:
-        """End what is measured now and wait until it is stored as cancelled."""
+        """End what is measured now, if anything is, and wait until it is stored as cancelled."""
         process = self._process
-        if process is None:
+        if process is None or not self._measures:
             return
         with contextlib.suppress(CompanionDiedError):
             await self._tell(process, {"do": "cancel"})
@@ -44,6 +46,7 @@ class Companion:
     async def drop(self) -> None:
         """End the process with what it measures, unrecorded."""
         process, self._process = self._process, None
+        self._measures = False
         self._keep_ready(False)
         if process is None:
             return
@@ -85,13 +88,14 @@ class Companion:
         line = await process.stdout.readline()
         if not line:
             raise await self._died(process)
+        self._measures = False
         self._keep_ready(True)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     async def _died(self, process: asyncio.subprocess.Process) -> CompanionDiedError:
         code = await process.wait()
-        self._process = None
+        self._process, self._measures = None, False
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return CompanionDiedError(f"The measuring process ended with {how}.")
 

@@ -27,9 +27,11 @@ from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job as QueueJob
 
 from runner.device_lock import DeviceBusyError, device_lock
+from runner.fleet.chores import Chores
 from runner.fleet.companion import Companion, CompanionDiedError
+from runner.fleet.host_watch import SAY_S, HostWatch, WorkerPlace
 from runner.fleet.names import TASK
-from runner.fleet.queue import PatientConnector, create_tables, open_app
+from runner.fleet.queue import PatientConnector, create_tables, open_app, reason_of
 from runner.logs import LogFormat, log_to_standard_error
 
 _LOG = logging.getLogger("compilewatch.fleet")
@@ -45,7 +47,7 @@ class WorkerSettings:
 
     conninfo: str
     queues: list[str]
-    device: str
+    place: WorkerPlace
     gpu: str | None
     config: str
     lock_dir: str
@@ -56,6 +58,11 @@ class WorkerSettings:
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> WorkerSettings:
+        told = json.loads(content)
+        return cls(**told | {"place": WorkerPlace(**told["place"])})
 
 
 class AgainError(Exception):
@@ -83,7 +90,9 @@ class Listener:
         self._connector = PatientConnector(settings.conninfo)
         self._app: App = open_app(self._connector)
         self._app.task(name=TASK, pass_context=True, retry=TryAgain())(self._measure)
-        self._companion = Companion(settings.device, settings.config, idle_s=settings.idle_s)
+        self._companion = Companion(settings.place.device, settings.config, idle_s=settings.idle_s)
+        self._host = HostWatch(settings.place, self._connector)
+        self._chores = Chores(settings.config, first_s=settings.idle_s)
         self._stopping = asyncio.Event()
         self._held: set[int] = set()
         self._forgotten: set[int] = set()
@@ -98,7 +107,7 @@ class Listener:
             try:
                 await self._connect_and_work()
             except (ConnectorException, psycopg.Error) as error:
-                _LOG.warning("The queue cannot be used (%s). Trying again.", _reason(error))
+                _LOG.warning("The queue cannot be used (%s). Trying again.", reason_of(error))
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
         await self._companion.close()
@@ -108,6 +117,7 @@ class Listener:
         async with self._app.open_async():
             worker = asyncio.create_task(self._work())
             reaper = asyncio.create_task(self._reap())
+            caretaker = asyncio.create_task(self._look_after_host())
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,8 +126,10 @@ class Listener:
                     worker.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await worker
+                with contextlib.suppress(ConnectorException):
+                    await self._host.stopped()
             finally:
-                for task in (reaper, stopping):
+                for task in (reaper, caretaker, stopping):
                     task.cancel()
 
     def _work(self) -> Coroutine[Any, Any, None]:
@@ -140,6 +152,8 @@ class Listener:
         self._held.add(job.id)
         self._worker_id = job.worker_id
         try:
+            # What is due between measurements would never be done where trials follow each other all day.
+            await self._chores.if_due()
             answer = await self._companion.measure(message, job.attempts)
         except asyncio.CancelledError:
             if context.abort_reason() is not AbortReason.USER_REQUEST:
@@ -154,25 +168,40 @@ class Listener:
             raise AgainError(str(error)) from error
         finally:
             self._held.discard(job.id)
+        self._connector.errors += answer["database_errors"]
         if answer["ended"] == "failed":
             _LOG.warning("Not measured: %s", answer["why"], extra={"trial_id": job.queueing_lock})
             raise AgainError(answer["why"], _PAUSE_S)
         _LOG.info("Measured.", extra={"trial_id": job.queueing_lock})
 
+    async def _look_after_host(self) -> None:
+        while True:
+            await self._host.say(idle=not self._held)
+            if not self._held:
+                await self._chores.if_due()
+            await asyncio.sleep(min(SAY_S, self._chores.due_in_s()))
+
     async def _reap(self) -> None:
         """Give back what workers held that are not heard of any more, and forget old jobs."""
-        manager = self._app.job_manager
         while True:
             await asyncio.sleep(_REAP_EVERY_S)
-            stalled = await manager.get_stalled_jobs(
-                task_name=TASK, seconds_since_heartbeat=self._settings.stalled_s
-            )
-            for job in (*stalled, *await self._never_heard_of()):
-                if job.id not in self._held:
-                    await self._give_back(job)
-            await manager.delete_old_jobs(
-                nb_hours=_HOURS_KEPT, include_failed=True, include_cancelled=True, include_aborted=True
-            )
+            try:
+                await self._reap_once()
+            except ConnectorException as error:
+                # Without it a lost trial is never begun again, so one refusal must not end it.
+                _LOG.warning("The queue could not be looked through (%s). Trying again.", reason_of(error))
+
+    async def _reap_once(self) -> None:
+        manager = self._app.job_manager
+        stalled = await manager.get_stalled_jobs(
+            task_name=TASK, seconds_since_heartbeat=self._settings.stalled_s
+        )
+        for job in (*stalled, *await self._never_heard_of()):
+            if job.id not in self._held:
+                await self._give_back(job)
+        await manager.delete_old_jobs(
+            nb_hours=_HOURS_KEPT, include_failed=True, include_cancelled=True, include_aborted=True
+        )
 
     async def _never_heard_of(self) -> list[QueueJob]:
         """Jobs that are ours in the queue and not here: the answer that brought them was lost on its way.
@@ -199,10 +228,6 @@ class Listener:
             )
 
 
-def _reason(error: BaseException) -> str:
-    return str(error.__cause__ or error).partition("\n")[0]
-
-
 async def _serve(settings: WorkerSettings) -> None:
     listener = Listener(settings)
     loop = asyncio.get_running_loop()
@@ -213,9 +238,9 @@ async def _serve(settings: WorkerSettings) -> None:
 
 def main(descriptor: str) -> int:
     with os.fdopen(int(descriptor), "rb") as pipe:
-        settings = WorkerSettings(**json.load(pipe))
+        settings = WorkerSettings.from_json(pipe.read())
     log_to_standard_error(settings.log_format)
-    served = settings.gpu or settings.device
+    served = settings.gpu or settings.place.device
     busy = DeviceBusyError(
         f"Another worker serves {served} on this host.", "Stop it first, or name another GPU with --gpu."
     )

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import queue
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -31,16 +29,15 @@ from runner.config_sources import load_settings
 from runner.device_lock import DeviceBusyError
 from runner.device_state import device_facts
 from runner.executors.local import measure_job
+from runner.fleet.lifeline import die_with
 from runner.fleet.message import Message, job_of, read_message, specs_without_code
-from runner.fleet.names import MOST_ATTEMPTS
-from runner.guard import PR_SET_PDEATHSIG, prctl
+from runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
 from runner.keeping import KeptNowhereError, keep, store_waiting
 from runner.logs import log_to_standard_error
 from runner.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 1.0
-_LONGEST_WAIT_S = 15.0
 
 
 class Inbox:
@@ -76,6 +73,12 @@ class Measurer:
         self._inbox = inbox
         self._spool = Spool(settings.data_dir / "spool")
         self._database: Database | None = None
+        self._failures = 0
+
+    def take_failures(self) -> int:
+        """How often the database failed since this was last asked."""
+        failures, self._failures = self._failures, 0
+        return failures
 
     def measure(self, content: dict[str, Any], attempts: int) -> str:
         """Measure and store one message: `stored`, or `dropped` where this process is to end.
@@ -152,12 +155,16 @@ class Measurer:
 
     def _opened(self) -> Database | None:
         """The database, waited for; None where this process is to end."""
+        said = False
 
         def opened() -> bool:
+            nonlocal said
             try:
                 self._database = self._database or open_database(self._settings.database_url)
             except DatabaseError as error:
-                _LOG.warning("%s Waiting for it.", error.message)
+                if not said:
+                    _LOG.warning("%s Waiting for it.", error.message)
+                said = True
                 return False
             return True
 
@@ -167,28 +174,25 @@ class Measurer:
         """Try `is_done` again and again, at most 15 s apart: False where this process is to end first."""
         wait_s = _FIRST_WAIT_S
         while not is_done():
+            self._failures += 1
             if self._inbox.dropped.wait(wait_s):
                 return False
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
         return True
 
 
 def main(parent: str, device: str, config: str = "") -> None:
-    # A worker that is killed takes this process with it, and this one what it measures.
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        sys.exit(1)
-    # Ctrl-C reaches the whole group of a terminal; the worker says when to end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with(int(parent))
     settings = load_settings(Path(config) if config else None)
     log_to_standard_error(settings.service.log_format)
     inbox = Inbox()
     measurer = Measurer(settings, device, inbox)
     while (asked := inbox.measurements.get()) is not None:
         try:
-            answer = {"ended": measurer.measure(asked["message"], asked["attempts"])}
+            answer: dict[str, object] = {"ended": measurer.measure(asked["message"], asked["attempts"])}
         except CompilewatchError as error:
             answer = {"ended": "failed", "why": str(error)}
+        answer["database_errors"] = measurer.take_failures()
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

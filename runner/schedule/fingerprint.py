@@ -45,28 +45,31 @@ class Fingerprint:
 
 
 def request_where_changed(
-    database: Database, settings: Settings, *, host: str, owner: str, at: datetime
+    database: Database, settings: Settings, *, host: str, machine: str, owner: str, at: datetime
 ) -> RunRequest | None:
-    """Queue the suite of [run] on all builds of this host where one of them was never measured here.
+    """Queue the suite of [run] where a build of this host was never measured on it, for all that are there.
 
-    The request's id follows from what is new, so that neither another service nor the next hour asks again.
-    None where nothing is new, or nothing was ever measured on this host. Raises DatabaseError.
+    `machine` selects this host. The request's id follows from what is new, so that neither another process
+    nor the next hour asks again. None where nothing is new, or nothing was ever measured on this host. Raises
+    DatabaseError.
     """
     known = measured_stacks(database, host)
     if not known:
         return None
     # Where only the CPU was ever measured, the driver of a GPU decides nothing.
-    on_gpu = any(driver for *_, driver in known)
-    new = [found for found in fingerprints(settings, on_gpu=on_gpu) if astuple(found) not in known]
+    builds = fingerprints(settings, on_gpu=any(driver for *_, driver in known))
+    new = {found for found in builds.values() if astuple(found) not in known}
     if not new:
         return None
     suite = settings.run.suite
-    names = sorted(str(found) for found in new)
+    names = sorted(map(str, new))
     key = identity({"host": host, "suite": suite, "stacks": names})
+    # One that is gone would fail the others' request.
+    gone = len(builds) < len(settings.builds)
     request = new_request(
         f"upgrade-{key}",
         RequestKind.UPGRADE,
-        RequestSpec(suite=suite, machine=host),
+        RequestSpec(suite=suite, machine=machine, builds=tuple(filter(None, builds)) if gone else ()),
         by=owner,
         at=at,
         note=f"never measured on {host}: {', '.join(names)}",
@@ -77,11 +80,16 @@ def request_where_changed(
     return request
 
 
-def fingerprints(settings: Settings, *, on_gpu: bool) -> list[Fingerprint]:
-    """Of every configured build, of this interpreter where there is none; those without torch left out."""
+def fingerprints(settings: Settings, *, on_gpu: bool) -> dict[str | None, Fingerprint]:
+    """Of every configured build by name, of this interpreter as None where there is none.
+
+    Those without a torch, or that cannot be asked, are left out.
+    """
     driver = device_facts("cuda:0").driver if on_gpu else None
-    found = [_installed_torch(build, driver) for build in settings.builds or (None,)]
-    return list(dict.fromkeys(each for each in found if each))
+    found = {
+        build.name if build else None: _installed_torch(build, driver) for build in settings.builds or (None,)
+    }
+    return {name: each for name, each in found.items() if each}
 
 
 def _installed_torch(build: BuildSettings | None, driver: str | None) -> Fingerprint | None:

@@ -16,6 +16,7 @@ from runner.keeping import store_waiting
 from runner.schedule.fingerprint import request_where_changed
 from runner.schedule.timetable import Host
 from runner.spool import Spool
+from runner.trace import forget_traces
 
 _LOG = logging.getLogger("compilewatch.schedule")
 
@@ -40,6 +41,7 @@ class Upkeep:
         self._look_for_upgrades(clock())
         self._forget_samples(clock(), should_stop)
         self._expire_reports(clock())
+        forget_traces(self._settings.data_dir, self._settings.service.keep_traces_days, clock())
         self._next = time.monotonic() + PERIOD_S
 
     def store_waiting(self) -> None:
@@ -49,11 +51,16 @@ class Upkeep:
             _LOG.info("Stored %s that waited on disk.", plural(replay.stored, "trial"))
 
     def _look_for_upgrades(self, now: datetime) -> None:
-        # In a fleet the builds are on the workers' hosts.
+        # In a fleet the builds are on the workers' hosts, which look themselves.
         if not self._settings.service.watch_builds or self._settings.fleet.queues:
             return
         request = request_where_changed(
-            self._database, self._settings, host=self._host.name, owner=self._host.owner, at=now
+            self._database,
+            self._settings,
+            host=self._host.name,
+            machine=self._host.name,
+            owner=self._host.owner,
+            at=now,
         )
         if request is not None:
             # What is remembered of the interpreters is from before the upgrade.

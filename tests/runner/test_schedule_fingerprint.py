@@ -26,13 +26,15 @@ INSTALLED = version("torch").partition("+")[0]
 
 
 def look(database: Database, settings: Settings | None = None, host: str = "box") -> str | None:
-    request = request_where_changed(database, settings or Settings(), host=host, owner=f"{host}:1", at=NOW)
+    request = request_where_changed(
+        database, settings or Settings(), host=host, machine=host, owner=f"{host}:1", at=NOW
+    )
     return request.history[0].note if request else None
 
 
 def measured(database: Database, torch: str, driver: str | None = None, host: str = "box") -> None:
     machine = make_machine("cpu-box").model_copy(update={"name": host})
-    variant = fingerprints(Settings(), on_gpu=False)[0].torch_variant
+    variant = fingerprints(Settings(), on_gpu=False)[None].torch_variant
     changes = {"torch": torch, "torch_variant": variant, "driver": driver}
     build = make_build("2.13.0").model_copy(update=changes)
     save_trial(database, make_trial(machine=machine, build=build))
@@ -54,9 +56,9 @@ def fake_torch(folder: Path, release: str) -> Path:
 
 
 def test_the_release_is_the_one_torch_says_and_torch_is_not_imported(tmp_path: Path) -> None:
-    assert [found.torch for found in fingerprints(Settings(), on_gpu=False)] == [INSTALLED]
+    assert fingerprints(Settings(), on_gpu=False)[None].torch == INSTALLED
     settings = Settings(build=({"name": "new", "python": fake_torch(tmp_path, "9.9.0+cu999")},))
-    assert [str(found) for found in fingerprints(settings, on_gpu=False)] == ["torch 9.9.0 (cu999)"]
+    assert str(fingerprints(settings, on_gpu=False)["new"]) == "torch 9.9.0 (cu999)"
 
 
 def test_a_new_torch_is_measured_beside_the_old_one_once(database: Database, tmp_path: Path) -> None:
@@ -106,3 +108,17 @@ def test_an_interpreter_that_is_gone_is_said_and_left_out(
     measured(sqlite_database, "2.12.0")
     assert look(sqlite_database, Settings(build=({"name": "gone", "python": tmp_path / "gone"},))) is None
     assert "cannot be read" in caplog.text
+
+
+def test_a_build_that_is_gone_does_not_keep_the_others_from_being_measured(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    measured(sqlite_database, "2.12.0")
+    builds = [
+        {"name": "old", "python": fake_torch(tmp_path / "old", "2.12.0")},
+        {"name": "gone", "python": tmp_path / "gone"},
+        {"name": "new", "python": fake_torch(tmp_path / "new", "9.9.0")},
+    ]
+    assert look(sqlite_database, Settings(build=tuple(builds))) is not None
+    (request,) = queue(sqlite_database)
+    assert request.spec.builds == ("old", "new")

@@ -1,0 +1,98 @@
+"""What a waiting worker says of its host, every half minute: that it lives, its disk, its GPU, its spool."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from procrastinate.exceptions import ConnectorException
+
+from db import __version__
+from db.host_statements import NOTE_HOST_STOPPED, SAVE_HEALTH, SAVE_HOST
+from runner.fleet.queue import PatientConnector, reason_of
+from runner.host_reading import device_reading, disk_room
+from runner.spool_size import spool_size
+
+_LOG = logging.getLogger("compilewatch.fleet")
+SAY_S = 30.0
+
+
+@dataclass(frozen=True)
+class WorkerPlace:
+    """Where a worker is. `host` is its name, `owner` this process of it, `device` as torch names it, `served`
+    what of the host it serves, as it was told: a GPU's number or UUID, or "cpu".
+    """
+
+    host: str
+    owner: str
+    device: str
+    served: str
+    data_dir: str
+
+
+class HostWatch:
+    """Call `say` now and then. The GPU is asked only between measurements, which it would disturb."""
+
+    def __init__(
+        self, place: WorkerPlace, connector: PatientConnector, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self._place = place
+        self._connector = connector
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._started_at = self._clock()
+        self._is_first = True
+        self._trouble: str | None = None
+
+    async def say(self, *, idle: bool) -> None:
+        """Put it down. A database that is away is waited for, one that refuses is said once."""
+        try:
+            await self._save_host(idle=idle)
+            await self._save_health()
+        except ConnectorException as error:
+            if self._trouble != (reason := reason_of(error)):
+                _LOG.warning("How this host is cannot be stored: %s.", reason)
+            self._trouble = reason
+        else:
+            self._trouble = None
+
+    async def stopped(self) -> None:
+        """Say that the worker ended as it should. Raises ConnectorException."""
+        place = self._place
+        await self._connector.execute_query_async(
+            NOTE_HOST_STOPPED, name=place.host, owner=place.owner, at=self._clock()
+        )
+
+    async def _save_host(self, *, idle: bool) -> None:
+        reading = device_reading(self._place.device) if idle else None
+        free, total = disk_room(Path(self._place.data_dir))
+        now = self._clock()
+        asked = idle and (reading is not None or self._place.device == "cpu")
+        await self._connector.execute_query_async(
+            SAVE_HOST,
+            name=self._place.host,
+            owner=self._place.owner,
+            started_at=self._started_at,
+            seen_at=now,
+            program_version=__version__,
+            free_bytes=free,
+            total_bytes=total,
+            devices=json.dumps([reading] if reading else []) if asked else None,
+            devices_read_at=now if asked else None,
+            is_first=self._is_first,
+        )
+        self._is_first = self._is_first and not asked
+
+    async def _save_health(self) -> None:
+        trials, size_bytes = spool_size(Path(self._place.data_dir) / "spool")
+        await self._connector.execute_query_async(
+            SAVE_HEALTH,
+            host=f"{self._place.host}/{self._place.served}",
+            seen_at=self._clock(),
+            spool_trials=trials,
+            spool_bytes=size_bytes,
+            database_errors=self._connector.errors,
+        )

@@ -1,0 +1,17 @@
+"""For the processes of a worker: they end with it, and when it says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from runner.guard import PR_SET_PDEATHSIG, prctl
+
+
+def die_with(parent: int) -> None:
+    """End this process when the worker `parent` is killed; Ctrl-C reaches all, and the worker decides."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
