@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from threading import Lock
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 import streamlit as st
@@ -19,6 +19,7 @@ from dashboard import shaping
 from dashboard.choices import Choices, choices
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
+from dashboard.pace import Pace
 from dashboard.policy import policy_in_force
 from db.hosts import HostState
 from db.metrics.canaries import without_canaries
@@ -88,13 +89,24 @@ def read_version() -> int:
     return data_version(reader())
 
 
+PACE = Pace()
+
+
+def drawn_version() -> int:
+    """The data version that pages are drawn of now: the newest, as far as `dashboard.pace` keeps up with it.
+
+    Raises DatabaseError when the database cannot be read.
+    """
+    return PACE.take(database_url(), read_version())
+
+
 def pulse_of(page: Page) -> Callable[[], object]:
     """What tells whether a page would look different now: the data version, and what it does not count.
 
     The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
     """
     beside = _BESIDE_THE_DATA.get(page)
-    return read_version if beside is None else lambda: (read_version(), beside(reader()))
+    return drawn_version if beside is None else lambda: (drawn_version(), beside(reader()))
 
 
 _BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
@@ -113,13 +125,17 @@ class Snapshot:
 
     @classmethod
     def now(cls) -> Snapshot:
-        return cls(database_url(), read_version())
+        return cls(database_url(), drawn_version())
 
 
 def remembered(prepare: Callable[P, T]) -> Callable[P, T]:
-    """Cache what `prepare` makes of its arguments, which hold a `Snapshot`; shared between sessions."""
-    cached: Callable[P, T] = st.cache_resource(max_entries=128, show_spinner=False)(prepare)
-    return cached
+    """Cache what `prepare` makes of its arguments, which hold a `Snapshot`; shared between sessions.
+
+    Kept until another version of the data is drawn.
+    """
+    cached = st.cache_resource(max_entries=128, show_spinner=False)(PACE.timed(prepare))
+    PACE.at_another(cached.clear)
+    return cast(Callable[P, T], cached)
 
 
 @remembered

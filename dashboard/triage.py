@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from dashboard.access import Role, require
+from dashboard.data import PACE
 from db.errors import CompilewatchError
 from db.regressions import TriageEvent, TriageState
 from db.session import open_database
@@ -85,6 +86,7 @@ def record(url: str, what: Said) -> tuple[str, bool]:
                     problems.append(f"{error.message} {error.next_step}")
     except CompilewatchError as error:
         problems.append(f"{error.message} {error.next_step}")
+    PACE.catch_up()
     known = len(what.regression_ids) - new - len(problems)
     told = f"Recorded {plural(new, 'regression')} as {what.state.value}, by {what.author}."
     if known > 0:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.access import Role, require
+from dashboard.data import PACE
 from db.errors import CompilewatchError
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
@@ -100,6 +101,7 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
         report = _import(url, upload, dry_run=False)
     except CompilewatchError as error:
         return f"{error.message} {error.next_step}", False
+    PACE.catch_up()
     known = f" {plural(report.known, 'trial')} were known already." if report.known else ""
     problems = [f"{error.message} {_next_step(error)}".strip() for error in report.errors]
     return " ".join([f"Brought in {plural(report.new, 'new trial')}.{known}", *problems]), not problems

@@ -20,13 +20,16 @@ from db.session import Database
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
+# Between a program and this server; the server itself tells an answer again for a second.
+_HEADERS = {"Cache-Control": "no-cache"}
+
+
 def health(_: Request) -> Response:
-    headers = {"Cache-Control": "no-store"}
     try:
-        return JSONResponse({"status": "ok", "data_version": data.read_version()}, headers=headers)
+        return JSONResponse({"status": "ok", "data_version": data.read_version()}, headers=_HEADERS)
     except DatabaseError as error:
         body = {"status": "unavailable", "message": error.message}
-        return JSONResponse(body, status_code=503, headers=headers)
+        return JSONResponse(body, status_code=503, headers=_HEADERS)
 
 
 def metrics(_: Request) -> Response:
@@ -35,9 +38,7 @@ def metrics(_: Request) -> Response:
         lines = list(_told(data.reader(), datetime.now(UTC)))
     except DatabaseError:
         lines = list(_database(reachable=False))
-    return PlainTextResponse(
-        "\n".join(lines) + "\n", media_type=_EXPOSITION, headers={"Cache-Control": "no-store"}
-    )
+    return PlainTextResponse("\n".join(lines) + "\n", media_type=_EXPOSITION, headers=_HEADERS)
 
 
 def _told(database: Database, now: datetime) -> Iterator[str]:

@@ -19,6 +19,7 @@ from dashboard.api import openapi
 from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.errors import defect, told_by_starlette, told_by_us
+from dashboard.api.kept_answers import HELD_S, KeptAnswers
 from dashboard.api.monitoring import health, metrics
 from dashboard.api.parameters import read_all
 from dashboard.api.rate_limit import RateLimit
@@ -42,23 +43,33 @@ _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
 }
 
 
-def routes() -> list[BaseRoute]:
-    """What the dashboard's server answers beside its pages. Each call has rate limits of its own."""
+def routes(*, held_s: float = HELD_S) -> list[BaseRoute]:
+    """What the dashboard's server answers beside its pages. Each call has rate limits of its own.
+
+    While data is being written an answer may be `held_s` old, and more where it took long to make
+    (`dashboard.api.kept_answers`).
+    """
+    kept = Middleware(KeptAnswers, held_s=held_s)
     limited = Starlette(
         routes=[Route("/{workload:path}/{strategy}.svg", badge)],
-        middleware=[Middleware(RateLimit)],
+        middleware=[Middleware(RateLimit), kept],
         exception_handlers=_HANDLERS,
     )
-    return [Route("/healthz", health), Route("/metrics", metrics), Mount("/badge", limited), _api()]
+    return [
+        Route("/healthz", health, middleware=[kept]),
+        Route("/metrics", metrics, middleware=[kept]),
+        Mount("/badge", limited),
+        _api(kept),
+    ]
 
 
-def _api() -> Mount:
+def _api(kept: Middleware) -> Mount:
     app = Starlette(
         routes=[
             Route("/openapi.json", _openapi),
             *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
         ],
-        middleware=[Middleware(RateLimit)],
+        middleware=[Middleware(RateLimit), kept],
         exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = False

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 import dashboard.app
-from dashboard.data import close_databases
+from dashboard.data import PACE, close_databases
 from dashboard.links import Link, params
 from dashboard.reports.content import Column, Content, Lines, Table
 from db.queries.filters import Filters
@@ -85,6 +85,12 @@ def _close_server_connections(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "postgres_database_url" in request.fixturenames:
         close_databases()
+
+
+@pytest.fixture(autouse=True)
+def _take_up_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests write faster than people measure; `test_pace` says how pages keep up with a stream of writes."""
+    monkeypatch.setattr(PACE, "_share", 0.0)
 
 
 REPORT_ID = "0123456789abcdef0123456789abcdef"
