@@ -14,7 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-PIPE = int(sys.argv[-1])
+# Asked with -c what it is, as an interpreter with torch is before a run: then it has no pipe.
+IS_ASKED = "-c" in sys.argv
+PIPE = -1 if IS_ASKED else int(sys.argv[-1])
 SLEEP_S = 60.0
 
 
@@ -146,6 +148,19 @@ def out_of_memory():
     _ = bytearray(1 << 29)
 
 
+def out_of_memory_by_cgroup():
+    """Joins the group that it is told of, then writes to every page, so that the kernel has to find some."""
+    Path(os.environ["COMPILEWATCH_FAULT_GROUP"]).write_text(str(os.getpid()))
+    phase("build_model")
+    take_all_memory()
+
+
+def take_all_memory():
+    held = []
+    while True:
+        held.append(b"m" * 4_000_000)
+
+
 def out_of_processor_time():
     resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
     while True:
@@ -201,14 +216,27 @@ FAULTS = {
     "infinite samples": infinite_samples,
     "a failure of no known kind": unknown_failure,
     "out of memory by rlimit": out_of_memory,
+    "out of memory by cgroup": out_of_memory_by_cgroup,
+    "takes all memory": take_all_memory,
     "out of processor time by rlimit": out_of_processor_time,
     "a compile worker killed": lost_compile_worker,
     "slow": lambda: (time.sleep(0.15), record()),
+    "a second": lambda: (time.sleep(1.0), record()),
     "full cache": full_cache,
 }
 
 
+def answer():
+    """What is asked of every interpreter before it measures."""
+    facts = {"python": BUILD["python"], "executable": sys.executable, "torch": BUILD["torch"], "error": None}
+    facts |= {"cuda": None, "hip": None, "cuda_available": False, "device_count": 0}
+    sys.stdout.write(json.dumps(facts) + "\n")
+
+
 def main():
+    if IS_ASKED:
+        answer()
+        return
     specification = json.loads(sys.stdin.readline())
     tell({"mark": "facts", "machine": MACHINE, "build": BUILD})
     phase("build_model")

@@ -54,9 +54,13 @@ def expect_told_in_one_line(trial: Trial) -> None:
 def expect_no_orphan(place: Place) -> None:
     """No process and no directory of a trial is left."""
     deadline = time.monotonic() + _ORPHANS_GONE_WITHIN_S
-    while left := [*_processes(place), *(path.name for path in place.scratch.glob("compilewatch-*"))]:
+    while left := [*_processes(place), *_directories(place)]:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)
+
+
+def _directories(place: Place) -> list[str]:
+    return [path.name for path in place.scratch.glob("compilewatch-*") if path != place.locks]
 
 
 def _processes(place: Place) -> list[str]:

@@ -26,6 +26,7 @@ from runner.worker.sampling import SamplingPlan
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 # Short enough for a thousand trials, far longer than a fake worker that does not hang needs.
 TIMEOUT_S = 8.0
+LOCKS = "compilewatch-locks"
 _numbers = count(1)
 
 
@@ -47,7 +48,8 @@ class Place:
 
     @property
     def locks(self) -> Path:
-        return self.directory / "locks"
+        """Where every process whose TMPDIR is `scratch` has them by default."""
+        return self.scratch / LOCKS
 
     def interpreter(self) -> Path:
         """An executable that stands where a build's Python would be."""

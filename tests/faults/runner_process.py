@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import tempfile
@@ -13,16 +12,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import psutil
 
 from runner import supervise
-from tests.faults.place import Place, Told, measure, spec_of
+from runner.trial_spec import TrialSpec
+from tests.faults.forked import FORKED
+from tests.faults.place import TIMEOUT_S, Place, Told, measure, spec_of
 
 GRACE_S = 0.2
-# Forked of a process that has imported everything, a runner starts in hundredths of a second.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.faults.runner_process"])
 
 
 @dataclass
@@ -65,11 +64,21 @@ class RunnerProcess:
 
 @contextlib.contextmanager
 def running(
-    place: Place, run_id: str, faults: Sequence[str], *, clock_jumps: bool = False
+    place: Place,
+    run_id: str,
+    faults: Sequence[str],
+    *,
+    clock_jumps: bool = False,
+    group: Path | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Iterator[RunnerProcess]:
-    """A runner that measures one trial per fault; killed at the end where it still runs."""
-    heard, told = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_run, args=(place, run_id, list(faults), told, clock_jumps))
+    """A runner that measures one trial per fault; killed at the end where it still runs.
+
+    `group` is the file by which it joins a cgroup, with all that it starts.
+    """
+    heard, told = FORKED.Pipe(duplex=False)
+    specs = [spec_of(place, run_id, fault, timeout_s=timeout_s) for fault in faults]
+    process = FORKED.Process(target=_run, args=(place, run_id, specs, told, clock_jumps, group))
     process.start()
     told.close()
     started = RunnerProcess(process, os.dup(heard.fileno()))
@@ -83,12 +92,20 @@ def running(
         process.close()
 
 
-def _run(place: Place, run_id: str, faults: list[str], told: Connection, clock_jumps: bool) -> None:
+def _run(
+    place: Place,
+    run_id: str,
+    specs: list[TrialSpec],
+    told: Connection,
+    clock_jumps: bool,
+    group: Path | None,
+) -> None:
+    if group is not None:
+        group.write_text(str(os.getpid()))
     tempfile.tempdir = str(place.scratch)
     supervise.GRACE_S = GRACE_S
     if clock_jumps:
         supervise.datetime = JumpingClock  # type: ignore[misc,assignment]
-    specs = [spec_of(place, run_id, fault) for fault in faults]
     measure(place, run_id, specs, Told(lambda trial: os.write(told.fileno(), f"{trial}\n".encode())))
 
 
