@@ -22,12 +22,14 @@ BLOCK = 5
 @dataclass(frozen=True)
 class Boundary:
     """A change of level: `start` is the first point after it, `difference` the step of the log values,
-    `p_value` corrected for the number of positions, `error` the standard error of the step.
+    `p_value` corrected for the number of positions, `p_here` that of this position alone, `error` the
+    standard error of the step, `size` the step in deviations of the points.
     """
 
     start: int
     difference: float
     p_value: float
+    p_here: float
     error: float
     size: float
 
@@ -47,8 +49,8 @@ def noise_scale(y: Floats) -> float:
 
 
 def robust_deviation(residual: Floats) -> float:
-    """Standard deviation by the median absolute deviation: outliers do not count."""
-    return MAD_TO_SD * _mad(residual) if len(residual) else 0.0
+    """Standard deviation by the median absolute deviation of at least one value: outliers do not count."""
+    return MAD_TO_SD * _mad(residual)
 
 
 def _mad(values: Floats) -> float:
@@ -104,10 +106,12 @@ def examine_boundary(y: Floats, left: int, start: int, right: int, policy: Histo
     difference = float(np.median(after) - np.median(before))
     squares = sum(len(side) * float(np.var(side)) for side in (before, after))
     spread = math.sqrt(squares / max(len(before) + len(after) - 2, 1))
+    p_here = 2.0 * float(stats.norm.sf(abs(z)))
     return Boundary(
         start=start,
         difference=difference,
-        p_value=min(1.0, 2.0 * float(stats.norm.sf(abs(z))) * len(y)),
+        p_value=min(1.0, p_here * len(y)),
+        p_here=p_here,
         error=spread * math.sqrt(1.0 / len(before) + 1.0 / len(after)) * widening,
         size=abs(difference) / (spread * widening) if spread > 0 else math.inf,
     )
@@ -124,13 +128,16 @@ def autocorrelation(before: Floats, after: Floats, limit: float) -> float:
 
 
 def mann_whitney_z(before: Floats, after: Floats) -> float:
-    """Normal score of the Mann-Whitney U, ties corrected (Mann & Whitney 1947, Ann. Math. Statist. 18)."""
+    """Normal score of the Mann-Whitney U, ties corrected (Mann & Whitney 1947, Ann. Math. Statist. 18).
+
+    Neither side is empty.
+    """
     n, m = len(before), len(after)
     pooled = np.concatenate([before, after])
     ranks = stats.rankdata(pooled)
     u = float(ranks[n:].sum()) - m * (m + 1) / 2.0
     _, ties = np.unique(pooled, return_counts=True)
     total = n + m
-    tie_term = float(np.sum(ties**3 - ties)) / (total * (total - 1)) if total > 1 else 0.0
+    tie_term = float(np.sum(ties**3 - ties)) / (total * (total - 1))
     deviation = math.sqrt(n * m / 12.0 * (total + 1 - tie_term))
     return (u - n * m / 2.0) / deviation if deviation > 0 else 0.0

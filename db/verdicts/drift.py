@@ -46,7 +46,7 @@ def drift_from_reference(
     total = float(np.mean(y[newest]) - np.mean(y[pinned]))
     slow = float(np.mean(plain[newest]) - np.mean(plain[pinned]))
     error = _error(plain, pinned, newest, policy)
-    p_value = 2.0 * float(stats.norm.sf(abs(slow) / error)) if error > 0 else float(slow == 0.0)
+    p_value = 2.0 * float(stats.norm.sf(abs(slow) / error))
     half = float(stats.norm.ppf(0.5 + policy.confidence / 2.0)) * error
     real = p_value <= policy.history.p_value and abs(slow) >= math.log1p(policy.history.minimum_effect)
     verdict = Verdict.INCONCLUSIVE

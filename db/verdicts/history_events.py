@@ -102,7 +102,7 @@ def evidence_against(
     left, right = max(e for e in edges if e < start), min(e for e in edges if e > start)
     today = examine_boundary(window.y, left, start, right, rules)
     faded = abs(today.difference) < 0.5 * math.log1p(rules.minimum_effect)
-    return today if faded or today.p_value > 0.05 * len(window.y) else None
+    return today if faded or today.p_here > 0.05 else None
 
 
 def withdrawal(points: DataFrame, metric: Metric, event: ChangeEvent, today: Boundary) -> ChangeEvent:

@@ -38,7 +38,7 @@ def two_modes(y: Floats, policy: HistoryPolicy) -> TwoModes | None:
         return None
     fitted = _fit(y)
     rarer = min(fitted.high_share, 1.0 - fitted.high_share)
-    if rarer < policy.two_mode_share or fitted.deviation <= 0.0:
+    if rarer < policy.two_mode_share:
         return None
     one = float(np.sum(stats.norm.logpdf(y, y.mean(), spread)))
     two = float(np.sum(np.log(_densities(y, fitted).sum(axis=0))))
@@ -53,7 +53,7 @@ def _fit(y: Floats) -> TwoModes:
     smallest = 1e-3 * float(np.std(y))
     for _ in range(ROUNDS):
         density = _densities(y, modes)
-        share = density[1] / np.maximum(density.sum(axis=0), np.finfo(np.float64).tiny)
+        share = density[1] / density.sum(axis=0)
         weight = float(share.sum())
         if not 1.0 <= weight <= len(y) - 1.0:
             break
@@ -65,7 +65,7 @@ def _fit(y: Floats) -> TwoModes:
 
 
 def _densities(y: Floats, modes: TwoModes) -> Floats:
-    """Weighted densities of both modes at every point, shape (2, points)."""
+    """Weighted densities of both modes at every point, shape (2, points); never quite 0."""
     shares = np.array([[1.0 - modes.high_share], [modes.high_share]])
     centres = np.array([[modes.low], [modes.high]])
     z = (y - centres) / modes.deviation

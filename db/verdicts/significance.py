@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -58,20 +56,3 @@ def trials_needed(cv: Floats | float, effect: Floats | float) -> NDArray[np.int6
     needed = 2.0 * np.square(np.asarray(cv) * (Z_LEVEL + Z_POWER) / np.asarray(effect))
     whole: NDArray[np.int64] = np.maximum(2, np.ceil(needed)).astype(np.int64)
     return whole
-
-
-def trials_for_power(
-    cv: float, effect: float, *, power: float = 0.95, prior_df: float = 4.0, limit: int = 1000
-) -> int | None:
-    """Smallest number of trials a side with that power, by the noncentral t; None above `limit`.
-
-    `prior_df`: what the other cases or the history lend. It is what people should see where they choose a
-    number of trials: the normal formula of `trials_needed` is too hopeful below five.
-    """
-    level = 2.0 * stats.norm.sf(Z_LEVEL)
-    for trials in range(2, limit + 1):
-        df = 2.0 * (trials - 1) + prior_df
-        shift = effect / (cv * math.sqrt(2.0 / trials))
-        if float(stats.nct.sf(stats.t.isf(level / 2.0, df), df, shift)) >= power:
-            return trials
-    return None

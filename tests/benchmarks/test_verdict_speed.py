@@ -17,7 +17,8 @@ from db.verdicts.history import judge_new_point, judge_series
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Metric
 from tests.benchmarks.verdict_rules import FULL
-from tests.db.verdicts.frames import MS, frame, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import MS, trial
 from tests.db.verdicts.series import points
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
@@ -88,7 +89,7 @@ def test_a_comparison_of_three_hundred_cases():
         for _ in range(5)
         for build in ("old", "new")
     ]
-    table = frame(rows)
+    table = trials_frame(rows)
     nights = [table.assign(run_id=f"night-{n}", trial_id=table["trial_id"] + f"-{n}") for n in range(20)]
     past = pd.concat(nights, ignore_index=True)
     alone = cpu_seconds(lambda: compare_builds(table, "old", "new"))

@@ -1,8 +1,9 @@
-"""Trial frames for metric tests, built from plain values, with the columns and types the queries return."""
+"""Trial frames built from plain values, with the columns and types the queries return."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,13 +36,16 @@ _numbers = itertools.count(1)
 
 
 def trial(workload: str = "bert", strategy: str = "default", **fields: Any) -> dict[str, Any]:
-    """One row; anything not given is a plain default, and an unknown column is an error."""
+    """One row; anything not given is a plain default, and an unknown column is an error.
+
+    `torch` is the build, `machine` its machine's name. Rows made later started later.
+    """
     number = next(_numbers)
     machine, build = fields.pop("machine", "box"), fields.pop("torch", "2.13.0")
     row: dict[str, Any] = dict.fromkeys(TRIAL_TYPES) | {
         "trial_id": f"T{number:08d}",
         "run_id": "R1",
-        "started_at": START + timedelta(minutes=number % 50_000),
+        "started_at": START + timedelta(seconds=number),
         "source_kind": "measured",
         "machine_id": f"m-{machine}",
         "machine": machine,
@@ -71,6 +75,8 @@ def trial(workload: str = "bert", strategy: str = "default", **fields: Any) -> d
     return row | fields
 
 
-def trials_frame(rows: list[dict[str, Any]]) -> DataFrame:
-    frame = DataFrame(rows, columns=list(TRIAL_TYPES))
-    return DataFrame({name: pd.Series(frame[name]).astype(dtype) for name, dtype in TRIAL_TYPES.items()})
+def trials_frame(rows: Sequence[dict[str, Any]]) -> DataFrame:
+    """The rows as a frame; columns that only some rows have come last, as objects."""
+    columns = list(dict.fromkeys([*TRIAL_TYPES, *(name for row in rows for name in row)]))
+    raw = DataFrame(list(rows), columns=columns)
+    return DataFrame({name: pd.Series(raw[name]).astype(TRIAL_TYPES.get(name, "object")) for name in columns})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.diagnosis import Profile, ProfileSide, SamplingFacts
-from db.metrics.samples_taken import samples_taken
+from db.diagnosis import Profile, ProfileSide
 from db.metrics.why import profile_rows, why, work_text
 from db.units import MISSING
 
@@ -75,24 +74,3 @@ def test_work_has_its_rate_at_the_latency(flops, moved, text):
     profile = Profile(steps=5, own=ProfileSide(step_ns=1), flops=flops, bytes=moved)
     latency_ns = 1e9 / 1024 if moved else 1e6
     assert work_text(profile, latency_ns) == text
-
-
-def taken(**fields):
-    known = {
-        "samples": 50,
-        "max_samples": 200,
-        "block_ns": 10**8,
-        "order": "ABBA",
-        "garbage_collector": False,
-    }
-    return samples_taken(SamplingFacts(**known | fields))
-
-
-def test_how_samples_were_taken():
-    assert taken(ended_by="interval", relative_interval=0.02, reached_interval=0.011) == (
-        "median known to ±1.10 % (asked: ±2.00 %), which was enough"
-    )
-    assert taken(ended_by="time", warmup_ended_by="calls", flush_l2=True) == (
-        "too few samples to say how well the median is known, when the time was up, "
-        "L2 cache flushed before each, not steady after the warm-up's bound in calls"
-    )

@@ -11,7 +11,8 @@ from db.verdicts.policy import Policy
 from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Verdict
-from tests.db.verdicts.frames import frame, sides, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import sides, trial
 
 THREE = (10.0, 10.1, 9.9)
 
@@ -29,7 +30,7 @@ THREE = (10.0, 10.1, 9.9)
     ],
 )
 def test_a_differing_condition_is_named_with_both_values(field: str, value: object, identity: str):
-    trials = frame(sides(THREE, THREE, head_fields={field: value, identity: "other"}))
+    trials = trials_frame(sides(THREE, THREE, head_fields={field: value, identity: "other"}))
     comparison = compare_builds(trials, "old", "new")
     assert comparison.verdict is Verdict.NOT_COMPARABLE
     assert (comparison.matched, comparison.total) == (0, 1)
@@ -43,7 +44,9 @@ def test_a_differing_condition_is_named_with_both_values(field: str, value: obje
 
 def settings(**head: Any) -> DataFrame:
     base = {"matmul_precision": "high", "cpu_capability": "AVX2", "environment": {"OMP_PLACES": "cores"}}
-    return frame(sides(THREE, THREE, base_fields={"settings": base}, head_fields={"settings": base | head}))
+    return trials_frame(
+        sides(THREE, THREE, base_fields={"settings": base}, head_fields={"settings": base | head})
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ def test_what_torch_finds_out_by_itself_is_no_setting():
 
 
 def test_options_of_a_strategy_that_no_column_shows_still_part_two_cases():
-    trials = frame(sides(THREE, THREE, head_fields={"strategy_id": "other"}))
+    trials = trials_frame(sides(THREE, THREE, head_fields={"strategy_id": "other"}))
     (left_out,) = compare_builds(trials, "old", "new").left_out
     assert left_out.fields == ("strategy_id",)
 
@@ -72,7 +75,7 @@ def test_options_of_a_strategy_that_no_column_shows_still_part_two_cases():
 def test_each_size_of_a_workload_is_matched_with_itself_and_a_missing_size_is_named():
     small = sides(THREE, THREE)
     large = sides(THREE, [], base_fields={"workload_id": "w-large", "batch_size": 64})
-    comparison = compare_builds(frame(small + large), "old", "new")
+    comparison = compare_builds(trials_frame(small + large), "old", "new")
     assert (comparison.matched, comparison.total) == (1, 2)
     (left_out,) = comparison.left_out
     assert left_out.verdict is Verdict.MISSING
@@ -81,7 +84,7 @@ def test_each_size_of_a_workload_is_matched_with_itself_and_a_missing_size_is_na
 
 def test_what_ran_before_and_is_missing_now_is_said_and_what_is_new_too():
     rows = sides(THREE, THREE) + sides(THREE, [], workload="gone") + sides([], THREE, workload="fresh")
-    comparison = compare_builds(frame(rows), "old", "new")
+    comparison = compare_builds(trials_frame(rows), "old", "new")
     assert {case.workload: case.verdict for case in comparison.left_out} == {
         "gone": Verdict.MISSING,
         "fresh": Verdict.NOT_COMPARABLE,
@@ -98,7 +101,7 @@ def test_one_machine_is_compared_and_the_other_is_named():
         base_fields={"machine_id": "m2", "machine": "b"},
         head_fields={"machine_id": "m2", "machine": "b"},
     )
-    trials = frame(here + there)
+    trials = trials_frame(here + there)
     comparison = compare_builds(trials, "old", "new")
     assert (comparison.machine_id, comparison.matched, len(comparison.left_out)) == ("m1", 2, 1)
     other = compare_builds(trials, "old", "new", machine_id="m2")
@@ -106,7 +109,7 @@ def test_one_machine_is_compared_and_the_other_is_named():
 
 
 def test_two_runs_of_one_build_are_compared_too():
-    trials = frame(
+    trials = trials_frame(
         sides(THREE, THREE, runs=("R1", "R2"), base_fields={"build_id": "b"}, head_fields={"build_id": "b"})
     )
     comparison = compare_builds(
@@ -119,7 +122,7 @@ def test_two_runs_of_one_build_are_compared_too():
 def test_a_trial_that_was_cut_short_counts_as_not_run():
     rows = [*sides(THREE, []), trial(build="new", status="failed", failure_kind="cancelled", latency_ns=None)]
     with pytest.raises(VerdictError, match="cut short"):
-        compare_builds(frame(rows), "old", "new")
+        compare_builds(trials_frame(rows), "old", "new")
 
 
 @pytest.mark.parametrize(
@@ -128,18 +131,18 @@ def test_a_trial_that_was_cut_short_counts_as_not_run():
 )
 def test_sides_that_cannot_be_compared_are_refused_with_a_next_step(base: str, head: str, said: str):
     with pytest.raises(VerdictError, match=said) as refused:
-        compare_builds(frame(sides(THREE, THREE)), base, head)
+        compare_builds(trials_frame(sides(THREE, THREE)), base, head)
     assert refused.value.next_step
 
 
 def test_a_selection_of_nothing_is_refused():
     with pytest.raises(VerdictError, match="names no build and no run"):
-        compare_builds(frame(sides(THREE, THREE)), Selection(name="x"), "new")
+        compare_builds(trials_frame(sides(THREE, THREE)), Selection(name="x"), "new")
 
 
 def test_the_canary_is_no_case():
     rows = sides(THREE, THREE) + sides(THREE, THREE, workload="canary-gemm", strategy="eager")
-    comparison = compare_builds(frame(rows), "old", "new", Policy())
+    comparison = compare_builds(trials_frame(rows), "old", "new", Policy())
     assert comparison.matched == 1
     assert {row.workload for row in comparison.rows} == {"bert"}
     assert comparison.canary_change == pytest.approx(0.0)

@@ -12,7 +12,8 @@ from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Metric
-from tests.db.verdicts.frames import MS, frame, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import MS, trial
 
 
 def compare(
@@ -23,7 +24,7 @@ def compare(
         for number, (workload, change) in enumerate(changes.items())
         for row in case(workload, change, 1.0, 1000 * seed + number, trials)
     ]
-    return compare_builds(frame(rows), "old", "new", policy)
+    return compare_builds(trials_frame(rows), "old", "new", policy)
 
 
 def case(workload: str, compiled: float, eager: float, seed: int, trials: int = 3) -> list[dict[str, Any]]:
@@ -57,7 +58,9 @@ def test_only_what_looks_slower_is_measured_again_the_surest_first():
 def test_what_got_better_is_no_part_of_a_suspicion():
     """Compiled got slower and so did eager, more: latency looks worse, speedup better."""
     rows = [row for i in range(20) for row in case(f"calm-{i}", 1.0, 1.0, i)] + case("both", 1.2, 1.4, 99)
-    (found,) = [s for s in suspicions(compare_builds(frame(rows), "old", "new")) if s.case.workload == "both"]
+    (found,) = [
+        s for s in suspicions(compare_builds(trials_frame(rows), "old", "new")) if s.case.workload == "both"
+    ]
     assert Metric.LATENCY in found.metrics
     assert Metric.SPEEDUP not in found.metrics
 
@@ -89,7 +92,7 @@ def test_the_same_build_on_both_sides_has_nothing_to_be_told_apart_by():
     ]
     rows = [row | {"run_id": row["build_id"], "build_id": "old"} for row in rows]
     base, head = (Selection(name=run, run_ids=(run,)) for run in ("old", "new"))
-    assert plan_confirmation(compare_builds(frame(rows), base, head)) is None
+    assert plan_confirmation(compare_builds(trials_frame(rows), base, head)) is None
 
 
 def test_a_budget_too_small_for_one_case_asks_for_nothing():

@@ -13,7 +13,8 @@ from db.verdicts.count_history import exact_events
 from db.verdicts.machine_history import machine_history
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
-from tests.db.verdicts.frames import MS, START, frame, trial
+from tests.db.metrics.frames import START, trials_frame
+from tests.db.verdicts.frames import MS, trial
 
 FAILED: dict[str, Any] = {"status": "failed", "failure_kind": "compile_error", "latency_ns": None}
 
@@ -65,13 +66,13 @@ def told(events: tuple[ChangeEvent, ...]) -> list[tuple[str, float | str, float 
 def test_every_step_of_a_count_is_an_event(
     metric: Metric, values: list[int | None], steps: list[tuple[float, float, str]]
 ):
-    events = exact_events(frame(nights(values, metric.value)))
+    events = exact_events(trials_frame(nights(values, metric.value)))
     assert told(events) == [(metric.value, *step) for step in steps]
     assert all(event.p_value is None and event.interval is None for event in events)
 
 
 def test_an_event_names_the_run_the_build_and_what_changed_with_it():
-    (event,) = exact_events(frame(nights([2, 2, 2, 5], "graph_breaks")))
+    (event,) = exact_events(trials_frame(nights([2, 2, 2, 5], "graph_breaks")))
     assert (event.run_id, event.build_id, event.index, event.change) == ("R3", "new", 3, 1.5)
     assert event.changed_components == ("torch",)
     assert event.at == START + timedelta(days=3, minutes=1)
@@ -80,13 +81,13 @@ def test_an_event_names_the_run_the_build_and_what_changed_with_it():
 def test_a_count_that_varies_within_a_run_is_no_step_until_the_ranges_part():
     rows = night(0, graph_breaks=2, trials=1) + night(0, graph_breaks=4, trials=1)
     rows += night(1, graph_breaks=3) + night(2, graph_breaks=5)
-    (event,) = exact_events(frame(rows))
+    (event,) = exact_events(trials_frame(rows))
     assert (event.run_id, event.after) == ("R2", 5.0)
 
 
 def test_a_case_that_fails_now_and_one_that_passes_again():
     rows = night(0) + night(1, **FAILED) + night(2, **FAILED) + night(3)
-    assert told(exact_events(frame(rows))) == [
+    assert told(exact_events(trials_frame(rows))) == [
         ("numerics", "pass", "compile_error", "regressed"),
         ("numerics", "compile_error", "pass", "improved"),
     ]
@@ -94,20 +95,20 @@ def test_a_case_that_fails_now_and_one_that_passes_again():
 
 def test_failing_in_some_trials_only_is_neither():
     rows = night(0) + night(1, trials=1) + night(1, trials=1, **FAILED) + night(2)
-    assert exact_events(frame(rows)) == ()
+    assert exact_events(trials_frame(rows)) == ()
 
 
 def test_a_case_that_ran_before_and_has_no_trial_now_is_missing_once():
     rows = [row for i in range(5) for name in ("a", "b", "c") for row in night(i, name)]
     rows = [row for row in rows if not (row["workload"] == "b" and row["run_id"] in ("R2", "R3"))]
-    (event,) = exact_events(frame(rows))
+    (event,) = exact_events(trials_frame(rows))
     assert (event.workload, event.run_id, event.verdict) == ("b", "R2", Verdict.MISSING)
     assert event.reason == "b / default ran in the run before and has no trial in this one."
 
 
 def test_a_new_version_of_a_workload_is_not_missing():
     rows = night(0, "a") + night(0, "b") + night(1, "a") + night(1, "b", series_id="b-2", workload_id="w2")
-    assert exact_events(frame(rows)) == ()
+    assert exact_events(trials_frame(rows)) == ()
 
 
 @pytest.mark.parametrize("part", ["another suite", "a part of it", "cut short"])
@@ -118,7 +119,7 @@ def test_a_run_that_left_cases_out_on_purpose_misses_none(part: str):
         "a part of it": night(1, "a"),
         "cut short": night(1, "a") + night(1, "b") + night(1, "c", status="failed", failure_kind="cancelled"),
     }
-    assert exact_events(frame(rows + second[part])) == ()
+    assert exact_events(trials_frame(rows + second[part])) == ()
 
 
 def test_counts_and_times_that_moved_at_one_build_are_one_event():
@@ -132,7 +133,7 @@ def test_counts_and_times_that_moved_at_one_build_are_one_event():
             rows += night(
                 number, workload, latency_ns=latency, graph_breaks=3 if late else 0, trials=1, **fields
             )
-    groups = [group for group in machine_history(frame(rows)) if group.verdict is Verdict.REGRESSED]
+    groups = [group for group in machine_history(trials_frame(rows)) if group.verdict is Verdict.REGRESSED]
     (group,) = groups
     assert {event.metric for event in group.events} >= {Metric.LATENCY, Metric.GRAPH_BREAKS, Metric.SPEEDUP}
     assert (group.build_id, group.cause) == ("new", CauseClass.COMPILER)
@@ -144,7 +145,7 @@ def test_a_missing_case_joins_what_got_worse_at_that_time():
     rows = [row for i in range(3) for name in ("a", "b", "c") for row in night(i, name)]
     rows = [row for row in rows if (row["workload"], row["run_id"]) != ("b", "R2")]
     rows = [row | {"graph_breaks": 4} if row["run_id"] == "R2" else row for row in rows]
-    (group,) = machine_history(frame(rows))
+    (group,) = machine_history(trials_frame(rows))
     assert group.title == "2 series regressed in graph breaks; b default missing, cause class compiler"
 
 
@@ -152,4 +153,4 @@ def test_a_run_of_other_strategies_under_the_same_suite_misses_none():
     rows = [row for name in ("a", "b") for row in night(0, name) + night(0, name, "eager")]
     rows += night(0, "canary-gemm", "eager") + night(1, "canary-gemm", "eager")
     rows += [row for name in ("a", "b") for row in night(1, name, "default+warm")]
-    assert exact_events(frame(rows)) == ()
+    assert exact_events(trials_frame(rows)) == ()

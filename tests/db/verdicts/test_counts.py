@@ -9,14 +9,15 @@ import pytest
 from db.verdicts.results import Row
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
-from tests.db.verdicts.frames import frame, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import trial
 
 
 def judge(metric: Metric, base: list[dict[str, Any]], head: list[dict[str, Any]]) -> Row:
     rows = [trial(build="old", **fields) for fields in base] + [
         trial(build="new", **fields) for fields in head
     ]
-    (row,) = [r for r in compare_builds(frame(rows), "old", "new").rows if r.metric is metric]
+    (row,) = [r for r in compare_builds(trials_frame(rows), "old", "new").rows if r.metric is metric]
     return row
 
 
@@ -76,7 +77,7 @@ def test_a_case_that_fails_now_regresses_the_comparison_and_leaves_the_geomean()
     rows = [trial("a", build=b) for b in ("old", "new") for _ in range(3)]
     rows += [trial("b", build="old", latency_ns=1e6) for _ in range(3)]
     rows += [trial("b", build="new", **FAILED) for _ in range(3)]
-    comparison = compare_builds(frame(rows), "old", "new")
+    comparison = compare_builds(trials_frame(rows), "old", "new")
     assert comparison.verdict is Verdict.REGRESSED
     assert comparison.geomean.base == pytest.approx(1.5)
     assert comparison.geomean.naive_base == pytest.approx((1.5 * 15) ** 0.5)
@@ -91,7 +92,7 @@ IMPORTED: dict[str, Any] = {"numerics_status": None, "latency_p95_ns": None}
 def test_numbers_that_nobody_checked_are_not_called_unchanged(status: str | None, sides: tuple[str, str]):
     said = {"unsaid": {"numerics_status": status}, "pass": OK}
     rows = [trial(build=build, **said[side]) for build, side in zip(("old", "new"), sides, strict=True)]
-    comparison = compare_builds(frame(rows), "old", "new")
+    comparison = compare_builds(trials_frame(rows), "old", "new")
     assert Metric.NUMERICS not in {row.metric for row in comparison.rows}
 
 

@@ -10,7 +10,8 @@ import statsmodels.api as sm
 from scipy import stats
 
 from db.verdicts.upgrade import compare_builds
-from tests.db.verdicts.frames import MS, frame, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import MS, trial
 
 CHANGES = {
     ("bert", "default"): 1.04,
@@ -27,7 +28,7 @@ def compared(runs: tuple[str, str], changes: dict[tuple[str, str], float] = CHAN
     for (workload, strategy), change in changes.items():
         for build, run, factor in (("old", runs[0], 1.0), ("new", runs[1], change)):
             rows.append(trial(workload, strategy, build, run_id=run, latency_ns=10 * MS * factor))
-    return compare_builds(frame(rows), "old", "new")
+    return compare_builds(trials_frame(rows), "old", "new")
 
 
 def test_the_interval_is_that_of_clustered_least_squares():

@@ -11,7 +11,8 @@ import pytest
 from db.verdicts.occasions import occasions
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Design, Metric
-from tests.db.verdicts.frames import MS, START, frame, trial
+from tests.db.metrics.frames import START, trials_frame
+from tests.db.verdicts.frames import MS, trial
 
 
 def timed(run: str, starts: list[int], *, seconds: float = 10, **fields: Any) -> list[dict[str, Any]]:
@@ -29,7 +30,7 @@ def timed(run: str, starts: list[int], *, seconds: float = 10, **fields: Any) ->
 
 
 def together(rows: list[dict[str, Any]]) -> bool:
-    return len(set(occasions(frame(rows)).tolist())) == 1
+    return len(set(occasions(trials_frame(rows)).tolist())) == 1
 
 
 def test_builds_that_alternate_are_one_occasion():
@@ -63,11 +64,11 @@ def test_results_without_an_end_tell_nothing_of_their_order():
 
 def test_occasions_are_numbered_run_by_run():
     rows = timed("a", [0, 30]) + timed("b", [10, 20]) + timed("c", [100, 110])
-    numbers = occasions(frame(rows)).tolist()
+    numbers = occasions(trials_frame(rows)).tolist()
     assert numbers[:4] == [numbers[0]] * 4
     assert numbers[4:] == [numbers[4]] * 2
     assert numbers[0] != numbers[4]
-    assert occasions(frame(rows[:1])).tolist() == [0]
+    assert occasions(trials_frame(rows[:1])).tolist() == [0]
 
 
 def test_a_machine_that_drifts_while_builds_take_turns_is_cancelled_by_pairs():
@@ -86,11 +87,11 @@ def test_a_machine_that_drifts_while_builds_take_turns_is_cancelled_by_pairs():
                     workload=workload,
                     latency_ns=latency,
                 )
-    found = [r for r in compare_builds(frame(rows), "old", "new").rows if r.metric is Metric.LATENCY]
+    found = [r for r in compare_builds(trials_frame(rows), "old", "new").rows if r.metric is Metric.LATENCY]
     assert {row.design for row in found} == {Design.INTERLEAVED}
     assert [row.verdict.value for row in found] == ["regressed", "unchanged", "unchanged", "unchanged"]
     apart = [row | {"ended_at": None} for row in rows]
-    found = [r for r in compare_builds(frame(apart), "old", "new").rows if r.metric is Metric.LATENCY]
+    found = [r for r in compare_builds(trials_frame(apart), "old", "new").rows if r.metric is Metric.LATENCY]
     assert {row.design for row in found} == {Design.SEPARATE_RUNS}
     assert {row.verdict.value for row in found} == {"inconclusive"}
 
@@ -112,6 +113,6 @@ def test_a_restless_history_does_not_blur_what_pairs_show():
                 past += timed(
                     f"night {night}", [-1000 * (night + 1) + 20 * number], latency_ns=latency, **named
                 )
-    comparison = compare_builds(frame(rows), "old", "new", history=frame(past + rows))
+    comparison = compare_builds(trials_frame(rows), "old", "new", history=trials_frame(past + rows))
     found = [row for row in comparison.rows if row.metric is Metric.LATENCY]
     assert [row.verdict.value for row in found] == ["regressed", "unchanged", "unchanged", "unchanged"]

@@ -13,7 +13,8 @@ from pandas import DataFrame
 from db.verdicts.results import Comparison
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
-from tests.db.verdicts.frames import frame, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import trial
 
 RESULTS = Path(__file__).resolve().parents[4] / "shared" / "data" / "published" / "timm_raw"
 pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="the published timm result files are not here")
@@ -60,7 +61,7 @@ def trials(torch: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    return compare_builds(frame(trials("2.4.0") + trials("2.9.1")), "2.4.0", "2.9.1")
+    return compare_builds(trials_frame(trials("2.4.0") + trials("2.9.1")), "2.4.0", "2.9.1")
 
 
 def test_nearly_all_compiled_models_are_not_comparable_because_their_batch_differs(comparison: Comparison):

@@ -12,7 +12,8 @@ from db.verdicts.machine_history import machine_history
 from db.verdicts.releases import release_steps
 from db.verdicts.sequence import builds_took_turns, in_reading_order, release_order
 from db.verdicts.vocabulary import Metric, Verdict
-from tests.db.verdicts.frames import MS, START, frame, trial
+from tests.db.metrics.frames import START, trials_frame
+from tests.db.verdicts.frames import MS, trial
 
 BUILDS = ("2.9.1", "2.11.0", "2.12.1")
 
@@ -42,13 +43,13 @@ def turns(rounds: int = 4, *, factors: dict[str, float], night: int = 0) -> list
 
 
 def test_releases_are_ordered_as_versions_and_not_as_words_or_moments():
-    trials = frame(turns(factors={}))
+    trials = trials_frame(turns(factors={}))
     assert builds_took_turns(trials)
     assert release_order(trials.iloc[::-1]) == ["2.9.1", "2.11.0", "2.12.1"]
 
 
 def test_points_of_builds_that_took_turns_are_read_release_by_release():
-    trials = frame(turns(factors={}) + turns(factors={}, night=1))
+    trials = trials_frame(turns(factors={}) + turns(factors={}, night=1))
     series = trials[trials["workload"] == "a"]
     points = in_reading_order(series_points(series), series)
     assert points["run_id"].tolist() == [f"{build} night {night}" for build in BUILDS for night in (0, 1)]
@@ -56,13 +57,13 @@ def test_points_of_builds_that_took_turns_are_read_release_by_release():
 
 def test_points_of_builds_that_followed_each_other_stay_in_time():
     rows = [row | {"ended_at": None} for row in turns(factors={})]
-    trials = frame(rows)
+    trials = trials_frame(rows)
     points = series_points(trials)
     assert in_reading_order(points, trials) is points
 
 
 def test_each_release_is_judged_against_the_one_before_it():
-    trials = frame(turns(factors={"2.11.0": 1.06, "2.12.1": 1.06}))
+    trials = trials_frame(turns(factors={"2.11.0": 1.06, "2.12.1": 1.06}))
     steps = release_steps(trials, "w-a", "s-default", Metric.LATENCY)
     assert [(step.base_torch, step.head_torch, step.row.verdict) for step in steps] == [
         ("2.9.1", "2.11.0", Verdict.REGRESSED),
@@ -70,14 +71,17 @@ def test_each_release_is_judged_against_the_one_before_it():
     ]
     assert (
         release_steps(
-            frame([r | {"ended_at": None} for r in turns(factors={})]), "w-a", "s-default", Metric.LATENCY
+            trials_frame([r | {"ended_at": None} for r in turns(factors={})]),
+            "w-a",
+            "s-default",
+            Metric.LATENCY,
         )
         == ()
     )
 
 
 def test_everything_that_changed_with_a_release_is_one_event_in_the_order_of_releases():
-    trials = frame(turns(factors={"2.11.0": 1.06}))
+    trials = trials_frame(turns(factors={"2.11.0": 1.06}))
     groups = machine_history(trials)
     assert [(group.build_id, group.verdict, group.at) for group in groups] == [
         ("2.11.0", Verdict.REGRESSED, None),
@@ -92,6 +96,6 @@ def test_everything_that_changed_with_a_release_is_one_event_in_the_order_of_rel
 def test_counts_join_the_times_of_their_release():
     rows = turns(factors={"2.11.0": 1.06, "2.12.1": 1.06})
     rows = [row | {"graph_breaks": 3} if row["build_id"] != "2.9.1" else row for row in rows]
-    (group,) = machine_history(frame(rows))
+    (group,) = machine_history(trials_frame(rows))
     assert group.build_id == "2.11.0"
     assert {event.metric for event in group.events} == {Metric.LATENCY, Metric.SPEEDUP, Metric.GRAPH_BREAKS}

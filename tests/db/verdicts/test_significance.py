@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestIndPower
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind
 
 from db.verdicts.moderated_t import TTest
@@ -17,7 +16,6 @@ from db.verdicts.significance import (
     false_discovery_q,
     interval,
     smallest_visible_change,
-    trials_for_power,
     trials_needed,
 )
 
@@ -76,15 +74,3 @@ def test_threshold_is_the_change_whose_interval_just_reaches_zero(samples: tuple
 def test_trials_needed_follows_the_normal_formula(cv: float, effect: float, expected: int):
     """By hand: 2 (cv 4.455 / effect)^2 = 4.41, 6.35, 14.29."""
     assert int(trials_needed(cv, effect)) == expected
-
-
-@pytest.mark.parametrize(("cv", "effect"), [(0.02, 0.05), (0.03, 0.05), (0.01, 0.01)])
-def test_trials_for_power_without_a_prior_are_those_of_statsmodels(cv: float, effect: float):
-    level = 2 * stats.norm.sf(2.81)
-    expected = TTestIndPower().solve_power(effect_size=effect / cv, alpha=level, power=0.95)
-    assert trials_for_power(cv, effect, prior_df=0.0) == int(np.ceil(expected))
-
-
-def test_more_noise_needs_more_trials_and_hopeless_cases_say_so():
-    assert [trials_for_power(cv, 0.05) for cv in (0.01, 0.02, 0.03)] == [3, 9, 17]
-    assert trials_for_power(1.0, 0.01, limit=50) is None

@@ -10,11 +10,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 from db.verdicts.targets import Target, TargetCheck, check_targets, forecast_crossing
-from tests.db.verdicts.frames import MS, frame, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import MS, trial
 
 
 def checks(target: dict[str, Any], **fields: Any) -> list[TargetCheck]:
-    trials = frame([trial(latency_p95_ns=12 * MS, items_per_iteration=8.0, **fields) for _ in range(3)])
+    trials = trials_frame(
+        [trial(latency_p95_ns=12 * MS, items_per_iteration=8.0, **fields) for _ in range(3)]
+    )
     return list(check_targets(trials, (Target.model_validate(target),)))
 
 

@@ -14,7 +14,8 @@ from db.verdicts.policy import Override, Policy
 from db.verdicts.results import Comparison, Row
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
-from tests.db.verdicts.frames import MS, frame, sides, trial
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import MS, sides, trial
 
 CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
 APART = ("R1", "R2")
@@ -55,7 +56,7 @@ def background(cases: int = 8, **fields: Any) -> list[dict[str, Any]]:
 
 
 def judge(rows: list[dict[str, Any]], policy: Policy | None = None, **options: Any) -> Comparison:
-    return compare_builds(frame(rows), "old", "new", policy, **options)
+    return compare_builds(trials_frame(rows), "old", "new", policy, **options)
 
 
 def row_of(comparison: Comparison, metric: Metric, workload: str = "bert") -> Row:
@@ -150,7 +151,7 @@ def test_the_same_build_on_both_sides_leaves_only_the_machine():
     from db.verdicts.sides import Selection
 
     comparison = compare_builds(
-        frame(rows), Selection(name="a", run_ids=("R1",)), Selection(name="b", run_ids=("R2",))
+        trials_frame(rows), Selection(name="a", run_ids=("R1",)), Selection(name="b", run_ids=("R2",))
     )
     assert row_of(comparison, Metric.LATENCY).cause is CauseClass.MACHINE
 
@@ -169,11 +170,11 @@ def test_one_trial_a_side_is_never_a_verdict_but_may_be_suspected_by_its_own_his
     alone = judge(case(1.2, trials=1))
     assert row_of(alone, Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
     assert not row_of(alone, Metric.LATENCY).suspected
-    latency = row_of(judge(case(1.2, trials=1), history=frame(past)), Metric.LATENCY)
+    latency = row_of(judge(case(1.2, trials=1), history=trials_frame(past)), Metric.LATENCY)
     assert latency.verdict is Verdict.INCONCLUSIVE
     assert latency.suspected
     assert latency.reason.startswith("One trial a side is never a verdict")
-    calm = row_of(judge(case(1.005, trials=1), history=frame(past)), Metric.LATENCY)
+    calm = row_of(judge(case(1.005, trials=1), history=trials_frame(past)), Metric.LATENCY)
     assert not calm.suspected
 
 
@@ -187,8 +188,8 @@ def test_two_trials_a_side_suffice_only_with_a_long_history():
 
     rows = case(1.15, trials=2)
     assert row_of(judge(rows), Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
-    assert row_of(judge(rows, history=frame(past(19))), Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
-    assert row_of(judge(rows, history=frame(past(20))), Metric.LATENCY).verdict is Verdict.REGRESSED
+    assert row_of(judge(rows, history=trials_frame(past(19))), Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
+    assert row_of(judge(rows, history=trials_frame(past(20))), Metric.LATENCY).verdict is Verdict.REGRESSED
 
 
 def test_what_cannot_be_decided_says_how_many_more_trials_would():
@@ -289,7 +290,7 @@ def test_swapping_base_and_head_flips_regressed_and_improved(
         for i, (compiled, eager) in enumerate(changes)
         for row in case(compiled, eager=eager, workload=f"w{i}", trials=trials, seed=seed)
     ]
-    table = frame(rows)
+    table = trials_frame(rows)
     forth, back = compare_builds(table, "old", "new"), compare_builds(table, "new", "old")
     assert verdicts(back) == {key: FLIPPED.get(v, v) for key, v in verdicts(forth).items()}
 
@@ -297,7 +298,7 @@ def test_swapping_base_and_head_flips_regressed_and_improved(
 @few
 @given(factors, st.sampled_from([1e-3, 0.37, 1024.0]), seeds)
 def test_measuring_in_other_units_changes_no_verdict(change: float, scale: float, seed: int):
-    table = frame(case(change, seed=seed) + background(3, seed=seed))
+    table = trials_frame(case(change, seed=seed) + background(3, seed=seed))
     scaled = table.assign(
         **{
             name: table[name] * scale

@@ -1,0 +1,118 @@
+"""Break-even and mode choice as rows, by hand."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from pandas import DataFrame
+
+from db.metrics.break_even_rows import break_even_rows
+from db.metrics.cases import summarize_cases
+from tests.db.metrics.frames import START, trial, trials_frame
+
+SECOND = 10**9
+NOTHING = {
+    "break_even_steps": None,
+    "break_even_time_ns": None,
+    "break_even_price": None,
+}
+
+
+def compiled(strategy: str, latency: int, cost: int, **fields: Any) -> dict[str, Any]:
+    return trial(
+        strategy=strategy,
+        latency_ns=latency * SECOND,
+        control_latency_ns=10 * SECOND,
+        trial_compile_cost_ns=cost * SECOND,
+        graphs=1,
+        **fields,
+    )
+
+
+ROWS = [
+    trial(strategy="eager", latency_ns=10 * SECOND),
+    compiled("default", 6, 60),
+    compiled("slower", 12, 5),
+    trial(strategy="broken", status="failed", failure_kind="crash"),
+]
+
+
+def cases(rows: list[dict[str, Any]]) -> DataFrame:
+    return summarize_cases(trials_frame(rows))
+
+
+def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -> None:
+    named = {"workload": "bert", "machine": "box", "torch": "2.13.0"}
+    # default: 60 / (10 - 6) = 15 steps, after 60 + 15 x 6 = 150 s, at 36 an hour 1.50
+    assert break_even_rows(cases(ROWS), 20, 0, Decimal(36)) == [
+        named
+        | NOTHING
+        | {
+            "strategy": "eager",
+            "total_ns": 200.0 * SECOND,
+            "chosen": False,
+            "fastest_from_steps": 1,
+            "reason": None,
+        },
+        named
+        | {
+            "strategy": "default",
+            "break_even_steps": 15,
+            "break_even_time_ns": 150.0 * SECOND,
+            "break_even_price": 1.5,
+            "total_ns": 180.0 * SECOND,
+            "chosen": True,
+            "fastest_from_steps": 15,
+            "reason": None,
+        },
+        named
+        | {
+            "strategy": "slower",
+            "break_even_steps": "never",
+            "break_even_time_ns": None,
+            "break_even_price": None,
+            "total_ns": 245.0 * SECOND,
+            "chosen": False,
+            "fastest_from_steps": None,
+            "reason": None,
+        },
+        named
+        | NOTHING
+        | {
+            "strategy": "broken",
+            "total_ns": None,
+            "chosen": False,
+            "fastest_from_steps": None,
+            "reason": "failed: crash",
+        },
+    ]
+
+
+def test_without_a_price_there_is_no_price_and_restarts_pay_again() -> None:
+    eager, default, *_ = break_even_rows(cases(ROWS), 15, 3, None)
+    assert default["break_even_time_ns"] == 150.0 * SECOND
+    assert default["break_even_price"] is None
+    # four processes of 60 + 15 x 6 against four of 15 x 10; the same total, so the lower latency
+    assert (eager["total_ns"], default["total_ns"]) == (600.0 * SECOND, 600.0 * SECOND)
+    assert [eager["chosen"], default["chosen"]] == [False, True]
+
+
+def test_each_machine_and_workload_stands_alone_with_its_newest_build() -> None:
+    newest = START.replace(year=2027)
+    rows = [
+        *ROWS[:2],
+        compiled("default", 5, 60, torch="2.12.0", started_at=newest),
+        compiled("default", 4, 60, machine="other"),
+        compiled("default", 3, 60, workload="resnet"),
+        trial("lone", status="failed", failure_kind="crash"),
+    ]
+    found = break_even_rows(cases(rows), 1, 0, None)
+    assert [(row["machine"], row["workload"], row["torch"], row["strategy"]) for row in found] == [
+        ("box", "bert", "2.12.0", "eager"),
+        ("box", "bert", "2.12.0", "default"),
+        ("box", "resnet", "2.13.0", "eager"),
+        ("box", "resnet", "2.13.0", "default"),
+        ("other", "bert", "2.13.0", "eager"),
+        ("other", "bert", "2.13.0", "default"),
+    ]
