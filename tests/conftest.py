@@ -10,14 +10,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from db.session import Database, open_database
 from tests.postgres import Unavailable, postgres_server
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/
 settings.register_profile("compilewatch", deadline=None)
-settings.load_profile("compilewatch")
+# a mutant is tried some thousand times over: few examples, always the same, and none made smaller
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    max_examples=5,
+    derandomize=True,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+)
+settings.load_profile(os.environ.get("COMPILEWATCH_HYPOTHESIS_PROFILE", "compilewatch"))
 
 
 @pytest.fixture(scope="session")
