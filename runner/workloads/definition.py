@@ -6,12 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from db.errors import ConfigError
 from db.records import Task, Workload
-from runner.workloads.targets import locate_module, split_target
+from runner.workloads.sources import source_of
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,16 @@ class WorkloadDefinition:
 
     @property
     def version(self) -> str:
-        """First 8 hex digits of the SHA-256 of the builder's source file, its name, `kwargs` and `regions`.
+        """First 8 hex digits of the SHA-256 of the builder's source (`source_of`), its name, `kwargs` and
+        `regions`.
 
         Batch size, shape and dtype are fields of the record of their own, so they are left out.
-        Raises ConfigError when the module cannot be found or read.
+        Raises ConfigError when a module of it cannot be found or read.
         """
         parts = [self.target, dict(self.kwargs), *([list(self.regions)] if self.regions else [])]
         call = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(call.encode())
-        digest.update(_source(self.target, self.path))
+        digest.update(source_of(self.target, self.path))
         return digest.hexdigest()[:8]
 
     def record(self) -> Workload:
@@ -72,15 +71,3 @@ class WorkloadDefinition:
             items_per_iteration=items,
             item=self.item,
         )
-
-
-def _source(target: str, path: tuple[str, ...]) -> bytes:
-    file: Path = locate_module(split_target(target)[0], path)
-    try:
-        # A checkout with Windows line ends is the same workload.
-        return file.read_bytes().replace(b"\r\n", b"\n")
-    except OSError as error:
-        raise ConfigError(
-            f"The source of {target} cannot be read: {error.strerror}.",
-            "Make the file readable; its hash is the workload's version.",
-        ) from error
