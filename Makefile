@@ -12,7 +12,9 @@ HOST ?= 127.0.0.1
 PORT ?= 8501
 BUILDS ?= .compilewatch/builds
 PIP_AUDIT := 2.10.1
+MUTMUT := 3.8.1
 PYTEST_ARGS ?=
+MUTANTS_ARGS ?=
 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
@@ -33,7 +35,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults fuzz audit lint fix bench docs screenshots release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults fuzz mutants audit lint fix bench docs screenshots release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -112,6 +114,11 @@ faults: dev ## inject a thousand faults into the real runner, print the table; a
 fuzz: dev ## bend configurations, records and what workers send, five thousand times each
 	COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest --hypothesis-show-statistics --timeout 3600 \
 	    tests/runner/test_fuzz.py $(PYTEST_ARGS)
+
+mutants: dev ## change db/metrics and db/verdicts in every small way, and count which changes the tests notice; hours
+	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \
+	    --target build/mutmut mutmut==$(MUTMUT)
+	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
 
 audit: ## look up known weaknesses of every pinned package; needs the network
 	@$(PYTHON) -m venv $(VENV)/audit
