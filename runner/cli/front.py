@@ -16,11 +16,12 @@ from pathlib import Path
 
 import typer
 
-from db.errors import CompilewatchError
+from db.errors import CompilewatchError, one_line
 
 EXIT_CANNOT = 2
 EXIT_DEFECT = 3
 EXIT_INTERRUPTED = 130
+_LONGEST_LINE = 2_000
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -57,9 +58,14 @@ def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
 
 
 def _say(message: str, next_step: str) -> None:
-    print(f"compilewatch: {message}", file=sys.stderr)
+    # What was typed is in the sentence, and may hold what a terminal would obey.
+    print(f"compilewatch: {_plain(message)}", file=sys.stderr)
     if next_step:
-        print(f"  {next_step}", file=sys.stderr)
+        print(f"  {_plain(next_step)}", file=sys.stderr)
+
+
+def _plain(text: str) -> str:
+    return "\n".join(one_line(line, _LONGEST_LINE) for line in text.splitlines())
 
 
 def _complaint(error: typer.TyperException) -> str:
@@ -73,7 +79,9 @@ def _complaint(error: typer.TyperException) -> str:
         details = cause.errors(include_url=False)[0]
         said = problem(details)
         error.message = f"{said}." if details["type"] == "value_error" else f"it {said}."
-    return error.format_message()
+    # The choices of a missing option stand on lines of their own.
+    sentence = " ".join(error.format_message().split())
+    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
 def _usage_hint(error: typer.TyperException) -> str:

@@ -135,7 +135,7 @@ def say_undecided(verdict: Verdict, comparison: Comparison) -> None:
         return
     undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     if not comparison.rows:
-        sentence = f"Nothing can be compared: {comparison.left_out[0].reason}" if comparison.left_out else ""
+        sentence = f"Nothing can be compared: {comparison.left_out[0].reason}." if comparison.left_out else ""
         print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
         print("  Measure the same cases on both sides with `compilewatch run`.", file=sys.stderr)
         return

@@ -1,0 +1,132 @@
+"""Every option and argument of every command, given what it cannot be: a sentence, the next step, exit 2."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer
+
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from tests.house.tracked import ROOT
+
+LIBRARY_WORDS = re.compile(
+    r"Value error|Input should|Unable to|valid (?:integer|number|string)|pydantic|sqlalchemy|Traceback"
+    r"|\b[A-Z]\w+(?:Error|Exception)\b"
+)
+# These measure, serve or install for as long as they are let: their texts are typed wrongly one by one below.
+LONG = {("run",), ("dashboard",), ("reproduce",), ("worker",), ("doctor",), ("builds", "create")}
+NONSENSE = "no such\x07 thing"
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that does something, by its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+def held(parameter: Any) -> Any:
+    """The type of one value."""
+    annotation = parameter.type_descriptor.annotation
+    return next(iter(get_args(annotation)), annotation)
+
+
+def cannot_be(parameter: Any) -> tuple[str, ...]:
+    """Words that the parameter's type refuses; none for a text, a path or a switch."""
+    kind = held(parameter)
+    if kind in (int, float):
+        low = parameter.type_descriptor.parameter_info.min
+        return ("x", "1e999" if kind is int else "1,5", *(() if low is None else (str(low - 1),)))
+    return ("maybe",) if issubclass(kind, Enum) else ()
+
+
+def typed(command: Any, parameter: Any, word: str) -> list[str]:
+    """`word` for `parameter`, and something for every argument that must be there."""
+    words = [] if parameter.param_type_name == "argument" else [parameter.opts[0], *[word] * parameter.nargs]
+    arguments = [other for other in command.params if other.param_type_name == "argument"]
+    needed = [other for other in arguments if other.required or other is parameter]
+    return words + [word if other is parameter else "latest" for other in needed]
+
+
+REFUSED = [
+    (*path, *typed(command, parameter, word))
+    for path, command in COMMANDS.items()
+    for parameter in command.params
+    for word in cannot_be(parameter)
+]
+TEXTS = [
+    (*path, *typed(command, parameter, NONSENSE))
+    for path, command in COMMANDS.items()
+    if path not in LONG
+    for parameter in command.params
+    if held(parameter) in (str, Path) and parameter.name not in ("config", "output")
+]
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database of a few recorded trials."""
+    folder = tmp_path_factory.mktemp("seeded")
+    history = (ROOT / "docs/measured/cpu-history.jsonl").read_text(encoding="utf-8").splitlines()
+    (folder / "few.jsonl").write_text("\n".join(history[:6]), encoding="utf-8")
+    database = f"sqlite:///{folder / 'compilewatch.db'}"
+    assert exit_code_of(app, ["import", str(folder / "few.jsonl"), "--db", database]) == 0
+    return folder
+
+
+def test_the_sweep_is_over_something() -> None:
+    assert len(REFUSED) > 20
+    assert len(TEXTS) > 80
+    assert set(COMMANDS) >= LONG
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_a_value_of_another_type(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(app, list(words)) == 2
+    shown = capsys.readouterr()
+    first, second = shown.err.splitlines()
+    assert first.startswith("compilewatch: Invalid value for ")
+    assert first.endswith(".")
+    assert not LIBRARY_WORDS.search(shown.err), shown.err
+    assert second.startswith("  Try `compilewatch ")
+    assert shown.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", TEXTS, ids=lambda words: " ".join(words).replace("\x07", "^G"))
+def test_a_text_that_means_nothing(
+    words: tuple[str, ...],
+    seeded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copy(seeded / "compilewatch.db", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code = exit_code_of(app, list(words))
+    shown = capfd.readouterr()
+    assert code in (0, 1, 2), shown.err
+    assert not LIBRARY_WORDS.search(shown.err), shown.err
+    assert "\x07" not in shown.err
+    if code == 2:
+        sentence = next(line for line in shown.err.splitlines() if line.startswith("compilewatch: "))
+        assert sentence.endswith((".", "?")), shown.err
+        assert shown.err.splitlines()[-1].startswith("  "), shown.err
