@@ -9,12 +9,14 @@ import sys
 from dashboard.data import database_url
 from dashboard.server import serve
 from db.errors import CompilewatchError
-from db.log_lines import OneLine
+from db.log_lines import OneLineRecord
 
 
 def _log_to_standard_error() -> None:
+    # uvicorn and Streamlit bring formatters of their own.
+    logging.setLogRecordFactory(OneLineRecord)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     # Who signed in, and who was refused, is worth a line.
     logging.getLogger("compilewatch").setLevel(logging.INFO)
@@ -36,6 +38,9 @@ def main() -> int:
             allow_public=arguments.allow_public,
             base_path=arguments.base_path,
         )
+    except KeyboardInterrupt:
+        # The server has ended in good order before it passes this on.
+        return 0
     except CompilewatchError as error:
         sys.stderr.write(f"compilewatch: {error.message}\n  {error.next_step}\n")
         return error.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import logging
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dashboard.api.errors import DEFECT, error_response
+
+_LOG = logging.getLogger("compilewatch.dashboard")
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
 
@@ -46,7 +50,11 @@ def content_security_policy(*pages: str) -> str:
 
 
 class SecurityHeaders:
-    """Adds the content security policy and its companions to every HTTP response."""
+    """Adds the content security policy and its companions to every HTTP response.
+
+    A defect in what it stands around is answered here, since what a server says of one by itself has no such
+    headers; the reason goes to the log.
+    """
 
     def __init__(self, app: ASGIApp, *, policy: str) -> None:
         self._app = app
@@ -64,12 +72,25 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
+        started = ended = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started, ended
             if message["type"] == "http.response.start":
+                started = True
                 MutableHeaders(scope=message).update(self._headers)
+            elif not message.get("more_body", False):
+                ended = True
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception as error:
+            _LOG.error("%s failed", scope["path"], exc_info=error)
+            if not started:
+                await error_response(500, *DEFECT)(scope, receive, send_with_headers)
+            elif not ended:
+                raise  # The server closes the connection: half an answer must not pass for a whole one.
 
 
 class CompressedStatic:

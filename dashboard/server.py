@@ -131,8 +131,8 @@ def build_app(
             Route("/{name:page}", _unknown_page),
         ],
         middleware=[
-            *([Middleware(BasePath, prefix=base_path)] if base_path else []),
             Middleware(SecurityHeaders, policy=content_security_policy(*pages.values())),
+            *([Middleware(BasePath, prefix=base_path)] if base_path else []),
             Middleware(SameSite, hosts=hosts, largest_body=LARGEST_MB * MEGABYTE),
             *login.middleware,
             Middleware(CompressedStatic, folder=STATIC / "static"),

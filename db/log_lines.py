@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 
 def escaped(text: str) -> str:
@@ -21,6 +22,18 @@ class OneLine(logging.Formatter):
     def formatException(self, ei: object) -> str:  # noqa: N802 - the name is the base's
         text = super().formatException(ei)  # type: ignore[arg-type]
         return "\n".join(f"    {escaped(line)}" for line in text.splitlines())
+
+
+class OneLineRecord(logging.LogRecord):
+    """For `logging.setLogRecordFactory`: one line under every formatter, those of libraries among them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info:
+            self.exc_text = OneLine().formatException(self.exc_info)
+
+    def getMessage(self) -> str:  # noqa: N802 - the name is the base's
+        return escaped(super().getMessage())
 
 
 class _Plain(logging.LogRecord):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from starlette.exceptions import HTTPException
@@ -13,7 +12,10 @@ from dashboard.reports.content import ReportError
 from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError
 from db.verdicts.sides import VerdictError
 
-_LOG = logging.getLogger("compilewatch.api")
+DEFECT = (
+    "This request failed by a defect of compilewatch.",
+    "The reason is in the log of the server; please report it.",
+)
 SEE_DOCUMENT = "See /api/v1/openapi.json for every route and parameter."
 
 
@@ -66,10 +68,6 @@ def told_by_starlette(_: Request, error: Exception) -> Response:
     return error_response(error.status_code, message, next_step, error.headers)
 
 
-def defect(request: Request, error: Exception) -> Response:
-    _LOG.error("%s failed", request.url.path, exc_info=error)
-    return error_response(
-        500,
-        "This request failed by a defect of compilewatch.",
-        "The reason is in the log of the server; please report it.",
-    )
+def defect(_: Request, __: Exception) -> Response:
+    """What a defect is told as; `dashboard.headers` writes the reason to the log."""
+    return error_response(500, *DEFECT)

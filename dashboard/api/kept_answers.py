@@ -1,8 +1,8 @@
 """Answers that were just made are told again: what is polled has mostly been asked for a moment ago.
 
-An answer holds for `HELD_S`, and for `SHARE` times as long as it took to make, so that a route that is polled
-while data is being written takes a bounded share of a processor, however many poll it. After that its entity
-tag is shown to the route again: with nothing new, that costs a look at the data version and no more.
+An answer holds for `HELD_S`, or for `SHARE` times as long as it took to make, up to `LONGEST_S`: a route that
+is polled while data is being written takes a bounded share of a processor, however many poll it. After that
+its entity tag is shown to the route again: with nothing new, that costs a look at the data version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dashboard.api.representation import unchanged
 
 HELD_S = 1.0
-SHARE = 4
+SHARE = 9
+LONGEST_S = 10.0
 MOST_BYTES = 32 << 20
 LARGEST_BYTES = 4 << 20
 _WORTH_COMPRESSING_BYTES = 1_000
@@ -125,7 +126,8 @@ class KeptAnswers:
         if made.status == 304 and known is not None:
             made = known
         ended = self._clock()
-        made.until = ended + (max(self._held_s, SHARE * (ended - began)) if self._held_s else 0.0)
+        long = min(LONGEST_S, SHARE * (ended - began)) if self._held_s else 0.0
+        made.until = ended + max(self._held_s, long)
         self._forget(key)
         if made.may_be_kept:
             self._keep(key, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -17,6 +18,7 @@ from db.queries.fleet import has_queue, queue_lengths
 from db.queries.watch import host_healths, requests_by_state, schedule_watches, silent_schedules
 from db.session import Database
 
+_LOG = logging.getLogger("compilewatch.dashboard")
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -28,7 +30,9 @@ def health(_: Request) -> Response:
     try:
         return JSONResponse({"status": "ok", "data_version": data.read_version()}, headers=_HEADERS)
     except DatabaseError as error:
-        body = {"status": "unavailable", "message": error.message}
+        # Everybody may ask, and the reason names the database's address.
+        _LOG.warning("the database cannot be read: %s", error.message)
+        body = {"status": "unavailable", "message": "The database cannot be read."}
         return JSONResponse(body, status_code=503, headers=_HEADERS)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboard.api.errors import error_response
@@ -16,11 +18,45 @@ PER_SECOND = 20.0
 _MOST_CLIENTS = 10_000
 
 
+class Buckets:
+    """Tokens by address: `burst` at once, and `per_second` from then on.
+
+    An IPv6 address counts as its network of 64 bits, the least that a single subscriber is given. The longest
+    unheard of go first beyond `_MOST_CLIENTS`, so that many addresses cannot fill the memory.
+    """
+
+    def __init__(self, burst: int, per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._burst = burst
+        self.per_second = per_second
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """Take one token of `client`: 0 where there was one, else the seconds until there is."""
+        name = _subscriber(client) if ":" in client else client
+        tokens, now = self._tokens(name)
+        granted = tokens >= 1
+        self._buckets[name] = (tokens - 1 if granted else tokens, now)
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > _MOST_CLIENTS:
+            self._buckets.popitem(last=False)
+        return 0.0 if granted else (1 - tokens) / self.per_second
+
+    def wait_s(self, client: str) -> float:
+        """As `take`, and nothing is taken."""
+        tokens, _ = self._tokens(_subscriber(client) if ":" in client else client)
+        return 0.0 if tokens >= 1 else (1 - tokens) / self.per_second
+
+    def _tokens(self, name: str) -> tuple[float, float]:
+        now = self._clock()
+        tokens, since = self._buckets.get(name, (float(self._burst), now))
+        return min(float(self._burst), tokens + (now - since) * self.per_second), now
+
+
 class RateLimit:
     """ASGI middleware: each address may send `burst` requests at once and `per_second` from then on.
 
-    The buckets live in this process; the longest unheard of go first beyond `_MOST_CLIENTS`, so that many
-    addresses cannot fill the memory.
+    The buckets live in this process.
     """
 
     def __init__(
@@ -32,35 +68,41 @@ class RateLimit:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
-        self._burst = burst
-        self._per_second = per_second
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets = Buckets(burst, per_second, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        wait_s = self.take(str((scope.get("client") or ("unknown",))[0]))
-        if wait_s == 0:
-            await self._app(scope, receive, send)
-            return
-        seconds = max(1, math.ceil(wait_s))
-        refused = error_response(
-            429,
-            f"More than {self._per_second:g} requests per second came from this address.",
-            f"Wait {seconds} s, and send If-None-Match with the last ETag where you poll.",
-            {"Retry-After": str(seconds)},
-        )
-        await refused(scope, receive, send)
+        if scope["type"] == "http":
+            wait_s = self.take(client_of(scope))
+            if wait_s:
+                await too_many(wait_s, self._buckets.per_second)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
     def take(self, client: str) -> float:
         """Take one token of `client`: 0 where there was one, else the seconds until there is."""
-        now = self._clock()
-        tokens, since = self._buckets.pop(client, (float(self._burst), now))
-        tokens = min(float(self._burst), tokens + (now - since) * self._per_second)
-        granted = tokens >= 1
-        self._buckets[client] = (tokens - 1 if granted else tokens, now)
-        if len(self._buckets) > _MOST_CLIENTS:
-            self._buckets.popitem(last=False)
-        return 0.0 if granted else (1 - tokens) / self._per_second
+        return self._buckets.take(client)
+
+
+def client_of(scope: Scope) -> str:
+    """The address that a request comes from."""
+    return str((scope.get("client") or ("unknown",))[0])
+
+
+def too_many(wait_s: float, per_second: float) -> Response:
+    seconds = max(1, math.ceil(wait_s))
+    return error_response(
+        429,
+        f"More than {per_second:g} requests per second came from this address.",
+        f"Wait {seconds} s, and send If-None-Match with the last ETag where you poll.",
+        {"Retry-After": str(seconds)},
+    )
+
+
+def _subscriber(address: str) -> str:
+    try:
+        found = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Network((found, 64), strict=False))

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboard.access import AccessError, Person
 from dashboard.api.errors import error_response
+from dashboard.api.rate_limit import Buckets, client_of, too_many
 from dashboard.login.people import comes_from, person_of_proxy
 from dashboard.login.sessions import Sessions
 from dashboard.reports.page import message
@@ -34,6 +35,9 @@ _TOKEN_SCOPES = (
     ("/metrics", TokenScope.METRICS),
     ("/report/", TokenScope.REPORTS),
 )
+# Each is looked up in the database for somebody who may be anybody.
+WRONG_TOKENS_AT_ONCE = 20
+WRONG_TOKENS_PER_S = 1.0
 # Close codes of the socket protocol's range for applications: not signed in (any more).
 SIGNED_OUT = 4401
 
@@ -83,6 +87,7 @@ class Gate:
         self._settings = settings
         self._people = people
         self._token_of = token_of
+        self._wrong_tokens = Buckets(WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_PER_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -109,7 +114,7 @@ class Gate:
         headers = Headers(scope=scope)
         kind, _, secret = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and secret.strip().startswith(PREFIX):
-            return await self._refusal_of_token(scope["path"], secret.strip())
+            return await self._refusal_of_token(self._people.sent_by(scope), secret.strip())
         if not self._people.trusted(scope):
             return error_response(
                 403, "This address is not that of the trusted proxy.", "Come through the proxy."
@@ -126,7 +131,11 @@ class Gate:
             return RedirectResponse(f"/login?next={asked}", 303, headers=_PRIVATE)
         return error_response(401, "You are not signed in.", "Sign in, or send an API token.", _CHALLENGE)
 
-    async def _refusal_of_token(self, path: str, secret: str) -> Response | None:
+    async def _refusal_of_token(self, asked: Scope, secret: str) -> Response | None:
+        path, client = asked["path"], client_of(asked)
+        wait_s = self._wrong_tokens.wait_s(client)
+        if wait_s:
+            return too_many(wait_s, WRONG_TOKENS_PER_S)
         scope = next((scope for prefix, scope in _TOKEN_SCOPES if path.startswith(prefix)), None)
         now = datetime.now(UTC)
         try:
@@ -134,6 +143,7 @@ class Gate:
         except CompilewatchError as error:
             return error_response(503, error.message, error.next_step)
         if token is None or token.has_ended(now):
+            self._wrong_tokens.take(client)
             return error_response(
                 401, "The API token is not one, or has ended.", "Ask an operator for one.", _CHALLENGE
             )

@@ -28,7 +28,8 @@ CALLBACK = "/login/callback"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _LEEWAY_S = 60
 _ATTEMPT_LASTS_S = 600.0
-_MOST_ATTEMPTS = 1_000
+# More than one address may begin while an attempt lasts (`dashboard.login.routes`).
+_MOST_ATTEMPTS = 10_000
 _TIMEOUT_S = 10
 _LONGEST_ANSWER_BYTES = 1_000_000
 _AGAIN = "Try to sign in again; if it stays so, ask whoever runs this dashboard."

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from anyio import to_thread
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dashboard.access import AccessError
+from dashboard.api.rate_limit import RateLimit
 from dashboard.login.gate import People
 from dashboard.login.oidc import CALLBACK, Provider
 from dashboard.login.people import person_of_claims
@@ -22,6 +24,8 @@ from db.sign_in import SignIn
 _LOG = logging.getLogger("compilewatch.dashboard")
 _PRIVATE = {"Cache-Control": "no-store"}
 _LONGEST_PATH = 8_000
+# Everybody may begin, and each attempt is remembered for a while: one address cannot crowd out the others.
+LIMIT = Middleware(RateLimit, burst=60, per_second=5.0)
 _FORM_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'"
 
 
@@ -37,7 +41,7 @@ class LoginRoutes:
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/login", self._begin),
+            Route("/login", self._begin, middleware=[LIMIT]),
             Route(CALLBACK, self._finish),
             Route("/logout", _ask, methods=["GET"]),
             Route("/logout", self._end, methods=["POST"]),

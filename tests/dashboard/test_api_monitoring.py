@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 
 from dashboard.api.badge import Said, draw
-from dashboard.api.rate_limit import RateLimit
+from dashboard.api.rate_limit import Buckets, RateLimit
 from dashboard.api.routes import routes
 from db.records import FailureKind
 from db.requests import RequestKind, RequestSpec
@@ -226,7 +226,30 @@ def test_a_bucket_fills_again_with_time() -> None:
 
 
 def test_addresses_beyond_count_do_not_fill_the_memory() -> None:
-    limit = RateLimit(Starlette(), burst=1, per_second=1, clock=lambda: 0.0)
+    buckets = Buckets(1, 1, clock=lambda: 0.0)
     for number in range(20_000):
-        limit.take(str(number))
-    assert len(limit._buckets) <= 10_000
+        buckets.take(str(number))
+    assert len(buckets._buckets) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("2001:db8::not", "2001:db8::one", False),
+    ],
+)
+def test_a_subscriber_of_ipv6_has_one_bucket(first: str, second: str, is_one: bool) -> None:
+    """Who has a network has billions of addresses in it."""
+    buckets = Buckets(1, 1, clock=lambda: 0.0)
+    assert buckets.take(first) == 0
+    assert (buckets.take(second) > 0) is is_one
+
+
+def test_looking_takes_no_token() -> None:
+    buckets = Buckets(1, 1, clock=lambda: 0.0)
+    assert [buckets.wait_s("a"), buckets.wait_s("a"), buckets.take("a"), buckets.wait_s("a")] == [0, 0, 0, 1]

@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from starlette.applications import Starlette
 from starlette.responses import Response
 
 from dashboard.access import Person, Role
+from dashboard.login import oidc
 from dashboard.login.gate import SIGNED_OUT, Gate, People
 from dashboard.login.oidc import Provider
-from dashboard.login.routes import LoginRoutes, safe_path
+from dashboard.login.routes import LIMIT, LoginRoutes, safe_path
 from dashboard.login.sessions import Sessions
 from db.sign_in import Proxy, Roles, SignIn
 from tests.dashboard.asgi import Inner, socket, status
+from tests.dashboard.asking import ask
 
 ADA = Person("ada", Role.EDITOR)
 OIDC = SignIn(
@@ -136,6 +139,34 @@ def test_public_badges_and_reports_are_open_when_said_so(gated: Callable[[SignIn
         assert status(opened.gate, path) == 200
     assert status(opened.gate, "/api/v1/runs") == 401
     assert status(opened.gate, "/reports") == 401
+
+
+def test_whoever_guesses_tokens_is_told_to_wait(gated: Callable[[SignIn], Gated]) -> None:
+    """Each guess would cost a look into the database; others go on, and so does the guesser in a while."""
+    behind = gated(OIDC)
+    looked_up: list[str] = []
+    behind.gate._token_of = lambda secret: looked_up.append(secret)  # type: ignore[func-returns-value]
+    guess = {"Authorization": "Bearer cwt_guess"}
+    answers = [status(behind.gate, "/api/v1/runs", guess, client="198.51.100.7") for _ in range(60)]
+    assert answers[:20] == [401] * 20
+    assert answers[-1] == 429
+    assert len(looked_up) < 30
+    assert status(behind.gate, "/api/v1/runs", guess, client="198.51.100.8") == 401
+    assert status(behind.gate, "/", behind.cookie(), client="198.51.100.7") == 200
+
+
+def test_one_address_cannot_crowd_out_the_logins_of_others() -> None:
+    """Attempts are remembered up to a number: beginning more must not end those that were begun before."""
+    lasts_s, at_once, per_s = oidc._ATTEMPT_LASTS_S, LIMIT.kwargs["burst"], LIMIT.kwargs["per_second"]
+    assert at_once + lasts_s * per_s < oidc._MOST_ATTEMPTS
+    sessions = Sessions(lasts_s=60)
+    provider = Provider(OIDC)
+    provider._metadata = {"issuer": OIDC.issuer, "authorization_endpoint": "https://login.example/in"}
+    app = Starlette(routes=LoginRoutes(OIDC, provider, sessions, People(OIDC, sessions)).routes())
+    statuses = [ask(app, "/login", client="198.51.100.7").status for _ in range(at_once + 20)]
+    assert statuses[:at_once] == [303] * at_once
+    assert statuses[-1] == 429
+    assert ask(app, "/login", client="198.51.100.8").status == 303
 
 
 SAYS_ADA = {"X-Forwarded-User": "ada@example.com", "X-Forwarded-Groups": "engineering, others"}

@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from dashboard.api.kept_answers import HELD_S, LARGEST_BYTES, MOST_BYTES, SHARE, KeptAnswers
+from dashboard.api.kept_answers import HELD_S, LARGEST_BYTES, LONGEST_S, MOST_BYTES, SHARE, KeptAnswers
 
 
 @dataclass
@@ -113,11 +113,14 @@ def test_an_answer_that_still_holds_is_not_made_again(kept: KeptAnswers, route: 
     assert (len(route.asked), route.made) == (5, 1)
 
 
-def test_what_took_long_to_make_holds_longer(kept: KeptAnswers, route: Route, clock: Clock) -> None:
+@pytest.mark.parametrize(("takes_s", "held_s"), [(0.5, SHARE * 0.5), (60.0, LONGEST_S)])
+def test_what_took_long_to_make_holds_longer(
+    kept: KeptAnswers, route: Route, clock: Clock, takes_s: float, held_s: float
+) -> None:
     async def poll() -> None:
-        route.takes_s = 3.0
+        route.takes_s = takes_s
         await get(kept)
-        clock.now += SHARE * 3.0 - 0.01
+        clock.now += held_s - 0.01
         await get(kept)
         assert len(route.asked) == 1
         clock.now += 0.01

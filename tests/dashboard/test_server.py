@@ -5,19 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 import streamlit
+from starlette.types import Receive, Scope, Send
 
 from dashboard import server
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.index_page import index_pages
 from dashboard.links import Page
 from db.errors import CompilewatchError, DatabaseError
-from tests.dashboard.serving import Served, served
+from tests.dashboard.serving import ROOT, Served, served
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +147,52 @@ def test_headers_leave_websockets_alone() -> None:
 
     anyio.run(SecurityHeaders(behind, policy="x"), {"type": "websocket"}, send, send)
     assert seen == [("websocket", send)]
+
+
+BROKEN = """
+import json, logging, sys
+from dashboard import server
+from dashboard.same_site import SameSite
+from tests.dashboard.asking import ask
+
+def broken(*_):
+    raise RuntimeError("the secret reason")
+
+server._favicon = broken
+app = server.build_app(own_names=["testserver"])._build_starlette_app()
+answers = [ask(app, "/favicon.png", host="testserver")]
+SameSite._refusal = broken
+answers.append(ask(app, "/anything", host="testserver"))
+json.dump([(each.status, each.headers, each.body.decode()) for each in answers], sys.stdout)
+"""
+
+
+def test_a_defect_is_told_without_its_reason_and_with_every_header() -> None:
+    """In a route, and in front of all routes: what the server says of its own has no header of ours."""
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for status, headers, body in json.loads(done.stdout):
+        assert status == 500
+        assert json.loads(body)["error"]["next_step"]
+        assert "secret" not in body
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "no-referrer"
+    assert done.stderr.count("the secret reason") == 2
+
+
+def test_half_an_answer_is_not_passed_off_as_a_whole_one() -> None:
+    async def breaks_off(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        raise RuntimeError("gone")
+
+    async def nothing(*_: object) -> None: ...
+
+    with pytest.raises(RuntimeError, match="gone"):
+        anyio.run(SecurityHeaders(breaks_off, policy="x"), {"type": "http", "path": "/"}, nothing, nothing)
 
 
 def test_streamlits_html_is_what_the_pages_are_made_of() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -115,6 +117,32 @@ def test_a_traceback_cannot_pretend_to_be_a_record() -> None:
     assert first == "WARNING told: it failed"
     assert rest
     assert all(line.startswith("    ") for line in rest)
+
+
+def test_no_library_of_the_server_can_be_made_to_forge_a_line() -> None:
+    """uvicorn and Streamlit log with formatters of their own, and what failed may quote what was sent."""
+    program = """
+import logging
+from dashboard.__main__ import _log_to_standard_error
+_log_to_standard_error()
+import uvicorn
+uvicorn.Config(lambda: None)
+from streamlit.logger import get_logger
+ours, servers = logging.getLogger("compilewatch"), logging.getLogger("uvicorn.error")
+for log in (ours, servers, get_logger("streamlit.web")):
+    try:
+        raise ValueError("sent\\nINFO ada signed in as operator")
+    except ValueError:
+        log.exception("%s failed", "/x\\nINFO eve signed in as operator")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOM.parent, capture_output=True, text=True, check=True
+    )
+    lines = (done.stdout + done.stderr).splitlines()
+    assert sum("failed" in line for line in lines) == 3
+    assert [line for line in lines if line.lstrip().startswith("INFO") and not line.startswith("    ")] == []
+    assert sum(line.startswith("    ") for line in lines) >= 9
+    assert "ValueError" not in "".join(line for line in lines if not line.startswith("    "))
 
 
 def _record(text: str) -> logging.LogRecord:

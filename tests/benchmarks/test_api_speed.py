@@ -1,0 +1,85 @@
+"""Processor time of one request to the API: made anew, looked up whether it still holds, and told again.
+
+The reference is a route of Starlette's that answers two bytes, asked in the same run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterator
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message
+
+from dashboard import data
+from dashboard.api.rate_limit import RateLimit
+from dashboard.api.routes import routes
+from db.session import open_database
+from db.store import save_trials
+from tests.benchmarks.test_load import PATHS
+from tests.builders import make_history
+from tests.dashboard.conftest import DATABASE
+
+pytestmark = pytest.mark.benchmark
+FEW, MANY = 20, 2_000
+
+
+@pytest.fixture
+def _database(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    url = f"sqlite:///{tmp_path}/api.db"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, make_history(workloads=("bert-base", "resnet-50", "mlp", "elementwise")))
+    monkeypatch.setenv(DATABASE, url)
+    monkeypatch.setattr(RateLimit, "take", lambda self, client: 0.0)
+    yield
+    data.close_databases()
+
+
+async def _two_bytes(_: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+@pytest.mark.usefixtures("_database")
+def test_processor_time_of_a_request() -> None:
+    reference = _ms(Starlette(routes=[Route("/", _two_bytes)]), "/", MANY)
+    print(f"\nreference, two bytes from Starlette: {reference:.3f} ms of processor time")
+    print("| route | made anew, ms | still holds, ms | told again, ms | told again / reference |")
+    print("|---|---|---|---|---|")
+    for path in PATHS:
+        anew = _ms(Starlette(routes=routes(held_s=0)), path, FEW, differently=True)
+        holds = _ms(Starlette(routes=routes(held_s=0)), path, FEW * 10)
+        again = _ms(Starlette(routes=routes(held_s=3600)), path, MANY)
+        print(f"| `{path}` | {anew:.2f} | {holds:.2f} | {again:.3f} | {again / reference:.1f} |")
+
+
+def _ms(app: ASGIApp, path: str, times: int, *, differently: bool = False) -> float:
+    """Mean processor time of a request, after one that is not counted; `differently` by the Accept header."""
+    numbers = itertools.count()
+    plain, _, query = path.partition("?")
+    scope = {"type": "http", "method": "GET", "path": plain, "query_string": query.encode(), "root_path": ""}
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        assert message.get("status", 200) == 200, (path, message)
+
+    async def ask() -> None:
+        accept = f"*/*;v={next(numbers) if differently else 0}"
+        headers = [(b"host", b"x"), (b"accept", accept.encode())]
+        await app({**scope, "headers": headers, "client": ("192.0.2.1", 5)}, receive, send)
+
+    async def all_of_them() -> float:
+        await ask()
+        began_s = time.process_time()
+        for _ in range(times):
+            await ask()
+        return (time.process_time() - began_s) / times * 1000
+
+    return asyncio.run(all_of_them())
