@@ -1,7 +1,8 @@
 """A measured process without torch: speaks the worker's protocol on its pipe, and is done in milliseconds.
 
 `interpreter(directory, ...)` writes a program that stands where a build's python stands. It is a real child
-of the runner with a real pipe, deadline, lock and process group; only what it measures is made up.
+of the runner with a real pipe, deadline, lock and process group; only what it measures is made up. Its torch
+is the one that the file `release` beside it names, so that a test can upgrade it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from pathlib import Path
 
 _PROGRAM = """#!{python} -IS
 import json, os, socket, subprocess, sys, time
+release = open(os.path.join(os.path.dirname(__file__), "release")).read()
+# Asked which torch it has, as any interpreter is.
+if sys.argv[1:3] == ["-I", "-c"]:
+    print(json.dumps({{"__version__": release, "cuda": None, "hip": None}}))
+    sys.exit()
 spec = json.loads(sys.stdin.buffer.readline())
 fd = int(sys.argv[-1])
 def say(content):
     os.write(fd, json.dumps(content).encode() + b"\\n")
 machine = {{"name": socket.gethostname(), "device": "cuda", "device_name": "Fake GPU", "device_count": 1,
            "device_uuid": {gpu!r}, "cpu_name": "cpu", "cpu_count": 1, "threads": 1}}
-say({{"mark": "facts", "machine": machine, "build": {{"torch": "2.13.0", "settings": spec["settings"]}}}})
+build = {{"torch": release, "torch_variant": "cpu", "settings": spec["settings"]}}
+say({{"mark": "facts", "machine": machine, "build": build}})
 say({{"mark": "phase", "phase": "measure", "at_ns": time.monotonic_ns()}})
 # A trial has children, as compilations do: they must not outlive it either.
 child = subprocess.Popen(["sleep", "3600"])
@@ -39,7 +46,13 @@ def interpreter(directory: Path, *, gpu: str = "GPU-0", seconds: float = 0.02) -
     path = directory / "python"
     path.write_text(_PROGRAM.format(python=sys.executable, gpu=gpu, seconds=seconds), encoding="utf-8")
     path.chmod(0o755)
+    upgrade(path, "2.13.0")
     return path
+
+
+def upgrade(python: Path, release: str) -> None:
+    """Put another torch into the environment of `interpreter`."""
+    (python.parent / "release").write_text(release, encoding="utf-8")
 
 
 def configuration(directory: Path, python: Path, more: str = "", *, rounds: int = 1) -> Path:

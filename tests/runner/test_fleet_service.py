@@ -19,7 +19,7 @@ from db.store_request import cancel_request, new_request, save_request
 from runner.config import Settings
 from runner.config_sources import load_settings
 from runner.execution import Outcome
-from runner.fleet.dispatch import Fleet
+from runner.fleet.dispatch import Attendance, Fleet
 from runner.fleet.executor import ProcrastinateExecutor
 from tests.runner.fleet_processes import service, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter
@@ -57,6 +57,48 @@ def test_a_request_goes_where_its_selector_means(
         settings, sqlite_database, no_executor, progress=Heard(), stop=threading.Event(), clock=lambda: NOW
     )
     assert fleet.queue_of(asked(machine=machine)) == queue
+
+
+def test_one_request_per_queue_and_urgency_is_under_way(tmp_path: Path, sqlite_database: Database) -> None:
+    more = '[fleet]\nqueues = ["h200", "a100"]'
+    settings = load_settings(configuration(tmp_path, interpreter(tmp_path / "build"), more))
+    fleet = Fleet(
+        settings, sqlite_database, no_executor, progress=Heard(), stop=threading.Event(), clock=lambda: NOW
+    )
+    under_way = [asked("nightly", machine="h200")]
+    assert fleet.has_room(asked("other", machine="a100"), under_way)
+    assert not fleet.has_room(asked("any"), under_way)
+    urgent = asked("second-look").model_copy(update={"priority": 1000})
+    assert fleet.has_room(urgent, under_way)
+    assert not fleet.has_room(asked("third"), [urgent])
+
+
+def test_that_no_worker_lives_is_said_once_and_not_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock, alive = [0.0], [0]
+
+    class Capacity:
+        def capacity(self) -> int:
+            return alive[0]
+
+    attendance = Attendance(Capacity(), "h200", patience_s=45, monotonic=lambda: clock[0])  # type: ignore[arg-type]
+
+    def look(until: float) -> list[str]:
+        caplog.clear()
+        while clock[0] < until:
+            clock[0] += 1
+            attendance.look()
+        return [record.getMessage() for record in caplog.records]
+
+    with caplog.at_level("INFO", "compilewatch.fleet"):
+        # As after an outage, from which the workers come back after the service.
+        assert look(40) == []
+        alive[0] = 1
+        assert look(60) == []
+        alive[0] = 0
+        assert look(100) == []
+        assert look(300) == ["No worker is alive; the trials of h200 wait for one."]
+        alive[0] = 2
+        assert look(400) == ["A worker is alive again."]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,10 +20,13 @@ from db.store_request import cancel_request, new_request, save_request
 from runner.config import BuildSettings, Settings
 from runner.execution import Outcome
 from runner.interpreter import InterpreterFacts
+from runner.passes import NO_PASSES, Passes
 from runner.plan import Plan
 from runner.schedule import keeper, planning
 from runner.schedule.abandoned import LEASE_S, Abandoned
-from runner.schedule.measures import Here
+from runner.schedule.health import ErrorCount
+from runner.schedule.measures import Here, Measures
+from runner.schedule.outage import Outage, Patience
 from runner.schedule.planning import plan_request
 from runner.schedule.service import Service
 from runner.schedule.timetable import Host
@@ -74,12 +77,13 @@ class Measuring:
 def serving(
     database: Database,
     settings: Settings,
-    measure: Measuring,
+    measure: Measuring | Measures,
     judge: Callable[[Plan], None] = lambda _plan: None,
 ) -> Iterator[threading.Event]:
     stop = threading.Event()
     host = Host("host", "host:1")
-    service = Service(settings, database, Here(measure), judge=judge, host=host, clock=lambda: NOW)
+    measures = Here(measure) if isinstance(measure, Measuring) else measure
+    service = Service(settings, database, measures, judge=judge, host=host, clock=lambda: NOW)
     thread = threading.Thread(target=service.run, args=(stop,))
     thread.start()
     try:
@@ -197,6 +201,77 @@ def test_requests_for_other_machines_wait(sqlite_database: Database, settings: S
     assert run_request(sqlite_database, "theirs").state is RequestState.QUEUED
 
 
+class Elsewhere(Here):
+    """Has workers that take a request per machine."""
+
+    elsewhere = True
+
+    def is_mine(self, request: RunRequest, host: Host) -> bool:
+        return True
+
+    def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
+        return request.spec.machine not in {other.spec.machine for other in under_way}
+
+
+def test_requests_for_several_machines_run_at_once_where_workers_measure(
+    database: Database, settings: Settings
+) -> None:
+    for name, machine in (("a", "h200"), ("b", "h200"), ("c", "a100")):
+        ask(database, name, machine=machine)
+    with serving(database, settings, Elsewhere(Measuring(patient=True))):
+        for name in ("a", "c"):
+            wait_for(database, name, RequestState.RUNNING)
+        beats = {name: run_request(database, name).beat for name in ("a", "c")}
+        assert run_request(database, "b").state is RequestState.QUEUED
+        cancel_request(database, "a", by="bob", at=NOW)
+        wait_for(database, "a", RequestState.CANCELLED)
+        wait_for(database, "b", RequestState.RUNNING)
+        assert run_request(database, "c").beat > beats["c"]
+    states = {name: run_request(database, name).state for name in ("b", "c")}
+    assert states == {"b": RequestState.QUEUED, "c": RequestState.QUEUED}
+
+
+def test_what_nobody_foresaw_ends_a_service_that_leaves_measuring_to_workers(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    def broken(plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+        raise ZeroDivisionError(plan.runs[0].run_id, is_cancelled())
+
+    ask(sqlite_database, "one")
+    service = Service(settings, sqlite_database, Elsewhere(broken), host=Host("host", "host:1"))
+    with pytest.raises(ZeroDivisionError):
+        service.run(threading.Event())
+
+
+class Refusing:
+    """A database that `is_away`, as several threads of a service meet it."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.stop.set()
+        self.outage = Outage(ErrorCount())
+
+    def fail(self, patience: Patience) -> None:
+        patience.failed(DatabaseError("No PostgreSQL server answers.", "Start it."), self.stop)
+
+
+def test_an_outage_is_said_once_by_all_threads_together(caplog: pytest.LogCaptureFixture) -> None:
+    database = Refusing()
+    taking, keeping = database.outage.patience(), database.outage.patience()
+    with caplog.at_level("INFO", "compilewatch.schedule"):
+        for patience in (taking, keeping, taking, keeping):
+            database.fail(patience)
+        taking.over()
+        # Its try had begun while the database was away.
+        database.fail(keeping)
+        keeping.over()
+        taking.over()
+    assert [record.getMessage() for record in caplog.records] == [
+        "No PostgreSQL server answers. Waiting for it.",
+        "The database is back after 0 s.",
+    ]
+
+
 def test_a_request_whose_service_died_is_taken_over_after_the_lease(database: Database) -> None:
     from db.store_request import beat_request, take_request
 
@@ -249,6 +324,13 @@ def test_a_judge_that_fails_leaves_the_request_finished(
         wait_for(sqlite_database, "two", RequestState.FINISHED)
     assert "could not be judged" in caplog.text
     assert "no verdict on 1 run" in caplog.text
+
+
+def test_a_request_may_ask_for_profiles_and_traces(settings: Settings) -> None:
+    spec = RequestSpec(workloads=("cnn",), strategies=("default",), trials=2, profile=True, trace=True)
+    first, second = plan_request(settings, spec).trials
+    assert first.passes == Passes(profile=True, trace_into=settings.data_dir.absolute())
+    assert second.passes == NO_PASSES
 
 
 def test_a_request_names_what_is_configured_and_no_code(settings: Settings) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from db.records import Status
 from runner import trace
 from runner.passes import Passes
-from runner.trace import trace_directory, trace_in
+from runner.trace import forget_traces, trace_directory, trace_in
 from tests.runner.measuring import LOCKS, compiled, make_spec
 
 
@@ -36,6 +38,20 @@ def test_a_log_is_named_below_the_data_directory(tmp_path: Path, monkeypatch: py
     found = trace_in(tmp_path, "T1")
     assert found is not None
     assert (found.directory, found.size_bytes, found.report) == ("traces/T1", 5, None)
+
+
+def test_old_traces_are_deleted_and_new_ones_kept(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    for name, days in (("old", 31), ("new", 29)):
+        directory = trace_directory(tmp_path, name)
+        (directory / "report").mkdir(parents=True)
+        (directory / "a.log").write_text("log")
+        at = (now - timedelta(days=days)).timestamp()
+        os.utime(directory, (at, at))
+    assert forget_traces(tmp_path, None, now) == 0
+    assert forget_traces(tmp_path, 30, now) == 1
+    assert [path.name for path in (tmp_path / "traces").iterdir()] == ["new"]
+    assert forget_traces(tmp_path / "no" / "traces", 30, now) == 0
 
 
 def test_the_longest_log_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
