@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from db.errors import NotFoundError
 from db.queries.schedule import unfinished_request_of
@@ -70,13 +70,30 @@ def note_next_runs(db: Database, name: str, upcoming: Sequence[datetime]) -> Non
         connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(**planned))
 
 
-def claim_firing(db: Database, firing: Firing, request: RunRequest | None) -> FiringOutcome | None:
+def claim_firing(
+    db: Database,
+    firing: Firing,
+    request: RunRequest | None,
+    *,
+    stands_for: Callable[[datetime | None], int] | None = None,
+) -> FiringOutcome | None:
     """Claim a firing and queue `request` with it: how it came out, None where another service has it.
 
-    Where the request of an earlier firing is not done yet, nothing is queued and the outcome is `overrun`.
+    `stands_for` counts, given the newest firing of the schedule so far, those that this one stands for; none
+    means that another service has it with a later one. Where the request of an earlier firing is not done
+    yet, nothing is queued and the outcome is `overrun`.
     """
     with db.write() as connection:
         row = firing.model_dump() | {"request_id": None}
+        if stands_for is not None:
+            # No other firing is claimed between the count and the claim.
+            connection.execute(
+                select(SCHEDULE.c.name).where(SCHEDULE.c.name == firing.schedule).with_for_update()
+            )
+            newest = select(func.max(FIRING.c.fire_at)).where(FIRING.c.schedule == firing.schedule)
+            row["firings"] = stands_for(connection.scalar(newest))
+            if not row["firings"]:
+                return None
         claim = upsert(connection, FIRING).on_conflict_do_nothing(index_elements=["schedule", "fire_at"])
         if connection.scalar(claim.values(**row).returning(FIRING.c.schedule)) is None:
             return None

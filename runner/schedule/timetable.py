@@ -144,9 +144,14 @@ class Timetable:
                 owner=self._host.owner,
                 claimed_at=now,
                 outcome=FiringOutcome.MISSED if is_missed else FiringOutcome.QUEUED,
-                firings=self._firings_until(schedule, fire_at),
+                firings=1,
             )
-            outcome = claim_firing(self._database, firing, None if is_missed else request)
+            outcome = claim_firing(
+                self._database,
+                firing,
+                None if is_missed else request,
+                stands_for=lambda newest: self._stands_for(schedule, fire_at, newest),
+            )
         except DatabaseError as error:
             _LOG.warning("Schedule %s is due and will be claimed later: %s", name, error)
             self._unclaimed[name] = fire_at
@@ -165,15 +170,15 @@ class Timetable:
         trigger = self._trigger(schedule)
         if trigger is None:
             return
-        since = self._begin(schedule, last)
+        since = self._begin(schedule, last.fire_at if last else None)
         first = trigger.get_next_fire_time(since, since)
         options: dict[str, Any] = {"id": schedule.name, "name": schedule.name, "replace_existing": True}
         self._planned[schedule.name] = schedule
         self._scheduler.add_job(_nothing, trigger, next_run_time=first, **options)
 
-    def _begin(self, schedule: Schedule, last: Firing | None) -> datetime:
+    def _begin(self, schedule: Schedule, newest: datetime | None) -> datetime:
         """After which moment firings count. A clock that once ran ahead must not silence the schedule."""
-        since = max(schedule.active_since, last.fire_at) if last else schedule.active_since
+        since = max(schedule.active_since, newest) if newest else schedule.active_since
         return min(since, self._clock())
 
     def _trigger(self, schedule: Schedule) -> Trigger | None:
@@ -185,13 +190,17 @@ class Timetable:
             self._unreadable.add(schedule.name)
             return None
 
-    def _firings_until(self, schedule: Schedule, fire_at: datetime) -> int:
-        """How many firings `fire_at` stands for: those since the last claimed one, itself included."""
-        last = last_firings(self._database).get(schedule.name)
+    def _stands_for(self, schedule: Schedule, fire_at: datetime, newest: datetime | None) -> int:
+        """How many firings `fire_at` stands for: those since the last claimed one, itself included.
+
+        None where a later one is claimed, as while this process was stopped: that one stands for it.
+        """
+        if newest is not None and fire_at <= newest <= self._clock():
+            return 0
         trigger = self._trigger(schedule)
         if trigger is None:
             return 1
-        return max(1, count_firings(trigger, self._begin(schedule, last), fire_at, _COUNTED_FIRINGS))
+        return max(1, count_firings(trigger, self._begin(schedule, newest), fire_at, _COUNTED_FIRINGS))
 
     def _note_next_runs(self, wanted: Mapping[str, Schedule]) -> None:
         for name, schedule in wanted.items():

@@ -266,3 +266,19 @@ def test_a_firing_while_the_database_is_away_is_claimed_when_it_is_back(
     clock.now = at(23, 10)
     timetable.reconcile()
     assert fired(sqlite_database) == [(at(23), "queued", 1)]
+
+
+def test_a_firing_that_a_later_one_stands_for_is_not_claimed_any_more(
+    start: Start, clock: FakeClock, sqlite_database: Database
+) -> None:
+    """As by a service that was stopped between being due and claiming, while another went on."""
+    late = start("late")
+    start("host")
+    clock.now = at(0, 1, day=21)
+    other = start("other")
+    other.reconcile()
+    assert fired(sqlite_database) == [(at(0, day=21), "queued", 2)]
+    finish_all(sqlite_database, clock.now)
+    assert late.fire("hourly", at(23)) is None
+    assert fired(sqlite_database) == [(at(0, day=21), "queued", 2)]
+    assert queue(sqlite_database) == []
