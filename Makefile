@@ -22,6 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VENV := .venv
 BIN := $(VENV)/bin
+AUDITOR := $(VENV)/audit/bin/pip-audit
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
 
 DEMO_HISTORY := docs/measured/cpu-history.jsonl
@@ -120,10 +121,23 @@ mutants: dev ## change db/metrics and db/verdicts in every small way, and count 
 	    --target build/mutmut mutmut==$(MUTMUT)
 	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
 
-audit: ## look up known weaknesses of every pinned package; needs the network
+audit: $(AUDITOR) ## look up known weaknesses of every pinned package; needs the network
+	@rm -f $(VENV)/audit.txt; code=0; \
+	$(AUDITOR) --strict --no-deps --disable-pip --progress-spinner off --requirement constraints.txt \
+	    --output $(VENV)/audit.txt 2>$(VENV)/audit.log || code=$$?; \
+	if [ $$code = 0 ]; then \
+	    echo "No pinned package has a known weakness."; \
+	elif [ -s $(VENV)/audit.txt ]; then \
+	    cat $(VENV)/audit.txt; exit 1; \
+	else \
+	    why=$$(sed -n 's/^ERROR:[a-z_.]*: *//p' $(VENV)/audit.log | tail -n 1); \
+	    echo "The pinned packages were not looked up ($${why:-see $(VENV)/audit.log}): try again where the package index can be reached." >&2; \
+	    exit 2; \
+	fi
+
+$(VENV)/audit/bin/pip-audit:
 	@$(PYTHON) -m venv $(VENV)/audit
-	@$(VENV)/audit/bin/pip install --quiet pip-audit==$(PIP_AUDIT)
-	$(VENV)/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+	@$(VENV)/audit/bin/pip install --quiet --quiet pip-audit==$(PIP_AUDIT) || { echo "pip-audit could not be installed: try again where the package index can be reached." >&2; exit 2; }
 
 lint: dev ## ruff and mypy
 	$(BIN)/python -m ruff check .
