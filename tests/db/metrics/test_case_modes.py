@@ -15,7 +15,8 @@ from db.metrics.case_modes import (
     totals_frame,
 )
 from db.metrics.cases import summarize_cases
-from db.metrics.mode_choice import lower_envelope
+from db.metrics.mode_choice import ModeOption, lower_envelope
+from db.metrics.quantities import nanoseconds
 from tests.db.metrics.frames import trial, trials_frame
 
 
@@ -132,3 +133,69 @@ def test_no_restarts_or_steps_that_cannot_be() -> None:
     with pytest.raises(UnitError):
         choose_modes(frame, steps=0)
     assert pd.notna(choose_modes(frame, steps=10**15)["total_ns"]).all()
+
+
+def test_the_ends_of_a_strategys_times_stand_on_the_same_eager_latency() -> None:
+    """Of the case: latency 60 within 55 and 66 by its speedup of 2, cost 1000 within 900 and 1200."""
+    rows = [trial(strategy="eager", latency_ns=100.0), compiled("default", 60.0, 120.0, 1000.0)]
+    known = cases(rows).assign(
+        speedup_low=[120 / 66, 1.0],
+        speedup_high=[120 / 55, 1.0],
+        compile_cost_low_ns=[900.0, pd.NA],
+        compile_cost_high_ns=[1200.0, pd.NA],
+    )
+    (_, default), _ = mode_options(known)
+    # eager is the median of 100 and 120; the process ran at 120, so all its times are taken 110 / 120
+    scale = 110 / 120
+    assert float(default.latency.value) == pytest.approx(60 * scale)
+    assert float(default.compile_cost.value) == pytest.approx(1000 * scale)
+    assert default.compile_cost_interval is not None
+    assert default.latency_interval is not None
+    assert [float(end.value) for end in default.compile_cost_interval] == pytest.approx(
+        [900 * scale, 1200 * scale]
+    )
+    assert [float(end.value) for end in default.latency_interval] == pytest.approx([55 * scale, 66 * scale])
+    assert default.latency.subject == default.latency_interval[0].subject == default.compile_cost.subject
+    for missing in ("speedup_low", "speedup_high"):
+        (_, half), _ = mode_options(known.assign(**{missing: pd.NA}))
+        assert half.latency_interval is None
+        assert half.compile_cost_interval is not None
+    for missing in ("compile_cost_low_ns", "compile_cost_high_ns"):
+        (_, half), _ = mode_options(known.assign(**{missing: pd.NA}))
+        assert half.compile_cost_interval is None
+        assert totals_frame([half], [1])["total_low_ns"].isna().all()
+
+
+def test_a_band_takes_both_low_ends_together_and_pays_restarts_again() -> None:
+    option = ModeOption(
+        "default",
+        nanoseconds(100),
+        nanoseconds(10),
+        compile_cost_interval=(nanoseconds(80), nanoseconds(150)),
+        latency_interval=(nanoseconds(9), nanoseconds(12)),
+    )
+    lines = totals_frame([option], [5], restarts=2)
+    assert lines.to_dict("records") == [
+        {
+            "strategy": "default",
+            "steps": 5,
+            "total_ns": 3 * (100 + 50),
+            "total_low_ns": 3 * (80 + 45),
+            "total_high_ns": 3 * (150 + 60),
+            "best": True,
+        }
+    ]
+
+
+def test_choices_are_in_the_order_of_their_keys_and_name_their_group() -> None:
+    rows = [
+        compiled("default", 100.0, 100.0, 50.0, machine=machine, torch=torch, workload=workload)
+        for machine in ("b", "a")
+        for torch in ("2", "1")
+        for workload in ("y", "x")
+    ]
+    frame = cases(rows).iloc[::-1]
+    found = choose_modes(frame, steps=1)
+    keys = [(f"m-{m}", f"b-{t}", f"w-{w}", w) for m in "ab" for t in "12" for w in "xy"]
+    named = found[["machine_id", "build_id", "workload_id", "workload"]].itertuples(index=False, name=None)
+    assert list(named) == keys
