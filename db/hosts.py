@@ -1,4 +1,4 @@
-"""Measuring hosts as their services describe them."""
+"""Measuring hosts as their services and workers describe them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HostDevice(Record):
 
 
 class HostState(Record):
-    """What the service on a host last said. `devices` is null before they were first asked."""
+    """What the service or a worker on a host last said. `devices` is null before they were first asked."""
 
     name: str
     owner: str

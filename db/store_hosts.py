@@ -13,7 +13,10 @@ from db.tables import HOST
 
 
 def save_host(db: Database, state: HostState) -> None:
-    """Put down what a host's service says now, in the place of what it said before."""
+    """Put down what a host's service says now, in the place of what it said before.
+
+    One that asked no GPU leaves what was told of them, perhaps by a worker of the same host.
+    """
     content = state.model_dump() | {
         "devices": None
         if state.devices is None
@@ -21,7 +24,9 @@ def save_host(db: Database, state: HostState) -> None:
     }
     with db.write() as connection:
         statement = upsert(connection, HOST).values(**content)
-        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=content))
+        unasked = ("devices", "devices_read_at") if state.devices is None else ()
+        told = {name: value for name, value in content.items() if name not in unasked}
+        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=told))
 
 
 def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> None:

@@ -66,6 +66,17 @@ def test_devices_are_asked_only_while_nothing_is_measured(sqlite_database: Datab
     assert hosts(sqlite_database)[0].stopped_at == clock.now()
 
 
+def test_a_service_that_asks_no_gpu_leaves_what_a_worker_told(database: Database, tmp_path: Path) -> None:
+    gpu = HostDevice(name="H200", uuid="GPU-1")
+    box = Host("box", "box:1")
+    HostFacts(database, box, tmp_path, clock=Clock().now, devices=lambda: (gpu,)).say(idle=True)
+    later = Clock()
+    later.seconds = 60
+    HostFacts(database, Host("box", "box:2"), tmp_path, clock=later.now).say(idle=False)
+    (state,) = hosts(database)
+    assert (state.owner, state.devices, state.devices_read_at) == ("box:2", (gpu,), NOW)
+
+
 def test_a_machine_without_a_driver_has_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise device_state.pynvml.NVMLError(device_state.pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
