@@ -24,30 +24,34 @@ from db.records import (
     StrategyKind,
     Task,
 )
-from db.regressions import NotificationState, TriageState
-from db.requests import RequestKind, RequestState
 from db.runs import RunStatus
-from db.schedules import FiringOutcome
 from db.table_hosts import HOST
 from db.table_parts import Row, Tallied, by_value
+from db.table_regressions import NOTIFICATION, REGRESSION, TRIAGE_EVENT
 from db.table_run_parts import RUN_PART
+from db.table_schedules import FIRING, RUN_REQUEST, SCHEDULE
 from db.table_sign_offs import SIGN_OFF
 from db.table_stored_views import STORED_VIEW
 from db.table_tokens import API_TOKEN
 from db.table_watch import HOST_HEALTH, SCHEDULE_WATCH
-from db.verdicts.vocabulary import Metric, Verdict
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
 __all__ = [
     "API_TOKEN",
+    "FIRING",
     "HOST",
     "HOST_HEALTH",
     "METADATA",
+    "NOTIFICATION",
+    "REGRESSION",
     "RUN_PART",
+    "RUN_REQUEST",
+    "SCHEDULE",
     "SCHEDULE_WATCH",
     "SIGN_OFF",
     "STORED_VIEW",
+    "TRIAGE_EVENT",
 ]
 
 
@@ -91,6 +95,8 @@ class BuildRow(Row, Tallied, table=True):
 
 
 class WorkloadRow(Row, Tallied, table=True):
+    """A workload by identity: another version or size is another row."""
+
     __tablename__: ClassVar[str] = "workload"
 
     workload_id: str = Field(primary_key=True)
@@ -105,6 +111,8 @@ class WorkloadRow(Row, Tallied, table=True):
 
 
 class StrategyRow(Row, Tallied, table=True):
+    """A strategy by identity: its name stands for the other fields."""
+
     __tablename__: ClassVar[str] = "strategy"
 
     strategy_id: str = Field(primary_key=True)
@@ -246,110 +254,6 @@ class LatestRow(Row, table=True):
     started_at: datetime
 
 
-class RegressionRow(Row, table=True):
-    """A verdict that stood when it was recorded, frozen in `document`; never changed, only revised.
-
-    `base_key` and `head_key` say what was compared (`db.regressions.side_keys`). A verdict that replaces
-    another has the next `revision` and names the old one in `revises`.
-    """
-
-    __tablename__: ClassVar[str] = "regression"
-    __table_args__ = (
-        Index(None, "series_id", "metric", "base_key", "head_key", "revision", unique=True),
-        Index(None, "base_key", "head_key"),
-        Index(None, "recorded_at"),
-        Index(None, "revises"),
-    )
-
-    regression_id: str = Field(primary_key=True)
-    series_id: str = Field(foreign_key="series.series_id")
-    metric: Metric = Field(sa_type=by_value(Metric))
-    base_key: str
-    head_key: str
-    revision: int = Field(sa_type=BigInteger)
-    revises: str | None = Field(foreign_key="regression.regression_id")
-    verdict: Verdict = Field(sa_type=by_value(Verdict))
-    recorded_at: datetime
-    document: dict[str, Any] = Field(sa_type=JSON)
-
-
-class TriageEventRow(Row, table=True):
-    """Who said what about a regression, and when. The highest `number` is its state; none means new."""
-
-    __tablename__: ClassVar[str] = "triage_event"
-
-    regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
-    number: int = Field(primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False})
-    state: TriageState = Field(sa_type=by_value(TriageState))
-    author: str
-    at: datetime
-    note: str | None
-    url: str | None
-
-
-class NotificationRow(Row, table=True):
-    """That a regression is to be told, or was, on one channel; addresses are not stored."""
-
-    __tablename__: ClassVar[str] = "notification"
-    __table_args__ = (Index(None, "channel", "state"),)
-
-    regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
-    channel: str = Field(primary_key=True)
-    state: NotificationState = Field(sa_type=by_value(NotificationState))
-    deliveries: int = Field(sa_type=BigInteger)
-    changed_at: datetime
-    problem: str | None
-
-
-class ScheduleRow(Row, table=True):
-    __tablename__: ClassVar[str] = "schedule"
-
-    name: str = Field(primary_key=True)
-    spec: dict[str, Any] = Field(sa_type=JSON)
-    from_config: bool
-    paused: bool
-    active_since: datetime
-    next_run_at: datetime | None
-    upcoming: list[str] | None = Field(default=None, sa_type=JSON(none_as_null=True))
-    changed_at: datetime | None = None
-    changed_by: str | None = None
-
-
-class RunRequestRow(Row, table=True):
-    """The queue of what to measure, and its past; `spec` and `history` are those of `db.requests`."""
-
-    __tablename__: ClassVar[str] = "run_request"
-    __table_args__ = (Index(None, "state", "priority", "asked_at"),)
-
-    request_id: str = Field(primary_key=True)
-    kind: RequestKind = Field(sa_type=by_value(RequestKind))
-    priority: int = Field(sa_type=BigInteger)
-    spec: dict[str, Any] = Field(sa_type=JSON)
-    asked_by: str
-    asked_at: datetime
-    state: RequestState = Field(sa_type=by_value(RequestState))
-    cancel_asked: bool
-    owner: str | None
-    attempts: int = Field(sa_type=BigInteger)
-    beat: int = Field(sa_type=BigInteger)
-    run_ids: list[str] = Field(sa_type=JSON)
-    history: list[dict[str, Any]] = Field(sa_type=JSON)
-
-
-class FiringRow(Row, table=True):
-    """The key is the claim: of any number of services only one can insert a firing."""
-
-    __tablename__: ClassVar[str] = "firing"
-
-    schedule: str = Field(primary_key=True, foreign_key="schedule.name")
-    fire_at: datetime = Field(primary_key=True)
-    owner: str
-    claimed_at: datetime
-    outcome: FiringOutcome = Field(sa_type=by_value(FiringOutcome))
-    firings: int = Field(sa_type=BigInteger)
-    request_id: str | None = Field(foreign_key="run_request.request_id")
-
-
 class ReportRow(Row, table=True):
     """A frozen report. Revoking it takes the content away and leaves that it was there."""
 
@@ -384,11 +288,5 @@ TRIAL: Table = METADATA.tables["trial"]
 TRIAL_DETAIL: Table = METADATA.tables["trial_detail"]
 TRIAL_SAMPLES: Table = METADATA.tables["trial_samples"]
 LATEST: Table = METADATA.tables["latest"]
-REGRESSION: Table = METADATA.tables["regression"]
-TRIAGE_EVENT: Table = METADATA.tables["triage_event"]
-NOTIFICATION: Table = METADATA.tables["notification"]
-SCHEDULE: Table = METADATA.tables["schedule"]
-RUN_REQUEST: Table = METADATA.tables["run_request"]
-FIRING: Table = METADATA.tables["firing"]
 REPORT: Table = METADATA.tables["report"]
 DATA_VERSION: Table = METADATA.tables["data_version"]

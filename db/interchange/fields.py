@@ -19,7 +19,6 @@ NS_PER_MS = 1_000_000
 BYTES_PER_GB = 1_000_000_000
 BYTES_PER_MB = 1_000_000
 
-MAX_TEXT = 10_000
 _MISSING_CELLS = {"", "nan", "na", "n/a", "none", "null", "-"}
 _MILLISECOND_EPOCH = 100_000_000_000
 

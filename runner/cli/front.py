@@ -10,7 +10,6 @@ import os
 import sys
 import tempfile
 import traceback
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -97,9 +96,3 @@ def _log_defect() -> Path:
         f"{datetime.now(UTC).isoformat()}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}", encoding="utf-8"
     )
     return path
-
-
-def quiet_library_warnings() -> None:
-    """Keep other libraries' warnings out of what a command prints."""
-    if not sys.warnoptions:
-        warnings.simplefilter("ignore")
