@@ -1,7 +1,6 @@
 """The documentation names only files, headings, make targets, commands and options that exist."""
 
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -12,39 +11,13 @@ import pytest
 import typer
 
 from runner.cli.app import app
+from tests.house.shell_blocks import commands, prose, words_of
 from tests.house.tracked import ROOT, project_files
 
 PAGES = [path for path in project_files() if path.suffix == ".md"]
 REFERENCE = Path("docs/commands.md")  # written by make docs, from the command line itself
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
-FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-ENDS_COMMAND = {"|", "||", "&&", ";", ">", ">>", "2>", "<", "&"}
-
-
-def prose(text: str) -> str:
-    """Return `text` without its fenced blocks."""
-    return FENCE.sub("", text)
-
-
-def shell_lines(text: str) -> list[str]:
-    """Return the command lines of the shell blocks in `text`, continued lines joined, without prompts."""
-    blocks = [
-        body for language, body in FENCE.findall(text) if language in {"sh", "bash", "shell", "console"}
-    ]
-    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.strip().removeprefix("$ ") for line in lines if line.strip()]
-
-
-def words_of(line: str, program: str) -> list[str] | None:
-    """Return the arguments of `program` if the line runs it, whatever variables are set before, else None."""
-    words = shlex.split(line, comments=True)
-    while words and re.match(r"[A-Z_]+=", words[0]):
-        words = words[1:]
-    if not words or Path(words[0]).name != program:
-        return None
-    end = next((at for at, word in enumerate(words) if word in ENDS_COMMAND), len(words))
-    return words[1:end]
 
 
 def anchors(text: str) -> set[str]:
@@ -91,20 +64,28 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != REFERENCE], ids=str)
 def test_commands_exist(page: Path) -> None:
-    lines = shell_lines((ROOT / page).read_text(encoding="utf-8"))
+    typed = commands((ROOT / page).read_text(encoding="utf-8"))
     unknown = {
-        line: unknown_words(arguments)
-        for line in lines
-        if (arguments := words_of(line, "compilewatch")) is not None and unknown_words(arguments)
+        each.line: unknown_words(arguments)
+        for each in typed
+        if (arguments := words_of(each.line, "compilewatch")) is not None and unknown_words(arguments)
     }
     assert unknown == {}
+
+
+def test_the_examples_of_the_commands_exist() -> None:
+    examples = re.findall(r"Example: (compilewatch [^\n]+)", (ROOT / REFERENCE).read_text(encoding="utf-8"))
+    assert len(examples) > 30
+    unknown = {line: unknown_words(words_of(line, "compilewatch") or []) for line in examples}
+    assert {line: words for line, words in unknown.items() if words} == {}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_make_targets_exist(page: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     inline = re.findall(r"`(make [^`\n]+)`", prose(text))
-    called = [words for line in [*shell_lines(text), *inline] if (words := words_of(line, "make"))]
+    lines = [*(typed.line for typed in commands(text)), *inline]
+    called = [words for line in lines if (words := words_of(line, "make"))]
     named = {word for words in called for word in words if "=" not in word and not word.startswith("-")}
     assert named - TARGETS == set()
 
@@ -141,7 +122,7 @@ def _built(folder: Path, page: Path) -> bool:
 
 def test_a_wrong_command_in_a_page_is_found() -> None:
     text = "```sh\n$ DB=x .venv/bin/compilewatch run --suite smoke --no-such | tee log\ncompilewatch rum\n```"
-    found = [unknown_words(words_of(line, "compilewatch") or []) for line in shell_lines(text)]
+    found = [unknown_words(words_of(typed.line, "compilewatch") or []) for typed in commands(text)]
     assert found == [["--no-such"], ["rum"]]
 
 
