@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from db.verdicts.confirm import Outcome, decide, plan_confirmation, suspicions
 from db.verdicts.policy import ConfirmPolicy, Policy
-from db.verdicts.results import Comparison
+from db.verdicts.results import CaseKey, Comparison, Row
 from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
-from db.verdicts.vocabulary import CauseClass, Metric
+from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.metrics.frames import trials_frame
 from tests.db.verdicts.frames import MS, trial
 
@@ -117,3 +118,105 @@ def test_a_suspicion_that_was_not_measured_again_is_neither():
     plan = plan_confirmation(compare(CALM | {"slow": 1.3}))
     assert plan is not None
     assert {c.outcome for c in decide(plan, None)} == {Outcome.NOT_MEASURED}
+
+
+def row(workload: str, metric: Metric = Metric.LATENCY, **fields: Any) -> Row:
+    given = {
+        "case": CaseKey(workload=workload, strategy="default", workload_id=workload, strategy_id="s"),
+        "metric": metric,
+        "unit": "",
+        "base": 1.0,
+        "head": 1.0,
+        "change": 0.1,
+        "p_value": 0.01,
+        "verdict": Verdict.REGRESSED,
+        "trials": (3, 3),
+        "design": Design.INTERLEAVED,
+        "reason": "It is slower.",
+    }
+    return Row(**given | fields)
+
+
+def holding(*rows: Row, policy: Policy | None = None) -> Comparison:
+    """A comparison of two builds with just these rows."""
+    return compare({"any": 1.0}, policy=policy).model_copy(update={"rows": rows})
+
+
+OPEN: dict[str, Any] = {"verdict": Verdict.INCONCLUSIVE, "suspected": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "suspected"),
+    [
+        ({}, True),
+        ({"cause": CauseClass.MACHINE}, False),
+        ({"p_value": None}, False),  # counted exactly, or never: a second look shows the same
+        ({"verdict": Verdict.IMPROVED, "change": -0.1}, False),
+        ({"verdict": Verdict.UNCHANGED, "suspected": True}, False),
+        ({"verdict": Verdict.INCONCLUSIVE}, False),
+        (OPEN, True),
+        (OPEN | {"change": -0.1}, False),
+        (OPEN | {"change": None, "p_value": None}, True),
+        (OPEN | {"change": -0.1, "metric": Metric.SPEEDUP}, True),
+        (OPEN | {"change": 0.1, "metric": Metric.SPEEDUP}, False),
+        ({"metric": Metric.SPEEDUP, "change": -0.1, "who_moved": WhoMoved.EAGER}, False),
+    ],
+)
+def test_what_is_suspected(fields: dict[str, Any], suspected: bool):
+    assert bool(suspicions(holding(row("bert", **fields)))) is suspected
+
+
+def test_the_surest_metric_and_the_surest_case_come_first_and_what_has_no_p_last():
+    found = suspicions(
+        holding(
+            row("a", Metric.GRAPH_BREAKS, **OPEN | {"p_value": None}),
+            row("b", Metric.GRAPH_BREAKS, **OPEN | {"p_value": None}),
+            row("b", Metric.PEAK_MEMORY, p_value=0.02),
+            row("b", Metric.LATENCY, p_value=0.01),
+            row("c", Metric.LATENCY, p_value=0.005),
+        )
+    )
+    assert [(each.case.workload, each.metrics, each.p_value) for each in found] == [
+        ("c", (Metric.LATENCY,), 0.005),
+        ("b", (Metric.LATENCY, Metric.PEAK_MEMORY, Metric.GRAPH_BREAKS), 0.01),
+        ("a", (Metric.GRAPH_BREAKS,), None),
+    ]
+
+
+def test_a_budget_is_spent_on_whole_cases_the_surest_first():
+    rows = [row(name, p_value=p) for name, p in (("a", 0.03), ("b", 0.02), ("c", 0.01))]
+    policy = Policy(confirm=ConfirmPolicy(budget_trials=41, fresh_trials=10))
+    plan = plan_confirmation(holding(*rows), policy)
+    assert plan is not None
+    assert plan.cases == (("c", "default"), ("b", "default"))
+    assert [each.case.workload for each in plan.over_budget] == ["a"]
+    assert (plan.trials_per_side, plan.trials) == (10, 40)
+    assert plan_confirmation(holding(*rows, policy=policy)) == plan
+
+
+def test_each_metric_of_a_suspicion_is_decided_by_its_own_fresh_row():
+    metrics = (Metric.LATENCY, Metric.PEAK_MEMORY, Metric.COMPILE_COST, Metric.SPEEDUP)
+    plan = plan_confirmation(
+        holding(*(row("a", metric, change=-0.1 if metric is Metric.SPEEDUP else 0.1) for metric in metrics))
+    )
+    assert plan is not None
+    slow = row("a", cause=CauseClass.COMPILER, reason="Latency rose.")
+    calm = row("a", Metric.PEAK_MEMORY, verdict=Verdict.UNCHANGED, trials=(7, 6), reason="It is the same.")
+    none = row("a", Metric.COMPILE_COST, trials=(7, 0))
+    other = row("b", Metric.SPEEDUP)
+    decided = {each.metric: each for each in decide(plan, holding(slow, calm, none, other))}
+    assert list(decided) == list(plan.suspicions[0].metrics)
+    told = {metric: (each.outcome, each.cause, each.row, each.reason) for metric, each in decided.items()}
+    nothing = "No fresh trial of both sides arrived."
+    assert told == {
+        Metric.LATENCY: (Outcome.CONFIRMED, CauseClass.COMPILER, slow, "Latency rose."),
+        Metric.PEAK_MEMORY: (
+            Outcome.NOT_REPRODUCED,
+            CauseClass.NOISE,
+            calm,
+            "7 and 6 fresh trials do not show it: It is the same.",
+        ),
+        Metric.COMPILE_COST: (Outcome.NOT_MEASURED, None, none, nothing),
+        Metric.SPEEDUP: (Outcome.NOT_MEASURED, None, None, nothing),
+    }
+    assert all(each.case == plan.suspicions[0].case for each in decided.values())

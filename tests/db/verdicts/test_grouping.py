@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from db.verdicts.grouping import group_events
+from db.verdicts.policy import HistoryPolicy, Policy
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
 from tests.db.verdicts.series import START
@@ -95,3 +96,60 @@ def test_withdrawals_are_not_grouped_and_ids_do_not_depend_on_order():
 
 def test_events_without_a_date_join_by_build():
     assert names(event("a", None, build_id="x"), event("b", None, build_id="x")) == [{"a", "b"}]
+
+
+def test_groups_are_told_in_time_and_those_without_one_last():
+    events = [event("none", None), event("late", 20), event("early", 10, machine_id="m2")]
+    groups = group_events(events)
+    assert [group.at and group.at.day for group in groups] == [11, 21, None]
+    assert [group.machine_id for group in groups] == ["m2", "m1", "m1"]
+    same = [group_events(order) for order in ([event("a"), event("b", machine_id="m2")],) * 2]
+    assert same[0] == same[1]
+
+
+def test_without_a_date_and_a_build_each_event_stands_alone():
+    groups = names(event("a", None, build_id=None), event("b", None, build_id=None))
+    assert sorted(map(sorted, groups)) == [["a"], ["b"]]
+
+
+def test_events_within_three_days_are_one_and_those_beyond_are_not():
+    assert names(event("a", 0), event("b", 3)) == [{"a", "b"}]
+    assert names(event("a", 0), event("b", 4)) == [{"a"}, {"b"}]
+    wide = Policy(history=HistoryPolicy(group_days=4.0))
+    assert len(group_events([event("a", 0), event("b", 4)], wide)) == 1
+
+
+def test_a_group_is_named_after_the_build_of_most_and_dated_by_its_first():
+    first = event("a", 9, build_id="x", changed_components=("driver",))
+    (group,) = group_events([first, event("b", 11, build_id="y"), event("c", 10, build_id="y")])
+    assert (group.build_id, group.at) == ("y", START + timedelta(days=10))
+    assert (group.changed_components, group.confounded) == ((), False)
+    (tied,) = group_events([event("a", 9, build_id="y"), event("b", 9, build_id="x")])
+    assert tied.build_id == "x"
+    (unknown,) = group_events([event("a", 9, build_id=None, changed_components=("torch",))])
+    assert (unknown.build_id, unknown.at) == (None, START + timedelta(days=9))
+    assert (unknown.changed_components, unknown.confounded) == (("torch",), False)
+
+
+def test_a_missing_case_joins_what_got_worse_and_is_named_apart():
+    gone = event("gone", verdict=Verdict.MISSING, metric=Metric.NUMERICS, p_value=None)
+    (alone,) = group_events([gone])
+    assert (alone.verdict, alone.cause, alone.title) == (Verdict.REGRESSED, None, "gone default missing")
+    (group,) = group_events([gone, event("a"), event("b")])
+    assert group.title == "2 series regressed in latency; gone default missing, cause class compiler"
+    (better,) = group_events([event("a", verdict=Verdict.IMPROVED, strategy=None)])
+    assert better.title == "a improved in latency, cause class compiler"
+    (nameless,) = group_events([event("a", workload=None, strategy=None, metric=Metric.PEAK_MEMORY)])
+    assert nameless.title == "one series regressed in peak memory"
+
+
+def test_series_are_counted_once_however_many_metrics_moved():
+    (group,) = group_events([event("a"), event("a", metric=Metric.PEAK_MEMORY)])
+    assert group.title == "a default regressed in latency, peak memory, cause class compiler"
+
+
+def test_what_is_counted_differently_is_the_compilers_where_no_latency_moved():
+    (group,) = group_events([event("a", metric=Metric.GRAPH_BREAKS, p_value=None)])
+    assert group.cause is CauseClass.COMPILER
+    (timed,) = group_events([event("a", metric=Metric.COMPILE_COST)])
+    assert timed.cause is None
