@@ -36,7 +36,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults fuzz mutants audit lint fix bench docs screenshots release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu test-builds faults fuzz mutants audit lint fix bench docs screenshots walk release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -159,6 +159,9 @@ docs: dev ## write the reference pages from the code, build the site into build/
 
 screenshots: dev browser ## take the pictures in docs/images again, from the recorded history
 	$(BIN)/python -m docs.images.generate
+
+walk: dev ## type every command of README and docs in a fresh clone, compare what it prints
+	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_walk.py $(PYTEST_ARGS)
 
 release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_release.py $(PYTEST_ARGS)
