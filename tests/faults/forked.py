@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from multiprocessing.util import get_temp_dir
 
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(
@@ -12,3 +13,5 @@ FORKED.set_forkserver_preload(
         "tests.faults.dashboard_process",
     ]
 )
+# Its socket lies there: made now, before a test points temporary files to a place of its own.
+get_temp_dir()

@@ -11,7 +11,7 @@ from torch._inductor.async_compile import AsyncCompile
 
 from runner.workloads.built import Built
 
-WORK_S = 20.0
+WORK_S = 40.0
 
 
 @register_backend(name="pooled")

@@ -73,9 +73,13 @@ class ServiceProcess:
     process: BaseProcess
     log: Path
 
-    def send(self, number: signal.Signals) -> None:
+    @property
+    def pid(self) -> int:
         assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
 
     def wait_until_it_serves(self, within_s: float = 60.0) -> None:
         deadline = time.monotonic() + within_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -33,19 +34,20 @@ def test_what_is_stopped_for_a_minute_goes_on(place: Place, tally: Tally, tmp_pa
     apart = [new_place(f"sqlite:///{tmp_path / name}.db", tmp_path / name) for name in ("process", "service")]
     slow = ["a second"] * 2
     with (
-        running(place, "runner", slow, timeout_s=300) as runner,
-        running(apart[0], "process", slow, timeout_s=300) as other,
         serving(apart[1], "first", fault="a second", is_due=False, is_hasty=False) as first,
         serving(apart[1], "second", fault="a second", is_due=False, is_hasty=False) as second,
+        contextlib.ExitStack() as stack,
     ):
         taker, waiter = _with_a_request(apart[1], first, second)
-        measured = other.when_there_is_one(2)
+        taker.send(signal.SIGSTOP)
+        runner = stack.enter_context(running(place, "runner", slow, timeout_s=300))
         runner.when_there_is_one(2)
-        stopped = [runner.pid, measured, taker.pid]
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        os.kill(runner.pid, signal.SIGSTOP)
+        other = stack.enter_context(running(apart[0], "process", slow, timeout_s=300))
+        measured = other.when_there_is_one(2)
+        os.kill(measured, signal.SIGSTOP)
         time.sleep(_STOPPED_S)
-        for pid in stopped:
+        for pid in (taker.pid, runner.pid, measured):
             os.kill(pid, signal.SIGCONT)
         for who, each, at in (("runner", runner, place), ("measured process", other, apart[0])):
             with tally.fault(who, "SIGSTOP for more than a minute"):

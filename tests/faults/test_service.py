@@ -93,6 +93,7 @@ def _worked_off(place: Place, name: str) -> list[str]:
         while _unfinished(place):
             assert time.monotonic() < deadline, service.said()[-2000:]
             time.sleep(0.1)
+        service.wait_until_it_serves()
         assert service.stop() == 0
     return service.acknowledged()
 
