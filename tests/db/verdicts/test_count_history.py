@@ -11,6 +11,7 @@ import pytest
 from db.records import StrategyKind
 from db.verdicts.count_history import exact_events
 from db.verdicts.machine_history import machine_history
+from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
 from tests.db.metrics.frames import START, trials_frame
@@ -154,3 +155,63 @@ def test_a_run_of_other_strategies_under_the_same_suite_misses_none():
     rows += night(0, "canary-gemm", "eager") + night(1, "canary-gemm", "eager")
     rows += [row for name in ("a", "b") for row in night(1, name, "default+warm")]
     assert exact_events(trials_frame(rows)) == ()
+
+
+def test_a_missing_case_is_told_with_its_own_name_and_the_build_that_left_it_out():
+    rows = [row for i in (2, 3) for name in ("a", "b", "c") for row in night(i, name)]
+    rows = [row for row in rows if (row["workload"], row["run_id"]) != ("b", "R3")]
+    (event,) = exact_events(trials_frame(rows))
+    assert (event.series_id, event.machine_id, event.strategy_kind) == ("b-default", "m1", "compile")
+    assert (event.build_id, event.run_id, event.index) == ("new", "R3", 1)
+    assert event.at == START + timedelta(days=3, minutes=1)
+    assert (event.metric, event.before, event.after) == (Metric.NUMERICS, "ran", "missing")
+    assert (event.changed_components, event.confounded) == (("torch",), False)
+    assert (event.change, event.interval, event.p_value) == (None, None, None)
+    assert event.announced_at == 1
+
+
+def test_what_comes_back_and_goes_again_is_missing_twice():
+    rows = [row for i in range(5) for name in ("a", "b", "c") for row in night(i, name)]
+    rows = [row for row in rows if not (row["workload"] == "b" and row["run_id"] in ("R1", "R3"))]
+    events = exact_events(trials_frame(rows))
+    assert [(event.workload, event.run_id) for event in events] == [("b", "R1"), ("b", "R3")]
+    assert len({event.event_id for event in events}) == 2
+
+
+def test_half_of_the_cases_are_a_whole_run_and_fewer_are_not():
+    first = [row for name in ("a", "b", "c", "d") for row in night(0, name)]
+    half = first + night(1, "a") + night(1, "b")
+    assert {event.workload for event in exact_events(trials_frame(half))} == {"c", "d"}
+    strict = Policy.model_validate({"history": {"whole_run_share": 0.6}})
+    assert exact_events(trials_frame(half), strict) == ()
+    assert exact_events(trials_frame(first + night(1, "a"))) == ()
+
+
+def test_machines_and_suites_are_expected_apart():
+    rows = [row for name in ("a", "b") for row in night(0, name)]
+    rows += night(1, "a", machine_id="m2") + night(2, "a", suite="weekly")
+    assert exact_events(trials_frame(rows)) == ()
+
+
+def test_two_parts_that_changed_with_a_count_are_confounded():
+    rows = night(0, graph_breaks=1) + night(1, graph_breaks=2, torch="x", driver="y")
+    (event,) = exact_events(trials_frame(rows))
+    assert (event.changed_components, event.confounded) == (("torch", "driver"), True)
+    assert event.reason == "1 to 2, compared exactly."
+    assert (event.before, event.after, event.change) == (1.0, 2.0, 1.0)
+    (first,) = exact_events(trials_frame(night(0, graph_breaks=0) + night(1, graph_breaks=2)))
+    assert first.change is None
+
+
+def test_runs_that_failed_or_were_cut_short_do_not_hide_a_step():
+    rows = night(0, graph_breaks=1) + night(1, **FAILED | {"graph_breaks": 9})
+    rows += night(2, status="failed", failure_kind="disk_full", graph_breaks=9)
+    rows += night(3, graph_breaks=2)
+    events = [event for event in exact_events(trials_frame(rows)) if event.metric is Metric.GRAPH_BREAKS]
+    assert [(event.before, event.after, event.index) for event in events] == [(1.0, 2.0, 2)]
+
+
+def test_runs_are_read_in_time_whatever_the_order_of_the_rows():
+    rows = night(2, graph_breaks=3) + night(0, graph_breaks=1) + night(1, graph_breaks=1)
+    (event,) = exact_events(trials_frame(rows))
+    assert (event.run_id, event.index, event.announced_at) == ("R2", 2, 2)

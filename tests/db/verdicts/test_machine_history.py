@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from db.verdicts.machine_history import machine_history
+from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
 from tests.db.metrics.frames import START, trials_frame
 from tests.db.verdicts.frames import MS, trial
@@ -75,3 +76,10 @@ def test_a_series_that_flips_between_two_modes_has_no_event_for_the_flips():
     groups = machine_history(trials_frame(rows))
     # the first change and the first way back; later ones are flips
     assert [group.verdict for group in groups] == [Verdict.REGRESSED, Verdict.IMPROVED]
+
+
+def test_the_policy_asked_for_decides_what_is_an_event():
+    rows = nightly("default", 1.04)
+    assert machine_history(trials_frame(rows))
+    coarse = Policy.model_validate({"history": {"minimum_effect": 0.05}})
+    assert machine_history(trials_frame(rows), coarse) == ()
