@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 
+from db.strategies import BUILTIN, not_applicable_reason
 from db.units import percent, plural, size
 from runner.device_setup import DeviceSetup, device_setup
 from runner.doctor.findings import Finding, ok, warn
@@ -112,7 +113,8 @@ def _without_gpu(torch_sees: int | None) -> Finding:
             "torch sees one, NVML does not",
             "Clocks, power and throttling will be unknown (AMD, or no NVML).",
         )
-    return ok("GPU", "none; on a CPU only eager and default mean something")
+    idle = [name for name, each in BUILTIN.items() if not_applicable_reason(each, "cpu")]
+    return ok("GPU", f"none; not measured on a CPU: {', '.join(idle)}")
 
 
 def _persistence(setup: DeviceSetup) -> Finding:

@@ -79,6 +79,9 @@ def test_what_disturbs_a_gpu_is_a_warning_of_its_own(subject: str, changes: dict
 
 def test_without_a_gpu():
     assert hardware.gpu_findings(None, 0)[0].standing is Standing.OK
+    assert hardware.gpu_findings(None, 0)[0].fact == (
+        "none; not measured on a CPU: reduce-overhead, max-autotune, max-autotune-no-cudagraphs"
+    )
     assert "NVML does not" in hardware.gpu_findings(None, 1)[0].fact
     assert "torch cannot use it" in hardware.gpu_findings(IDLE, 0)[0].fact
 
