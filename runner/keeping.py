@@ -10,6 +10,7 @@ from db.records import Trial
 from db.runs import RunStatus
 from db.session import Database
 from db.store import end_run, save_trial
+from db.units import plural
 from runner.spool import Replay, Spool
 
 _LOG = logging.getLogger("compilewatch.runner")
@@ -46,7 +47,8 @@ def keep(trial: Trial, database: Database, spool: Spool) -> bool:
     try:
         store_waiting(database, spool)
     except DatabaseError as error:
-        _LOG.warning("%s %d trials wait in %s.", error.message, len(spool.waiting()), spool.directory)
+        waiting = plural(len(spool.waiting()), "trial")
+        _LOG.warning("%s What waits in %s: %s.", error.message, spool.directory, waiting)
         return False
     return True
 

@@ -30,7 +30,7 @@ from runner.device_lock import DeviceBusyError, device_lock
 from runner.fleet.chores import Chores
 from runner.fleet.companion import Companion, CompanionDiedError
 from runner.fleet.host_watch import SAY_S, HostWatch, WorkerPlace
-from runner.fleet.names import TASK
+from runner.fleet.names import LONGEST_WAIT_S, TASK
 from runner.fleet.queue import PatientConnector, create_tables, open_app, reason_of
 from runner.logs import LogFormat, log_to_standard_error
 
@@ -39,6 +39,10 @@ _REAP_EVERY_S = 5.0
 _PAUSE_S = 5.0
 _LAST_WORDS_S = 8.0
 _HOURS_KEPT = 7 * 24
+_UNLISTED_AFTER_S = 600.0
+"""Longer than most outages: a worker that the queue does not list any more must begin anew to be given jobs.
+Its trial goes back much sooner.
+"""
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ class Listener:
             install_signal_handlers=False,
             shutdown_graceful_timeout=0,
             update_heartbeat_interval=settings.heartbeat_s,
-            stalled_worker_timeout=settings.stalled_s,
+            stalled_worker_timeout=_UNLISTED_AFTER_S + settings.stalled_s,
             delete_jobs="never",
         )
 
@@ -192,6 +196,9 @@ class Listener:
                 _LOG.warning("The queue could not be looked through (%s). Trying again.", reason_of(error))
 
     async def _reap_once(self) -> None:
+        # After an outage everybody was silent; who measured meanwhile is back within the longest wait.
+        if self._connector.back_for_s() < LONGEST_WAIT_S + self._settings.stalled_s:
+            return
         manager = self._app.job_manager
         stalled = await manager.get_stalled_jobs(
             task_name=TASK, seconds_since_heartbeat=self._settings.stalled_s
@@ -228,9 +235,19 @@ class Listener:
             )
 
 
+def say_in_one_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the queue refuses where nobody waits for the answer, as when another worker has ended the job."""
+    error = context.get("exception")
+    if isinstance(error, ConnectorException):
+        _LOG.warning("The queue did not take how a job ended (%s).", reason_of(error))
+    else:
+        loop.default_exception_handler(context)
+
+
 async def _serve(settings: WorkerSettings) -> None:
     listener = Listener(settings)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(say_in_one_line)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, listener.stop)
     await listener.run()

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError, DatabaseError
+from db.errors import CompilewatchError, ConflictError, DatabaseError
 from db.queries.fleet import stored_trials
 from db.records import Failure, FailureKind, Trial
 from db.session import Database, open_database
@@ -140,6 +140,9 @@ class Measurer:
                 stored = keep(trial, database, self._spool)
             except DatabaseError:
                 return False
+            except ConflictError:
+                _LOG.warning("Trial %s was measured by two workers; the first record counts.", trial.trial_id)
+                return True
             except KeptNowhereError:
                 if not said:
                     _LOG.warning(

@@ -60,6 +60,7 @@ class PatientConnector(PsycopgConnector):
         )
         self._gave_up = asyncio.Event()
         self._away_since: float | None = None
+        self._back_at = float("-inf")
         self.errors = 0
         """How often the database failed this worker."""
 
@@ -107,8 +108,13 @@ class PatientConnector(PsycopgConnector):
 
     def _note_back(self) -> None:
         if self._away_since is not None:
-            _LOG.warning("The database is back after %.0f s.", time.monotonic() - self._away_since)
+            self._back_at = time.monotonic()
+            _LOG.warning("The database is back after %.0f s.", self._back_at - self._away_since)
             self._away_since = None
+
+    def back_for_s(self) -> float:
+        """Since the last outage; without one, for ever."""
+        return time.monotonic() - self._back_at
 
 
 def create_tables(conninfo: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import sys
@@ -10,10 +11,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
+from procrastinate.exceptions import ConnectorException
 
 from db.host_statements import SAVE_HOST
 from db.queries.filters import Filters
@@ -23,10 +26,14 @@ from db.queries.schedule import requests, run_request
 from db.queries.watch import host_healths
 from db.requests import RequestKind, RequestSpec, RequestState
 from db.session import Database, open_database
+from db.store import save_trial
 from db.store_request import new_request, save_request
 from runner.config import Settings
 from runner.config_service import ServiceSettings
 from runner.fleet.chores import PERIOD_S, Chores
+from runner.fleet.host_watch import WorkerPlace
+from runner.fleet.listener import Listener, WorkerSettings, say_in_one_line
+from runner.fleet.measurer import Inbox, Measurer
 from runner.fleet.queue import conninfo_of
 from runner.fleet.upkeep import look_after
 from runner.spool import Spool
@@ -144,6 +151,75 @@ def test_the_hourly_work_stores_what_waits_and_deletes_old_traces(
     look_after(settings, sqlite_database, host="box", owner="box:1", now=NOW)
     assert [stored.trial_id for stored in trial_records(sqlite_database, Filters())] == [trial.trial_id]
     assert not old.exists()
+
+
+def test_a_record_that_another_worker_was_quicker_with_is_no_failure(
+    sqlite_database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The disk is full as well, so that the second record cannot be set aside."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    (tmp_path / "spool").write_text("no directory", encoding="utf-8")
+    measurer = Measurer(Settings(data_dir=tmp_path), "cpu", Inbox())
+    trial = make_trial()
+    save_trial(sqlite_database, trial)
+    again = trial.model_copy(update={"started_at": trial.started_at + timedelta(seconds=1)})
+    measurer._keep(again, sqlite_database)
+    assert "measured by two workers" in caplog.text
+    (stored,) = trial_records(sqlite_database, Filters())
+    assert stored.started_at == trial.started_at
+
+
+def test_nothing_counts_as_stalled_right_after_an_outage(tmp_path: Path) -> None:
+    place = WorkerPlace(host="box", owner="box:1", device="cpu", served="cpu", data_dir=str(tmp_path))
+    settings = WorkerSettings(
+        conninfo="",
+        queues=["cpu"],
+        place=place,
+        gpu=None,
+        config="",
+        lock_dir=str(tmp_path),
+        heartbeat_s=5,
+        stalled_s=30,
+        idle_s=15,
+        log_format="text",
+    )
+
+    async def reap(*, after_outage: bool) -> list[str]:
+        listener = Listener(settings)
+        asked: list[str] = []
+
+        class Manager:
+            def __getattr__(self, name: str) -> Callable[..., Any]:
+                async def answer(**_: object) -> list[object]:
+                    asked.append(name)
+                    return []
+
+                return answer
+
+        listener._app = SimpleNamespace(job_manager=Manager())  # type: ignore[assignment]
+        if after_outage:
+            listener._connector._note_away(ConnectorException("gone"))
+            listener._connector._note_back()
+        await listener._reap_once()
+        return asked
+
+    assert asyncio.run(reap(after_outage=True)) == []
+    assert asyncio.run(reap(after_outage=False)) == ["get_stalled_jobs", "delete_old_jobs"]
+
+
+def test_what_the_queue_refuses_afterwards_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(say_in_one_line)
+        loop.call_exception_handler({"message": "never retrieved", "exception": ConnectorException("no job")})
+
+    asyncio.run(refuse())
+    assert [record.getMessage() for record in caplog.records] == [
+        "The queue did not take how a job ended (no job)."
+    ]
 
 
 def counting_chores(tmp_path: Path, clock: list[float], program: str) -> tuple[Chores, Callable[[], int]]:
