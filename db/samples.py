@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -37,14 +37,11 @@ class Blob(NamedTuple):
 class SampleArrays:
     """Arrays of int64, none of them empty, worked on together: numpy's cost per call is shared by all."""
 
-    def __init__(self, arrays: Iterable[list[int]]) -> None:
-        flat, lengths = array("q"), []
-        for values in arrays:
-            flat.fromlist(values)
-            lengths.append(len(values))
-        self._values: NDArray[Any] = np.frombuffer(flat, dtype=np.int64) if flat else np.empty(0, np.int64)
-        self._lengths = lengths
-        self._starts = list(accumulate(lengths, initial=0))[:-1]
+    def __init__(self, arrays: Sequence[list[int] | NDArray[Any]]) -> None:
+        parts = [values if isinstance(values, np.ndarray) else array("q", values) for values in arrays]
+        self._values: NDArray[Any] = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        self._lengths = [len(values) for values in arrays]
+        self._starts = list(accumulate(self._lengths, initial=0))[:-1]
 
     def raw(self) -> list[bytes]:
         """Every array as little-endian int64."""

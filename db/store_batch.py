@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     BindParameter,
@@ -25,18 +26,17 @@ from db.errors import ConflictError
 from db.queries.records import load_trials
 from db.quick_trials import whole
 from db.records import FailureKind, Status, Trial
-from db.store_insert import insert_rows, insert_values
+from db.store_insert import insert_columns
 from db.store_rows import (
-    DETAIL_COLUMNS,
-    SAMPLE_COLUMNS,
+    DETAIL_PARTS,
     CaseIds,
     Identifier,
     Prepared,
-    detail_values,
+    detail_columns,
     dimension_row,
     prepare,
-    sample_values,
-    trial_row,
+    sample_columns,
+    trial_columns,
 )
 from db.store_run_parts import RunParts
 from db.tables import (
@@ -84,7 +84,8 @@ def upsert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.I
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
-class _Tally(NamedTuple):
+@dataclass(slots=True)
+class _Tally:
     """What a transaction adds to one row of a dimension."""
 
     trials: int
@@ -93,16 +94,14 @@ class _Tally(NamedTuple):
     last_seen_at: datetime
     last_called: str | None
 
-    def with_more(self, later: _Tally) -> _Tally:
-        """Both together; of two that were seen last at one moment the one that came later names the row."""
-        newest = later if later.last_seen_at >= self.last_seen_at else self
-        return _Tally(
-            self.trials + later.trials,
-            self.failed_trials + later.failed_trials,
-            min(self.first_seen_at, later.first_seen_at),
-            newest.last_seen_at,
-            newest.last_called,
-        )
+    def add(self, later: _Tally) -> None:
+        """Count more; of two that were seen last at one moment the one that came later names the row."""
+        self.trials += later.trials
+        self.failed_trials += later.failed_trials
+        self.first_seen_at = min(self.first_seen_at, later.first_seen_at)
+        if later.last_seen_at >= self.last_seen_at:
+            self.last_seen_at = later.last_seen_at
+            self.last_called = later.last_called
 
 
 class TrialWriter:
@@ -167,18 +166,16 @@ class TrialWriter:
             return
         groups = _grouped(new)
         self._insert_dimensions(groups)
-        insert_rows(self._connection, TRIAL, [trial_row(entry) for entry in new])
-        details = [detail_values(entry) for entry in new]
-        insert_values(self._connection, TRIAL_DETAIL, DETAIL_COLUMNS, details)
-        samples = [row for entry in new for row in sample_values(entry)]
-        insert_values(self._connection, TRIAL_SAMPLES, SAMPLE_COLUMNS, samples)
+        insert_columns(self._connection, TRIAL, trial_columns(new))
+        insert_columns(self._connection, TRIAL_DETAIL, detail_columns(new), as_stored=DETAIL_PARTS)
+        if any(entry.arrays for entry in new):
+            insert_columns(self._connection, TRIAL_SAMPLES, sample_columns(new))
         self._count(groups)
 
     def _insert_dimensions(self, groups: Iterable[list[Prepared]]) -> None:
         missing: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _DIMENSIONS}
         for first, *_ in groups:
-            for name, rows in missing.items():
-                key = _key(name, first)
+            for (name, rows), key in zip(missing.items(), _keys(first), strict=True):
                 if key not in self._tallies[name] and key not in rows:
                     rows[key] = dimension_row(name, first.trial, first.ids)
         for name, rows in missing.items():
@@ -193,11 +190,12 @@ class TrialWriter:
             trials = [entry.trial for entry in group]
             oldest, newest = min(trials, key=_started_at), _last(trials)
             failed = sum(trial.status is Status.FAILED for trial in trials)
-            for name, tallies in self._tallies.items():
-                key, called = _key(name, group[0]), _called(name, newest)
+            for (name, tallies), key in zip(self._tallies.items(), _keys(group[0]), strict=True):
+                called = _called(name, newest) if name in _LAST_CALLED else None
                 added = _Tally(len(group), failed, oldest.started_at, newest.started_at, called)
-                known = tallies.get(key)
-                tallies[key] = added if known is None else known.with_more(added)
+                known = tallies.setdefault(key, added)
+                if known is not added:
+                    known.add(added)
             self._run_parts.add(
                 (newest.run_id, group[0].ids.machine, group[0].ids.build),
                 len(group),
@@ -227,15 +225,14 @@ def _last(trials: Sequence[Trial]) -> Trial:
     return max(reversed(trials), key=_started_at)
 
 
-def _key(name: str, entry: Prepared) -> str:
-    """The id of the row of a dimension that a trial refers to."""
-    return entry.trial.run_id if name == "run" else getattr(entry.ids, name)
+def _keys(entry: Prepared) -> tuple[str, ...]:
+    """The ids of the rows of `_DIMENSIONS` that a trial refers to."""
+    ids = entry.ids
+    return ids.machine, ids.build, ids.workload, ids.strategy, ids.series, entry.trial.run_id
 
 
 def _called(name: str, trial: Trial) -> str | None:
-    if name == "machine":
-        return trial.machine.name
-    return trial.build.label if name == "build" else None
+    return trial.machine.name if name == "machine" else trial.build.label
 
 
 def _is_result(trial: Trial) -> bool:

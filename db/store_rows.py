@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from db.fields import INT64_MAX, Record
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
-from db.quick_trials import part_json
+from db.quick_trials import parts_json
 from db.records import CompilerEvent, Trial
-from db.samples import CODEC, Blob, SampleArrays
-from db.table_parts import JsonText
+from db.samples import CODEC, SampleArrays
 
 SAMPLE_KINDS = (
     "warmup_ns",
@@ -55,12 +54,9 @@ _MEMORY = (
 
 
 _arrays_of, _details_of = attrgetter(*SAMPLE_KINDS), attrgetter(*DETAIL_PARTS)
-_cold_start_of, _NO_COLD_START = attrgetter(*_COLD_START), dict.fromkeys(_COLD_START)
-_memory_of, _NO_MEMORY = attrgetter(*_MEMORY), dict.fromkeys(_MEMORY)
 
 
-@dataclass(frozen=True)
-class CaseIds:
+class CaseIds(NamedTuple):
     """The identities a trial refers to."""
 
     machine: str
@@ -101,14 +97,13 @@ def _case_ids(trial: Trial) -> CaseIds:
     return CaseIds(machine, build_identity(trial.build), workload, strategy, series)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A trial with all that is computed of it before it is known whether it is new."""
 
     trial: Trial
     ids: CaseIds
-    details: tuple[JsonText | None, ...]
-    arrays: tuple[tuple[str, Blob], ...]
+    details: Sequence[str | None]
+    arrays: Sequence[tuple[str, bytes, str, int]]
     percentiles_ns: Mapping[str, Sequence[float]]
     content: str
 
@@ -116,20 +111,34 @@ class Prepared:
 def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
     """Identities, stored JSON and blobs of many trials: what is worked out together costs least."""
     lists = [
-        [(kind, values) for kind, values in zip(SAMPLE_KINDS, _arrays_of(trial), strict=True) if values]
+        [(kind, values) for kind, values in zip(SAMPLE_KINDS, _arrays_of(trial), strict=True) if len(values)]
         for trial in trials
     ]
-    packed = SampleArrays(values for arrays in lists for _, values in arrays)
+    packed = SampleArrays([values for arrays in lists for _, values in arrays])
     raw, blobs = iter(packed.raw()), iter(packed.encoded())
     percentiles = iter(packed.percentiles_ns(_SHARES))
     prepared = []
-    for trial, arrays in zip(trials, lists, strict=True):
-        ids, details = identifier.ids(trial), _details(trial)
+    for trial, arrays, details in zip(trials, lists, _details(trials), strict=True):
+        ids = identifier.ids(trial)
         content = _content_hash(trial, ids, details, [(kind, next(raw)) for kind, _ in arrays])
-        stored = tuple((kind, Blob(next(blobs), CODEC, len(values))) for kind, values in arrays)
+        stored = [(kind, next(blobs), CODEC, len(values)) for kind, values in arrays]
         found = {kind: next(percentiles) for kind, _ in arrays}
         prepared.append(Prepared(trial, ids, details, stored, found, content))
     return prepared
+
+
+def _details(trials: Sequence[Trial]) -> Iterator[list[str | None]]:
+    """Of every trial the JSON of each of `DETAIL_PARTS`."""
+    found = [_details_of(trial) for trial in trials]
+    texts = iter(parts_json([part for parts in found for part in parts if part is not None]))
+    return ([None if part is None else next(texts) for part in parts] for parts in found)
+
+
+_told_of = attrgetter(
+    *("schema_", "trial_id", "run_id", "started_at", "ended_at", "suite", "label"),
+    *("source.kind", "source.name", "status"),
+)
+_named_of = attrgetter("machine.name", "machine.device_uuid", "build.label")
 
 
 def _content_hash(
@@ -140,13 +149,7 @@ def _content_hash(
     What has its default is left out, so that a later release with more optional fields still recognises what
     this one stored.
     """
-    told = (
-        *(trial.schema_, trial.trial_id, trial.run_id, trial.started_at, trial.ended_at),
-        *(trial.suite, trial.label, trial.source.kind.value, trial.source.name, trial.status.value),
-        *(ids.machine, ids.build, ids.workload, ids.strategy),
-        *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
-        [(kind, len(values)) for kind, values in raw],
-    )
+    told = (*_told_of(trial), *ids[:4], *_named_of(trial), [(kind, len(values)) for kind, values in raw])
     # JSON holds no line break, so that lines cannot be mistaken for others.
     lines: list[str] = []
     for name, part in zip(DETAIL_PARTS, details, strict=True):
@@ -156,98 +159,82 @@ def _content_hash(
     return hashlib.sha256(b"\n".join([_encode(told), text, *(values for _, values in raw)])).hexdigest()[:32]
 
 
-def trial_row(new: Prepared) -> dict[str, Any]:
-    """The narrow row: identity, outcome, and figures by plain arithmetic; None where nothing is known."""
-    trial, ids = new.trial, new.ids
-    failure = trial.failure
-    return {
-        "trial_id": trial.trial_id,
-        "content_hash": new.content,
-        "series_id": ids.series,
-        "build_id": ids.build,
-        "run_id": trial.run_id,
-        "started_at": trial.started_at,
-        "ended_at": trial.ended_at,
-        "suite": trial.suite,
-        "label": trial.label,
-        "source_kind": trial.source.kind,
-        "source_name": trial.source.name,
-        "machine_name": trial.machine.name,
-        "device_uuid": trial.machine.device_uuid,
-        "build_label": trial.build.label,
-        "status": trial.status,
-        "failure_kind": failure.kind if failure else None,
-        "failure_message": failure.message if failure else None,
-        **_latency(trial, new.percentiles_ns),
-        **_cold_start(trial),
-        **(dict(zip(_MEMORY, _memory_of(trial.memory), strict=True)) if trial.memory else _NO_MEMORY),
-        **_compiler(trial),
-        "numerics_status": trial.numerics.status if trial.numerics else None,
-        "suspect": trial.device_state.suspect if trial.device_state else None,
-        "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
+# Columns of a trial's row by where the record has them.
+_OF_TRIAL = {
+    **{name: name for name in ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")},
+    **{"source_kind": "source.kind", "source_name": "source.name", "machine_name": "machine.name"},
+    **{"device_uuid": "machine.device_uuid", "build_label": "build.label"},
+}
+_OF_PARTS = {
+    "failure": {"failure_kind": "kind", "failure_message": "message"},
+    "cold_start": {"time_to_first_result_ns": "total_ns", **{name: name for name in _COLD_START}},
+    "memory": {name: name for name in _MEMORY},
+    "compiler": {"graphs": "graphs"},
+    "numerics": {"numerics_status": "status"},
+    "device_state": {"suspect": "suspect"},
+    "host_state": {"cpu_stall_fraction": "cpu_stall_fraction"},
+}
+
+
+def trial_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
+    """The narrow rows by column: identity, outcome, and figures by plain arithmetic; None where nothing is
+    known."""
+    trials = [entry.trial for entry in new]
+    columns: dict[str, Sequence[Any]] = {
+        name: [*map(attrgetter(place), trials)] for name, place in _OF_TRIAL.items()
     }
+    columns["content_hash"] = [entry.content for entry in new]
+    columns["series_id"] = [entry.ids.series for entry in new]
+    columns["build_id"] = [entry.ids.build for entry in new]
+    for part, places in _OF_PARTS.items():
+        found = [*map(attrgetter(part), trials)]
+        for name, place in places.items():
+            value_of = attrgetter(place)
+            columns[name] = [None if part is None else value_of(part) for part in found]
+    facts = [trial.compiler for trial in trials]
+    columns["graph_breaks"] = [None if each is None else _total(each.graph_breaks) for each in facts]
+    columns["recompiles"] = [None if each is None else _total(each.recompiles) for each in facts]
+    return columns | dict(zip(_LATENCY, zip(*map(_latency, new), strict=True), strict=True))
 
 
-def _latency(trial: Trial, percentiles_ns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+_LATENCY = (
+    *("latency_p05_ns", "latency_ns", "latency_p95_ns", "latency_p99_ns", "samples"),
+    *("control_latency_ns", "control_samples"),
+)
+_UNKNOWN = (None,) * len(_SHARES)
+
+
+def _latency(new: Prepared) -> tuple[float | None, ...]:
     """From the samples where there are any, else from the summary an imported result brought along."""
-    unknown = (None,) * len(_SHARES)
-    p05, median, p95, p99 = percentiles_ns.get("samples_ns", unknown)
-    _, control, _, _ = percentiles_ns.get("control_samples_ns", unknown)
-    figures = {
-        "latency_ns": median,
-        "latency_p05_ns": p05,
-        "latency_p95_ns": p95,
-        "latency_p99_ns": p99,
-        "samples": len(trial.samples_ns) or None,
-        "control_latency_ns": control,
-        "control_samples": len(trial.control_samples_ns) or None,
-    }
-    if trial.summary is not None and median is None:
-        figures["latency_ns"] = trial.summary.latency_ns
-        figures["samples"] = trial.summary.n
-    if trial.summary is not None and control is None:
-        figures["control_latency_ns"] = trial.summary.control_latency_ns
-    return figures
-
-
-def _cold_start(trial: Trial) -> dict[str, Any]:
-    cold = trial.cold_start
-    figures = dict(zip(_COLD_START, _cold_start_of(cold), strict=True)) if cold else _NO_COLD_START
-    return {"time_to_first_result_ns": cold.total_ns if cold else None, **figures}
-
-
-def _compiler(trial: Trial) -> dict[str, Any]:
-    facts = trial.compiler
-    if facts is None:
-        return {"graphs": None, "graph_breaks": None, "recompiles": None}
-    return {
-        "graphs": facts.graphs,
-        "graph_breaks": _total(facts.graph_breaks),
-        "recompiles": _total(facts.recompiles),
-    }
+    trial, summary = new.trial, new.trial.summary
+    p05, median, p95, p99 = new.percentiles_ns.get("samples_ns", _UNKNOWN)
+    _, control, _, _ = new.percentiles_ns.get("control_samples_ns", _UNKNOWN)
+    samples = len(trial.samples_ns) or None
+    if summary is not None and median is None:
+        median, samples = summary.latency_ns, summary.n
+    if summary is not None and control is None:
+        control = summary.control_latency_ns
+    return p05, median, p95, p99, samples, control, len(trial.control_samples_ns) or None
 
 
 def _total(events: Sequence[CompilerEvent] | None) -> int | None:
     """How often all events happened together, at most what a column can hold."""
-    return None if events is None else min(sum(event.count for event in events), INT64_MAX)
+    return None if events is None else min(sum([event.count for event in events]), INT64_MAX)
 
 
-def _details(trial: Trial) -> tuple[JsonText | None, ...]:
-    return tuple([None if part is None else JsonText(part_json(part)) for part in _details_of(trial)])
+def detail_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
+    """The parts of each trial as JSON, or None, by column."""
+    parts = zip(*[entry.details for entry in new], strict=True)
+    return {
+        "trial_id": [entry.trial.trial_id for entry in new],
+        **dict(zip(DETAIL_PARTS, parts, strict=True)),
+    }
 
 
-DETAIL_COLUMNS = ("trial_id", *DETAIL_PARTS)
-SAMPLE_COLUMNS = ("trial_id", "kind", "data", "codec", "n")
-
-
-def detail_values(new: Prepared) -> tuple[Any, ...]:
-    """What stands in `DETAIL_COLUMNS`."""
-    return (new.trial.trial_id, *new.details)
-
-
-def sample_values(new: Prepared) -> list[tuple[Any, ...]]:
-    """What stands in `SAMPLE_COLUMNS`, a row per array that is not empty."""
-    return [(new.trial.trial_id, kind, *blob) for kind, blob in new.arrays]
+def sample_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
+    """A row per array that is not empty, by column; empty where there is no array."""
+    rows = [(entry.trial.trial_id, *array) for entry in new for array in entry.arrays]
+    return dict(zip(("trial_id", "kind", "data", "codec", "n"), zip(*rows, strict=True), strict=False))
 
 
 def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:

@@ -30,6 +30,8 @@ MAX_EXPANSION_RATIO = 200
 FREE_EXPANDED_BYTES = 16 * 2**20
 MAX_ZIP_MEMBERS = 10_000
 
+# A line of a record has some KiB: with the default of 8, every other one is put together from two reads.
+_BUFFER_BYTES = 2**17
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC = b"PK\x05\x06"
@@ -187,7 +189,7 @@ def _files(shown: str, name: str, content: Content, beside: Beside) -> list[Inpu
 
 
 def _raw(content: Content) -> BinaryIO:
-    return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)
+    return content.open("rb", _BUFFER_BYTES) if isinstance(content, Path) else io.BytesIO(content)
 
 
 def _size_bytes(content: Content) -> int:
@@ -211,7 +213,7 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside) -> Inpu
             stream.seek(0)
             return stream
         stream.close()
-        return io.BufferedReader(_Bounded(_gunzipped(content), shown, _size_bytes(content)), 2**17)
+        return io.BufferedReader(_Bounded(_gunzipped(content), shown, _size_bytes(content)), _BUFFER_BYTES)
 
     def sibling(other: str) -> InputFile | None:
         for candidate in (other, other + ".gz"):
@@ -270,7 +272,7 @@ def _zip_member(shown: str, content: Content, member: str, names: set[str]) -> I
     def opener() -> BinaryIO:
         with _archive(content) as archive:
             # The member keeps the archive's file open until it is closed itself.
-            return io.BufferedReader(archive.open(member), 2**17)  # type: ignore[type-var]
+            return io.BufferedReader(archive.open(member), _BUFFER_BYTES)  # type: ignore[type-var]
 
     def sibling(name: str) -> InputFile | None:
         other = str(PurePosixPath(member).with_name(name))

@@ -27,18 +27,9 @@ from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records import Build, Failure, FailureKind, Machine, Status, Task, Workload
 from db.session import Database, open_database
-from db.store_insert import insert_rows, insert_values
+from db.store_insert import insert_columns, insert_rows
 from db.store_regressions import record_comparison
-from db.store_rows import (
-    DETAIL_COLUMNS,
-    SAMPLE_COLUMNS,
-    Identifier,
-    detail_values,
-    dimension_row,
-    prepare,
-    sample_values,
-    trial_row,
-)
+from db.store_rows import DETAIL_PARTS, Identifier, dimension_row, prepare, trial_columns
 from db.tables import (
     BUILD,
     DATA_VERSION,
@@ -154,7 +145,7 @@ def _stored(strategy: str, seed: int) -> tuple[Values, list[Values]]:
     """What is stored of some trial beside its row, without its id: its details, its arrays of samples."""
     trial = make_trial(strategy=strategy, latency_ns=(5 + seed) * MS, seed=seed, samples=20)
     (new,) = prepare([trial.model_copy(update={"warmup_ns": [], "control_warmup_ns": []})], Identifier())
-    return detail_values(new)[1:], [values[1:] for values in sample_values(new)]
+    return tuple(new.details), [tuple(array) for array in new.arrays]
 
 
 @dataclass
@@ -198,7 +189,7 @@ class _History:
             for machine, workload, strategy in cases
         ]
         for case, new in zip(cases, prepare(trials, Identifier()), strict=True):
-            self.templates[case] = trial_row(new)
+            self.templates[case] = {name: value for name, (value,) in trial_columns([new]).items()}
             for name in _DIMENSIONS:
                 row = dimension_row(name, new.trial, new.ids)
                 self.dimensions[name].setdefault(row[f"{name}_id"], row)
@@ -217,7 +208,7 @@ class _History:
         self.pools = [[_stored(name, seed) for seed in range(POOL)] for name in SHARES]
         failure: Failure = make_failure(FailureKind.OUT_OF_MEMORY)
         (failed,) = prepare([make_trial(failure=failure)], Identifier())
-        self.failed = detail_values(failed)[1:]
+        self.failed = tuple(failed.details)
         self.failed_row = {
             "status": Status.FAILED,
             "failure_kind": failure.kind,
@@ -265,8 +256,12 @@ class _History:
             trials.append(row)
             self._count(night, row, failed=failed)
         insert_rows(connection, TRIAL, trials)
-        insert_values(connection, TRIAL_DETAIL, DETAIL_COLUMNS, details)
-        insert_values(connection, TRIAL_SAMPLES, SAMPLE_COLUMNS, samples)
+        for table, names, rows in (
+            (TRIAL_DETAIL, ("trial_id", *DETAIL_PARTS), details),
+            (TRIAL_SAMPLES, ("trial_id", "kind", "data", "codec", "n"), samples),
+        ):
+            columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+            insert_columns(connection, table, columns, as_stored=DETAIL_PARTS)
 
     def _count(self, night: Night, row: dict[str, Any], *, failed: bool) -> None:
         parts = self.series_parts[row["series_id"]]

@@ -9,16 +9,15 @@ from db.session import Database
 from db.store import save_trials
 from db.store_insert import insert_rows
 from db.store_rows import (
-    DETAIL_COLUMNS,
     DETAIL_PARTS,
-    SAMPLE_COLUMNS,
     SAMPLE_KINDS,
     Identifier,
-    detail_values,
+    detail_columns,
     prepare,
-    sample_values,
-    trial_row,
+    sample_columns,
+    trial_columns,
 )
+from db.table_parts import JsonText
 from db.tables import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from tests.builders import make_imported, make_trial
 
@@ -32,12 +31,17 @@ TABLES = (TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES)
 
 def rows_of() -> dict[str, list[dict[str, object]]]:
     prepared = prepare(TRIALS, Identifier())
+    columns = {
+        "trial": trial_columns(prepared),
+        "trial_detail": {
+            name: values if name == "trial_id" else [text and JsonText(text) for text in values]
+            for name, values in detail_columns(prepared).items()
+        },
+        "trial_samples": sample_columns(prepared),
+    }
     return {
-        "trial": [trial_row(entry) for entry in prepared],
-        "trial_detail": [dict(zip(DETAIL_COLUMNS, detail_values(e), strict=True)) for e in prepared],
-        "trial_samples": [
-            dict(zip(SAMPLE_COLUMNS, row, strict=True)) for e in prepared for row in sample_values(e)
-        ],
+        table: [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
+        for table, found in columns.items()
     }
 
 
