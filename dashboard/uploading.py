@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from dashboard.access import Role, require
 from dashboard.data import PACE
 from db.errors import CompilewatchError
+from db.interchange.generic_csv import UnmappedError
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
 from db.interchange.options import ImportOptions
@@ -23,6 +24,8 @@ from db.units import plural
 LARGEST_MB = 16
 MOST_FILES = 20
 LONGEST_ANSWER = 200
+# Of a CSV whose columns are asked about one by one.
+MOST_COLUMNS = 60
 # What is asked of a person, by field of ImportOptions: a question and what an answer looks like.
 QUESTIONS: dict[str, tuple[str, str]] = {
     "torch": ("torch version", "2.13.0+cu130"),
@@ -40,18 +43,23 @@ ALWAYS = ("machine", "label")
 
 @dataclass(frozen=True)
 class Upload:
-    """Files as uploaded, and what was said about them; `told` is by field of ImportOptions, as typed."""
+    """Files as uploaded, and what was said about them; `told` is by field of ImportOptions, as typed.
+
+    `meanings` are the fields that columns of a CSV mean, by column.
+    """
 
     files: Mapping[str, bytes]
     format: str
     told: Mapping[str, str]
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Preview:
     """What an upload would bring: `rows` are the first trials, `missing` what must be told before.
 
-    `problems` are sentences; a file with one brings nothing, the others come in.
+    `unmapped` are the columns of which it must be said what they mean, each with its first cell. `problems`
+    are sentences; a file with one brings nothing, the others come in.
     """
 
     upload: Upload
@@ -60,6 +68,7 @@ class Preview:
     known: int
     problems: tuple[str, ...]
     missing: tuple[str, ...]
+    unmapped: Mapping[str, str]
 
     @property
     def sentence(self) -> str:
@@ -85,13 +94,17 @@ def preview(url: str, upload: Upload) -> Preview:
     """What `bring_in` would store; nothing is. Raises CompilewatchError for what was told wrongly."""
     report = _import(url, upload, dry_run=True)
     missing: dict[str, None] = {}
+    unmapped: dict[str, str] = {}
     problems = []
     for error in report.errors:
         if isinstance(error, UntoldError):
             missing |= dict.fromkeys(error.fields)
+        if isinstance(error, UnmappedError) and len(error.columns) <= MOST_COLUMNS:
+            unmapped |= error.columns
         problems.append(f"{error.message} {_next_step(error)}".strip())
     rows = [_row(file.path, trial) for file in report.files for trial in file.first]
-    return Preview(upload, pd.DataFrame(rows), report.new, report.known, tuple(problems), tuple(missing))
+    frame = pd.DataFrame(rows)
+    return Preview(upload, frame, report.new, report.known, tuple(problems), tuple(missing), unmapped)
 
 
 def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
@@ -108,7 +121,7 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
 
 
 def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
-    options = options_of(upload.told)
+    options = replace(options_of(upload.told), columns=columns_of(upload.meanings))
     with open_database(url) as database:
         return import_uploads(
             database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
@@ -130,6 +143,20 @@ def options_of(told: Mapping[str, str]) -> ImportOptions:
     return ImportOptions(**given)
 
 
+def columns_of(meanings: Mapping[str, str]) -> dict[str, str]:
+    """Field -> column, from what each column means. Raises CompilewatchError for a field that two mean."""
+    columns: dict[str, str] = {}
+    for column, meaning in meanings.items():
+        name = meaning.strip()
+        if name in columns:
+            raise CompilewatchError(
+                f"Two columns mean {name}: {columns[name]} and {column}.", "Choose one of them."
+            )
+        if name:
+            columns[name] = column
+    return columns
+
+
 def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
@@ -140,7 +167,11 @@ def _moment(text: str) -> datetime:
 
 def _next_step(error: CompilewatchError) -> str:
     """The next step for a page, which has fields instead of options."""
-    return "Answer below and look again." if isinstance(error, UntoldError) else error.next_step
+    if isinstance(error, UnmappedError):
+        if len(error.columns) > MOST_COLUMNS:
+            return f"Leave at most {MOST_COLUMNS} columns in it, or name some workload and latency_ms."
+        return "Say above what its columns mean, and look again."
+    return "Answer above and look again." if isinstance(error, UntoldError) else error.next_step
 
 
 def _row(file: str, trial: Trial) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from dashboard import uploading
@@ -11,9 +13,12 @@ from dashboard.uploading import QUESTIONS, Preview, Upload
 from dashboard.views import elements
 from db.errors import CompilewatchError
 from db.interchange.formats import Format
+from db.interchange.generic_csv import FIELDS, GROUPS
 from db.interchange.importing import AUTO
 
 _LOOKED, _TOLD, _ASKED, _ROUND = "import-looked", "import-told", "import-asked", "import-round"
+_COLUMNS = "import-columns"
+_UNUSED = ""
 
 
 def draw() -> None:
@@ -34,8 +39,9 @@ def draw() -> None:
         )
         chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
         told = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
+        meanings = _meanings(state.get(_COLUMNS, {}))
         if st.form_submit_button("Look at them", icon=":material/preview:"):
-            _look({file.name: file.getvalue() for file in uploaded}, chosen, told)
+            _look({file.name: file.getvalue() for file in uploaded}, chosen, told, meanings)
             looked = state.get(_LOOKED)
     if looked is not None:
         _show(looked)
@@ -46,7 +52,30 @@ def _question(name: str) -> str:
     return st.text_input(label, placeholder=example, max_chars=uploading.LONGEST_ANSWER, key=f"import-{name}")
 
 
-def _look(files: dict[str, bytes], chosen: str, told: dict[str, str]) -> None:
+def _meanings(columns: Mapping[str, str]) -> dict[str, str]:
+    """Ask of every column of a CSV which field it is."""
+    if not columns:
+        return {}
+    st.markdown("**What the columns mean**")
+    elements.note("A workload and a latency are needed. A metric keeps the column's name and unit.")
+    places = st.columns(3)
+    found = {}
+    for number, (column, cell) in enumerate(columns.items()):
+        with places[number % len(places)]:
+            found[column] = st.selectbox(
+                plain(column) or "(no name)",
+                (_UNUSED, *FIELDS, *(f"{group}.{column}" for group in GROUPS if column)),
+                index=1 + FIELDS.index(column) if column in FIELDS else 0,
+                format_func=lambda name: name or "not used",
+                help=plain(f"First cell: {cell[:80]}") if cell else None,
+                key=f"import-column-{st.session_state.get(_ROUND, 0)}-{number}",
+            )
+    return found
+
+
+def _look(
+    files: Mapping[str, bytes], chosen: str, told: Mapping[str, str], meanings: Mapping[str, str]
+) -> None:
     """Find out what the files would bring; what they do not say is asked from now on."""
     state = st.session_state
     state.pop(_LOOKED, None)
@@ -55,15 +84,17 @@ def _look(files: dict[str, bytes], chosen: str, told: dict[str, str]) -> None:
         return
     try:
         require(Role.EDITOR)
-        seen = uploading.preview(database_url(), Upload(uploading.files_of(files), chosen, told))
+        seen = uploading.preview(database_url(), Upload(uploading.files_of(files), chosen, told, meanings))
     except CompilewatchError as error:
         st.warning(plain(f"{error.message} {error.next_step}"), icon=":material/report:")
         return
     state[_LOOKED] = seen
     asked = state.get(_ASKED, ())
     more = tuple(name for name in seen.missing if name not in asked)
-    if more:
+    columns = {**state.get(_COLUMNS, {}), **seen.unmapped}
+    if more or columns != state.get(_COLUMNS, {}):
         state[_ASKED] = (*asked, *more)
+        state[_COLUMNS] = columns
         st.rerun()
 
 
@@ -120,6 +151,7 @@ def _forget() -> None:
     state = st.session_state
     state.pop(_LOOKED, None)
     state.pop(_ASKED, None)
+    state.pop(_COLUMNS, None)
     state[_ROUND] = state.get(_ROUND, 0) + 1
 
 

@@ -8,7 +8,7 @@ columns must bear these names themselves. A cell like "0.493 (0.503)" is read as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from db.errors import RecordError
@@ -39,20 +39,31 @@ _OTHERS = (
     "workload", "strategy", "torch", "task", "measured_at", "batch_size", "speedup", "samples",
     "throughput_per_s", "graphs", "graph_breaks", "failure",
 )  # fmt: skip
-_GROUPS = ("shape", "package", "metric")
+GROUPS = ("shape", "package", "metric")
 FIELDS: tuple[str, ...] = (
     *_OTHERS,
     *_FACTS,
     *(f"{name}_{unit}" for name in _TIMES for unit in _NS),
     *(f"{name}_{unit}" for name in _SIZES for unit in _BYTES),
 )
+
+
+class UnmappedError(RecordError):
+    """No column is known to hold what is needed; `columns` are the file's, each with its first cell."""
+
+    def __init__(self, message: str, next_step: str, columns: Mapping[str, str]) -> None:
+        super().__init__(message, next_step)
+        self.columns = columns
+
+
 _BRACKETED = re.compile(r"(\S+)\s*\([^)]*\)")
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     """One trial per row; a row with an eager latency only is an eager trial.
 
-    Raises RecordError for a mapping that does not fit and for every cell that cannot be read.
+    Raises UnmappedError where it is not known which columns to read, RecordError for a mapping that does not
+    fit and for every cell that cannot be read.
     """
     mapping = _mapping(file, options)
     for row in csv_rows(file):
@@ -76,17 +87,24 @@ def _mapping(file: InputFile, options: ImportOptions) -> dict[str, str]:
                 f"Its columns are {', '.join(header)[:500]}.",
             )
     if "workload" not in mapping or not any("latency_" in field for field in mapping):
-        raise RecordError(
-            f"{file.shown}: no column is mapped to workload and to a latency.",
-            'Map them in the configuration: [csv_columns] workload = "model", latency_ms = "time".',
+        raise UnmappedError(
+            f"{file.shown}: no column is mapped to workload and to a latency; its columns are "
+            f"{', '.join(header)[:500]}.",
+            "Say which they are, such as --column workload=model --column latency_ms=time.",
+            _first_cells(file, header),
         )
     return mapping
+
+
+def _first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:
+    row = next(csv_rows(file), None)
+    return {name: row.data[name] if row else "" for name in header}
 
 
 def is_field(name: str) -> bool:
     """Whether a column can be mapped to `name`."""
     group, dot, rest = name.partition(".")
-    return name in FIELDS or bool(dot and rest and group in _GROUPS)
+    return name in FIELDS or bool(dot and rest and group in GROUPS)
 
 
 def _plain(field: str, cell: str) -> str:

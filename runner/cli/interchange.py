@@ -73,6 +73,12 @@ def import_(
         str | None,
         typer.Option("--pair-key", help="pytest-benchmark: the parameter that names the strategy."),
     ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="FIELD=COLUMN", help="csv: what a column is, such as latency_ms=time; repeat."
+        ),
+    ] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for what comes in.")] = None,
     label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
     json_: JsonOption = False,
@@ -88,7 +94,7 @@ def import_(
         task=task,
         measured_at=moment_of("--measured-at", measured_at),
         pair_key=pair_key,
-        columns=settings.csv_columns,
+        columns=_columns(column) or settings.csv_columns,
         torch=torch,
         cuda=cuda,
         driver=driver,
@@ -159,6 +165,24 @@ def schema() -> int:
     document: dict[str, Any] = Trial.model_json_schema(by_alias=True)
     print_document({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
     return 0
+
+
+def _columns(told: list[str] | None) -> dict[str, str]:
+    """From what was typed: field -> column."""
+    columns: dict[str, str] = {}
+    for text in told or []:
+        field, equals, column = text.partition("=")
+        field, column = field.strip(), column.strip()
+        if not (field and equals and column):
+            raise CompilewatchError(
+                f"--column {text} says no field and column.", "Write it as --column latency_ms=time."
+            )
+        if field in columns:
+            raise CompilewatchError(
+                f"--column says twice what {field} is: {columns[field]} and {column}.", "Name one of them."
+            )
+        columns[field] = column
+    return columns
 
 
 def _print_report(report: ImportReport) -> None:
