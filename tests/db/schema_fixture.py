@@ -2,8 +2,8 @@
 
     python -m tests.db.schema_fixture tests/db/schemas
 
-Run it before a migration is added: the file is what `test_schema_upgrades` upgrades from then on. It must be
-made by the code of its own revision, never by a later one; the files here were.
+Run it before a release, and before a migration is added: the file is what `test_schema_upgrades` upgrades
+from then on. It must be made by the code of its own revision, never by a later one; the files here were.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathlib import Path
 from db.migrations import HEAD
 from db.queries.trials import trial_records
 from db.session import open_database
-from db.store import save_trials
-from tests.builders import make_history, make_imported, make_trial
+from tests.db.every_table import fill_every_table
 
 
 def main(directory: str) -> None:
@@ -26,8 +25,7 @@ def main(directory: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "made.db"
         with open_database(f"sqlite:///{made}", migrate=True) as database:
-            save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
-            save_trials(database, [make_trial(failure="out_of_memory"), make_imported()])
+            fill_every_table(database)
             records = [trial.to_json() for trial in trial_records(database)]
         with sqlite3.connect(made, isolation_level=None) as connection:
             # Small pages: the file is kept in the repository.

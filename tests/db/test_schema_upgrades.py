@@ -24,8 +24,17 @@ NEVER_ALONE = {"0005", "0006", "0007", "0008", "0009"}
 
 
 def test_every_revision_has_its_file() -> None:
-    revisions = {f"{number:04d}" for number in range(1, int(HEAD))}
-    assert revisions - NEVER_ALONE <= {file.stem for file in FILES}
+    revisions = {f"{number:04d}" for number in range(1, int(HEAD) + 1)}
+    assert revisions - NEVER_ALONE == {file.stem for file in FILES}
+
+
+def test_the_file_of_this_release_has_this_schema_and_rows_in_every_table(sqlite_url: str) -> None:
+    kept = rows_of(SCHEMAS / f"{HEAD}.db")
+    made = rows_of(Path(sqlite_url.removeprefix("sqlite:///")))
+    assert {table: columns for table, (columns, _) in kept.items()} == {
+        table: columns for table, (columns, _) in made.items()
+    }
+    assert [table for table, (_, rows) in kept.items() if not rows] == []
 
 
 @pytest.fixture(params=FILES, ids=lambda file: file.stem)

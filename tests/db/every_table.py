@@ -1,0 +1,149 @@
+"""A database with rows in every table, written as the program writes them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from db import __version__
+from db.hosts import HostDevice, HostState
+from db.identities import build_identity, machine_identity
+from db.queries.regressions import standing_regressions
+from db.queries.schedule import run_request
+from db.queries.trials import trial_records
+from db.regressions import TriageEvent, TriageState
+from db.reports import Report
+from db.requests import RequestKind, RequestSpec, RequestState
+from db.schedules import Firing, FiringOutcome, ScheduleSpec
+from db.session import Database
+from db.sign_offs import Decision, SignOff
+from db.store import save_trials, start_run
+from db.store_hosts import save_host
+from db.store_notifications import claim_notifications
+from db.store_regressions import record_comparison, triage
+from db.store_reports import save_report
+from db.store_request import end_request, new_request, save_request, take_request
+from db.store_schedule import claim_firing, note_next_runs, pause_schedule, save_schedule
+from db.store_sign_offs import save_sign_off
+from db.store_stored_views import store_view
+from db.store_tokens import save_token
+from db.store_watch import note_due, save_health
+from db.tokens import Scope, Token, secret_hash
+from db.watch import HostHealth
+from tests.builders import START, make_imported, make_trial
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+
+HOST = "gpu-box"
+SPEC = ScheduleSpec(cron="0 2 * * *", suite="standard", machine=HOST)
+
+
+def fill_every_table(database: Database) -> None:
+    """Trials that were measured, imported and failed, and whatever else a team's database comes to hold."""
+    start_run(
+        database, run_id="announced", suite="smoke", label="new driver", started_at=START, planned_trials=3
+    )
+    save_trials(database, [make_trial(failure="out_of_memory"), make_imported()])
+    save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    _judge(database)
+    _plan(database)
+    _serve(database)
+    _share(database)
+
+
+def _judge(database: Database) -> None:
+    record_comparison(database, judged(database, RUN_0, RUN_1), at=START, channels=("team",), fresh=True)
+    assert claim_notifications(database, "team", at=START)
+    chosen = standing_regressions(database)[0].regression.regression_id
+    event = TriageEvent(
+        state=TriageState.ACKNOWLEDGED, author="ann", at=START, note="see the change of 5 May"
+    )
+    assert triage(database, chosen, event)
+
+
+def _plan(database: Database) -> None:
+    save_schedule(database, "nightly", SPEC, at=START, from_config=True)
+    save_schedule(database, "weekly", ScheduleSpec(cron="0 3 * * mon"), at=START)
+    note_next_runs(database, "nightly", [START + timedelta(days=1), START + timedelta(days=2)])
+    assert pause_schedule(database, "weekly", by="ann", at=START)
+    note_due(database, "nightly", last_result_at=START, due_at=START + timedelta(days=3))
+    request = new_request(
+        "fired", RequestKind.SCHEDULE, RequestSpec(suite="standard"), by="schedule nightly", at=START
+    )
+    firing = Firing(
+        schedule="nightly",
+        fire_at=START,
+        owner=f"{HOST}:1:ab",
+        claimed_at=START,
+        outcome=FiringOutcome.QUEUED,
+        firings=2,
+    )
+    assert claim_firing(database, firing, request) is FiringOutcome.QUEUED
+    assert take_request(database, owner=firing.owner, at=START, fits=lambda _request: True)
+    end_request(
+        database, "fired", RequestState.FINISHED, owner=firing.owner, at=START, note="2 trials, 0 failed"
+    )
+    asked = RequestSpec(workloads=("mlp",), strategies=("default",), trials=3, label="before the upgrade")
+    save_request(database, new_request("asked", RequestKind.MANUAL, asked, by="ann@desk", at=START))
+    assert run_request(database, "fired").state is RequestState.FINISHED
+
+
+def _serve(database: Database) -> None:
+    device = HostDevice(name="NVIDIA H200", uuid="GPU-1", temperature_c=41.0, total_bytes=150_754_820_096)
+    save_host(
+        database,
+        HostState(
+            name=HOST,
+            owner=f"{HOST}:1:ab",
+            started_at=START,
+            seen_at=START,
+            program_version=__version__,
+            free_bytes=10**12,
+            total_bytes=2 * 10**12,
+            devices=(device,),
+            devices_read_at=START,
+        ),
+    )
+    health = HostHealth(host=HOST, seen_at=START, spool_trials=2, spool_bytes=4096, database_errors=1)
+    save_health(database, health)
+
+
+def _share(database: Database) -> None:
+    first = next(iter(trial_records(database)))
+    build = build_identity(first.build)
+    save_report(
+        database,
+        Report(
+            report_id="report-1",
+            title="Overview",
+            created_at=START,
+            created_by="ann",
+            data_version=7,
+            content={"page": "overview", "rows": [[1.5, None, "mlp"]]},
+        ),
+    )
+    save_sign_off(
+        database,
+        SignOff(
+            sign_off_id="sign-off-1",
+            machine_id=machine_identity(first.machine),
+            base_build_id=build,
+            head_build_id=build,
+            decision=next(iter(Decision)),
+            author="ann",
+            at=START,
+            note="goes to production on Monday",
+            verdict="1 of 3 cases regressed",
+            data_version=7,
+        ),
+    )
+    store_view(database, "page=trends&workload=mlp", at=START, by="ann")
+    save_token(
+        database,
+        Token(
+            token_id="0badcafe",
+            name="grafana",
+            secret_hash=secret_hash("cwt_not-a-secret"),
+            scopes=(Scope.METRICS,),
+            created_at=START,
+            created_by="ann",
+        ),
+    )
