@@ -23,6 +23,7 @@ _MAX_NESTING = 16
 
 
 def aware_utc(value: datetime) -> datetime:
+    """The same moment in UTC. Raises ValueError without a time zone and outside of the years 1 to 9999."""
     if value.tzinfo is None:
         raise ValueError("must carry a time zone")
     try:
@@ -32,6 +33,7 @@ def aware_utc(value: datetime) -> datetime:
 
 
 def repaired(value: object) -> object:
+    """`value` with what no database stores as U+FFFD, where it is text."""
     return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 

@@ -27,10 +27,12 @@ def build_identity(build: Build) -> str:
 
 
 def workload_identity(workload: Workload) -> str:
+    """All fields: another version or size is another workload."""
     return _part_identity(workload)
 
 
 def strategy_identity(strategy: Strategy) -> str:
+    """All fields."""
     return _part_identity(strategy)
 
 

@@ -21,6 +21,8 @@ BY_THE_JUDGE = "compilewatch"
 
 
 class TriageState(StrEnum):
+    """What people said of a regression last; `new` where nobody did, `confirmed` by fresh trials."""
+
     NEW = "new"
     CONFIRMED = "confirmed"
     ACKNOWLEDGED = "acknowledged"
@@ -89,6 +91,7 @@ class FollowUp(StrEnum):
 
 
 def row_subject(row: Row) -> tuple[str, str, str]:
+    """Which case and metric a row is about: workload id, strategy id, metric."""
     return row.case.workload_id, row.case.strategy_id, row.metric.value
 
 

@@ -27,6 +27,8 @@ PRIORITY = {kind: 10 * urgency for urgency, kind in enumerate(reversed(RequestKi
 
 
 class RequestState(StrEnum):
+    """How a request stands; the last three are final."""
+
     QUEUED = "queued"
     RUNNING = "running"
     FINISHED = "finished"

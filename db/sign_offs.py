@@ -8,6 +8,8 @@ from db.fields import Name, Record, Text, UtcDatetime
 
 
 class Decision(StrEnum):
+    """What somebody decided about an upgrade."""
+
     ACCEPTED = "accepted"
     REJECTED = "rejected"
 

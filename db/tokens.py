@@ -63,4 +63,5 @@ def secret_hash(secret: str) -> str:
 
 
 def new_token_id() -> str:
+    """Eight random hexadecimal digits, by which people name a token; no secret."""
     return secrets.token_hex(4)

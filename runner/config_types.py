@@ -35,6 +35,7 @@ def _web_address(value: str) -> str:
 
 
 def secret_web_address(value: SecretStr) -> SecretStr:
+    """`value`, which is a web address. Raises ValueError without repeating it."""
     _web_address(value.get_secret_value())
     return value
 

@@ -62,6 +62,7 @@ def visible_index(device: str, visible: str | None) -> int | str:
 
 
 def nvml_handle(device: str) -> Any:
+    """NVML's handle of "cuda:N"; None for another device and without a driver."""
     if not device.startswith("cuda"):
         return None
     try:

@@ -128,6 +128,7 @@ class Guard:
 
 
 def report(guard: Guard, ended_ns: int, survivors: int) -> bytes:
+    """How the worker ended, as a line of JSON; times by the monotonic clock and for its whole tree, in ns."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = None if guard.exit_status is None else os.waitstatus_to_exitcode(guard.exit_status)
     content = {
@@ -142,6 +143,7 @@ def report(guard: Guard, ended_ns: int, survivors: int) -> bytes:
 
 
 def main(arguments: list[str]) -> None:
+    """Start the worker, wait for it or for the runner's end, leave no process behind, and report."""
     lifeline, status, grace_s = int(arguments[0]), int(arguments[1]), float(arguments[2])
     scratch, keep, worker = arguments[3], arguments[4] == "keep", arguments[5:]
     prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -91,6 +91,7 @@ class HostStacks:
 
 
 def stack_title(stack: Build) -> str:
+    """What people call a build: "torch 2.12.1 (cpu)"."""
     variant = f" ({stack.torch_variant})" if stack.torch_variant else ""
     return f"torch {stack.torch}{variant}"
 

@@ -17,6 +17,7 @@ def tokens(db: Database) -> list[Token]:
 
 
 def find_token(db: Database, token_id: str) -> Token | None:
+    """The token with this id, ended or not; None where there is none."""
     return None if "\x00" in token_id else _one(db, API_TOKEN.c.token_id == token_id)
 
 

@@ -30,6 +30,8 @@ from runner.cli.result_table import console
 
 
 class Subject(StrEnum):
+    """What can be listed."""
+
     WORKLOADS = "workloads"
     STRATEGIES = "strategies"
     SUITES = "suites"

@@ -119,6 +119,7 @@ def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
 
 
 def run_side(run_id: str) -> Selection:
+    """One run as a side of a comparison."""
     return Selection(name=run_id, run_ids=(run_id,))
 
 

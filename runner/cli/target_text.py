@@ -28,6 +28,7 @@ def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
 
 
 def limit_text(check: TargetCheck) -> str:
+    """What a target asks for, with its unit."""
     side = "at least" if check.quantity in AT_LEAST else "at most"
     return f"the target is {side} {QUANTITIES[check.quantity][1](check.limit)}"
 

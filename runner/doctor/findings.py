@@ -25,12 +25,15 @@ class Finding:
 
 
 def ok(subject: str, fact: str, next_step: str = "") -> Finding:
+    """Nothing to do, unless `next_step` says what would still help."""
     return Finding(subject, Standing.OK, fact, next_step)
 
 
 def warn(subject: str, fact: str, next_step: str) -> Finding:
+    """Measuring works, and something makes its figures worse or unknown."""
     return Finding(subject, Standing.WARN, fact, next_step)
 
 
 def fail(subject: str, fact: str, next_step: str) -> Finding:
+    """Nothing can be measured or stored before this is mended."""
     return Finding(subject, Standing.FAIL, fact, next_step)

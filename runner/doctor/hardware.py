@@ -83,6 +83,7 @@ def load_finding() -> Finding:
 
 
 def memory_finding() -> Finding:
+    """Whether a process that compiles has room."""
     memory = psutil.virtual_memory()
     fact = f"{size(memory.available)} of {size(memory.total)} available"
     if memory.available < _MIN_RAM_BYTES:

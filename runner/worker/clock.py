@@ -108,4 +108,5 @@ class CudaClock:
 
 
 def clock_for(device: torch.device, *, flush_l2: bool) -> Clock:
+    """The clock whose steps are over when the device has finished them; `flush_l2` means nothing on a CPU."""
     return CpuClock() if device.type == "cpu" else CudaClock(device, flush_l2=flush_l2)

@@ -29,6 +29,8 @@ dynamic shapes recompile at the first other shape, and both are over by then."""
 
 
 class Timer(Protocol):
+    """Times steps, in nanoseconds: `count` samples, as many on the host's clock alone, or one call."""
+
     def time_steps(self, step: Step, count: int) -> list[int]: ...
 
     def on_host(self, step: Step, count: int) -> list[int]: ...
