@@ -49,30 +49,45 @@ class Choices:
         }
 
 
+@dataclass(frozen=True)
+class NamedBuilds:
+    """Every build by its id, oldest version first: what it is called, and its parts."""
+
+    names: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, Any]]
+
+
+def named_builds(builds: pd.DataFrame) -> NamedBuilds:
+    """From the frame of `db.queries.facets.builds`, without the counts, which every write changes."""
+    parts = builds.drop(columns=["trials", "failed_trials", "first_seen_at", "last_seen_at"])
+    return NamedBuilds(build_names(builds), {row["build_id"]: row for row in row_dicts(parts)})
+
+
 def choices(
     *,
     machines: pd.DataFrame,
-    builds: pd.DataFrame,
+    builds: NamedBuilds,
     workloads: pd.DataFrame,
     strategies: pd.DataFrame,
     suites: pd.DataFrame,
     runs: pd.DataFrame,
+    oldest_run_at: datetime | None,
 ) -> Choices:
-    """From the frames of `db.queries.facets`, each in its own order."""
+    """From the frames of `db.queries.facets`, each in its own order; of `runs` the `NEWEST_RUNS`."""
     empty = machines.empty
     return Choices(
         machines={
             row["machine_id"]: f"{row['machine']} ({row['device_name']})" for row in row_dicts(machines)
         },
-        builds=build_names(builds),
-        build_rows={row["build_id"]: row for row in row_dicts(builds)},
+        builds=builds.names,
+        build_rows=builds.rows,
         suites=[str(suite) for suite in suites["suite"]],
         workloads=sorted(set(workloads["workload"])),
         strategies=theme.ordered(strategies["strategy"]),
-        runs={row["run_id"]: _run_words(row) for row in row_dicts(runs.head(NEWEST_RUNS))},
+        runs={row["run_id"]: _run_words(row) for row in row_dicts(runs)},
         newest_machine=None if empty else str(machines.sort_values("last_seen_at")["machine_id"].iloc[-1]),
         newest_result_at=None if empty else machines["last_seen_at"].max(),
-        oldest_run_at=None if empty else runs["started_at"].min(),
+        oldest_run_at=oldest_run_at,
     )
 
 

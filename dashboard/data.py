@@ -5,26 +5,28 @@ Nothing here writes or migrates. Cached frames are shared between sessions and m
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
-from threading import Lock
+from functools import lru_cache
+from threading import Lock, Thread
 from typing import Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 import streamlit as st
 
 from dashboard import shaping
-from dashboard.choices import Choices, choices
+from dashboard.choices import NEWEST_RUNS, Choices, NamedBuilds, choices, named_builds
 from dashboard.foreign_text import escaped
+from dashboard.kept import Kept
 from dashboard.links import Link, Page
 from dashboard.pace import Pace
 from dashboard.policy import policy_in_force
+from db.errors import CompilewatchError
 from db.hosts import HostState
 from db.metrics.canaries import without_canaries
-from db.metrics.cases import summarize_cases
-from db.metrics.trend import series_points
 from db.queries import activity, facets, hosts, records, schedule, trials
 from db.queries import run_parts as parts
 from db.queries.comparison import comparison_frame
@@ -49,6 +51,8 @@ RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
 _NOISE_RUNS = 50
 
+_LOG = logging.getLogger("compilewatch.dashboard")
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -58,6 +62,7 @@ plain = escaped
 
 
 _open: dict[str, Database] = {}
+_kept: dict[str, Kept] = {}
 _opening = Lock()
 
 
@@ -68,9 +73,15 @@ def _database(url: str) -> Database:
         return _open[url]
 
 
-def close_databases() -> None:
-    """Close what was opened for reading; a later read opens it again."""
+def _kept_of(url: str) -> Kept:
     with _opening:
+        return _kept.setdefault(url, Kept())
+
+
+def close_databases() -> None:
+    """Close what was opened for reading, and forget what was kept of it; a later read opens it again."""
+    with _opening:
+        _kept.clear()
         while _open:
             _open.popitem()[1].close()
 
@@ -138,30 +149,46 @@ def remembered(prepare: Callable[P, T]) -> Callable[P, T]:
     return cast(Callable[P, T], cached)
 
 
+@dataclass(frozen=True)
+class _Builds:
+    """The builds of a database as `known`, so that their names are made again only when one comes."""
+
+    url: str
+    known: tuple[tuple[object, ...], ...]
+
+
+@lru_cache(maxsize=4)
+def _named_builds(builds: _Builds) -> NamedBuilds:
+    return named_builds(facets.builds(_database(builds.url)))
+
+
 @remembered
 def read_choices(snapshot: Snapshot) -> Choices:
     """What there is to choose from."""
     database = _database(snapshot.url)
     return choices(
         machines=facets.machines(database),
-        builds=facets.builds(database),
+        builds=_named_builds(_Builds(snapshot.url, facets.known_builds(database))),
         workloads=facets.workloads(database),
         strategies=facets.strategies(database),
         suites=facets.suites(database),
-        runs=facets.runs(database),
+        runs=facets.runs(database, newest=NEWEST_RUNS),
+        oldest_run_at=facets.oldest_run_at(database),
     )
 
 
 @remembered
 def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
-    return shaping.with_labels(trials.trials_frame(_database(snapshot.url), filters))
+    kept = _kept_of(snapshot.url)
+    return shaping.with_labels(kept.trials(_database(snapshot.url), snapshot.version, filters))
 
 
 @remembered
 def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
-    return shaping.with_labels(summarize_cases(without_canaries(read_trials(snapshot, filters))))
+    kept = _kept_of(snapshot.url)
+    return shaping.with_labels(kept.cases(_database(snapshot.url), snapshot.version, filters))
 
 
 def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
@@ -208,7 +235,11 @@ def read_comparison(
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
     machine = filters.machines[0] if filters.machines else None
-    found = comparison_frame(_database(snapshot.url), first, second, filters, machine_id=machine)
+    database, kept = _database(snapshot.url), _kept_of(snapshot.url)
+    if filters.builds or filters.runs:
+        found = comparison_frame(database, first, second, filters, machine_id=machine)
+    else:
+        found = kept.comparison(database, snapshot.version, (first, second), filters, machine)
     return compare_builds(found, first, second, policy_in_force(), history=found, machine_id=machine)
 
 
@@ -222,7 +253,7 @@ def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
 def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
     database = _database(snapshot.url)
-    found = facets.runs(database).head(newest)
+    found = facets.runs(database, newest=newest)
     return found, parts.run_parts(database, found["run_id"])
 
 
@@ -259,9 +290,8 @@ def read_hosts() -> list[HostState]:
 def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
     """Machine id -> the smallest change it can show, from its newest run of identical trials."""
     database = _database(snapshot.url)
-    runs = facets.runs(database)
     # By run, which trials are found by quickly: most are of other suites.
-    noisy = tuple(runs.loc[runs["suite"] == NOISE_SUITE, "run_id"].head(_NOISE_RUNS))
+    noisy = tuple(facets.runs(database, newest=_NOISE_RUNS, suite=NOISE_SUITE)["run_id"])
     if not noisy:
         return {}
     identical = Filters(runs=noisy, workloads=(NOISE_WORKLOAD,), statuses=(Status.OK,))
@@ -278,7 +308,8 @@ def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
 @remembered
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
-    return shaping.with_labels(series_points(_cases_of(read_trials(snapshot, filters), filters), by=by))
+    kept = _kept_of(snapshot.url)
+    return shaping.with_labels(kept.points(_database(snapshot.url), snapshot.version, filters, by))
 
 
 def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) -> Filters:
@@ -335,4 +366,15 @@ def warm() -> None:
     """Import and read what the first page needs, before the first reader comes."""
     from dashboard import app  # noqa: F401
 
-    read_choices(Snapshot.now())
+    snapshot = Snapshot.now()
+    newest = read_choices(snapshot).newest_machine
+    if newest is not None:
+        Thread(target=_warm_newest_runs, args=(snapshot, newest), daemon=True).start()
+
+
+def _warm_newest_runs(snapshot: Snapshot, machine_id: str) -> None:
+    """Read what most pages show first, beside the readers that come already."""
+    try:
+        read_points(snapshot, recent(snapshot, Filters(machines=(machine_id,))))
+    except CompilewatchError as error:
+        _LOG.warning("the newest runs could not be read ahead: %s", error)

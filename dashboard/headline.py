@@ -14,6 +14,11 @@ from db.records import Task
 
 CASE = ["workload_id", "strategy_id"]
 NOW, BEFORE = "this build", "the build before"
+# Of the ninety columns of cases those that a mean needs: rows are chosen over and over here.
+_OF_CASES = [
+    *("task", "machine_id", "workload_id", "workload", "strategy_id", "strategy", "strategy_kind"),
+    *("status", "failure_kind", "nothing_compiled", "speedup"),
+]
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Coverage:
 
 def build_before(points: pd.DataFrame, build_id: str) -> str | None:
     """The build measured last before `build_id` that shares a case with it. `points`: one machine's runs."""
+    points = points[[*CASE, "build_id", "last_started_at"]]
     mine = points[points["build_id"] == build_id]
     if mine.empty:
         return None
@@ -68,6 +74,8 @@ def leading_strategy(cases: pd.DataFrame) -> str | None:
 def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> list[Headline]:
     """One per task that was measured, each with its leading strategy."""
     found = []
+    now, before = now[_OF_CASES], before[_OF_CASES]
+    points = points[["run_id", "workload_id", "task", "strategy", "speedup"]]
     for task in Task:
         mine = now[now["task"] == task.value]
         strategy = leading_strategy(mine)
@@ -106,13 +114,14 @@ def _history(points: pd.DataFrame) -> tuple[float, ...]:
     )
     wide = wide[wide.columns[wide.iloc[-1].notna()]].dropna()
     return tuple(
-        mean for _, row in wide.tail(60).iterrows() if (mean := geomean(row.astype(float))) is not None
+        mean for row in wide.tail(60).to_numpy(dtype=float).tolist() if (mean := geomean(row)) is not None
     )
 
 
 def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
-    compiled = now[now["strategy"] != "eager"]
-    earlier = before[before["strategy"] != "eager"]
+    columns = [*CASE, "workload_label", "strategy", "speedup"]
+    compiled = now.loc[now["strategy"] != "eager", columns]
+    earlier = before.loc[before["strategy"] != "eager", columns]
     have = set(zip(compiled["workload_id"], compiled["strategy_id"], strict=True))
     gone = [
         f"{row.workload_label} with {row.strategy}: measured with the build before, not with this one"
@@ -125,6 +134,7 @@ def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
 def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
     """Geometric mean per task and strategy over the workloads that passed with every strategy of the task."""
     rows = []
+    cases = cases[_OF_CASES]
     for task in Task:
         mine = cases[cases["task"] == task.value]
         names: Sequence[str] = [name for name in theme.ordered(mine["strategy"]) if name != "eager"]

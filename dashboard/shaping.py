@@ -42,6 +42,7 @@ _NAMING_ORDER = (
     "torch_git",
 )
 _WORKLOAD_PARTS = ("batch_size", "dtype", "shape")
+_OF_WORKLOAD = ["workload_id", "workload", "workload_version", *_WORKLOAD_PARTS, "source_kind", "source_name"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def row_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of `frame`, each as column -> value."""
     # Column by column: `to_dict("records")` takes ten times as long on the nullable types of these frames.
     names = [str(name) for name in frame.columns]
-    columns = [frame.iloc[:, place].tolist() for place in range(len(names))]
+    columns = [column.tolist() for _, column in frame.items()]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
@@ -77,12 +78,15 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
 
     What was imported says so and from where: its numbers were taken by other means than one's own.
     """
-    known = frame.drop_duplicates("workload_id")
+    # The few columns that tell workloads apart, once per workload: frames of points have ninety.
+    known = frame.loc[~frame["workload_id"].duplicated(), _OF_WORKLOAD]
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for row in row_dicts(known):
+        by_name.setdefault(str(row["workload"]), []).append(row)
     labels: dict[str, str] = {}
-    for name, group in known.groupby("workload", sort=False):
-        rows = row_dicts(group)
+    for name, rows in by_name.items():
         telling = [part for part in _WORKLOAD_PARTS if len({_words(row[part]) for row in rows}) > 1]
-        sized = [" ".join([str(name), *(_sized(part, row[part]) for part in telling)]) for row in rows]
+        sized = [" ".join([name, *(_sized(part, row[part]) for part in telling)]) for row in rows]
         texts = [f"{text}{_origin(row)}" for text, row in zip(sized, rows, strict=True)]
         if len(set(texts)) < len(texts):
             texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]

@@ -15,7 +15,7 @@ HISTORY = 60
 
 def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """One row per workload of `cases`, as texts; `points` are the runs from which the history comes."""
-    usable = points[points["speedup"].notna()]
+    usable = points.loc[points["speedup"].notna(), ["workload_id", "strategy_id", "speedup"]]
     history = {
         keys: group.tail(HISTORY).astype(float).tolist()
         for keys, group in usable.groupby(["workload_id", "strategy_id"])["speedup"]

@@ -38,10 +38,11 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     if link.cache:
         points = points[points["cache"].isin([*link.cache, CacheState.NONE.value])]
     names = read_choices(snapshot).builds
-    builds = tuple(name for key, name in names.items() if key in set(points["build_id"]))
+    measured = set(points["build_id"])
+    builds = tuple(name for key, name in names.items() if key in measured)
     strategies = tuple(theme.ordered(points["strategy"]))
     cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
-    for point in shaping.row_dicts(points):
+    for point in shaping.row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
         cells[names[point["build_id"]]][point["strategy"]] = break_even_plan.steps_words(point)
     return History(
         table=pd.DataFrame(list(cells.values()), columns=["build", *strategies]),

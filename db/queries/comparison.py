@@ -31,11 +31,16 @@ def comparison_frame(
     """
     with db.read() as connection:
         sides = frame_where(connection, [or_(_of(base), _of(head)), *matching(filters)], filters)
-        history = _history_runs(connection, sides, head, filters, machine_id)
+        history = history_runs(connection, sides, head, filters, machine_id)
         if not history:
             return sides
         others = [TRIAL.c.run_id.in_(history), not_(or_(_of(base), _of(head)))]
         past = frame_where(connection, [*others, *matching(filters)], filters)
+    return joined(past, sides)
+
+
+def joined(past: pd.DataFrame, sides: pd.DataFrame) -> pd.DataFrame:
+    """Two trials frames as one, oldest first."""
     return pd.concat([past, sides], ignore_index=True).sort_values(
         ["started_at", "trial_id"], ignore_index=True
     )
@@ -51,9 +56,10 @@ def _of(side: Selection) -> ColumnElement[bool]:
     return and_(*parts) if parts else TRIAL.c.trial_id.in_(())
 
 
-def _history_runs(
+def history_runs(
     connection: Connection, sides: pd.DataFrame, head: Selection, filters: Filters, machine_id: str | None
 ) -> list[str]:
+    """The runs beside those of `sides` (a trials frame) from which a comparison learns the noise."""
     heads = sides[head.mask(sides)]
     newest = heads.groupby("machine_id")["started_at"].max()
     compared = list(sides["run_id"].unique())

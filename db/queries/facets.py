@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,8 @@ _TALLIES = {
     "first_seen_at": MOMENT,
     "last_seen_at": MOMENT,
 }
+# A run that was not announced began with its first trial.
+_BEGAN = func.coalesce(RUN.c.started_at, RUN.c.first_seen_at)
 # In the order in which a difference matters for the order of builds.
 _STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
 
@@ -53,6 +56,13 @@ def builds(db: Database) -> pd.DataFrame:
     columns = dict.fromkeys(names, "str") | {"packages": "object", "settings": "object"}
     frame = _facet(db, BUILD, columns).rename(columns={"label": "build_label"})
     return _sorted(frame, _version_order)
+
+
+def known_builds(db: Database) -> tuple[tuple[object, ...], ...]:
+    """What changes with the frame of `builds` and its order, its counts aside: few columns, read quickly."""
+    columns = (BUILD.c.build_id, BUILD.c.label, BUILD.c.first_seen_at)
+    with db.read() as connection:
+        return tuple(tuple(row) for row in connection.execute(select(*columns).order_by(columns[0])))
 
 
 def workloads(db: Database) -> pd.DataFrame:
@@ -109,8 +119,8 @@ def suites(db: Database) -> pd.DataFrame:
         return frame_of(connection.execute(statement).all(), {"suite": "str", "runs": "Int64"} | _TALLIES)
 
 
-def runs(db: Database) -> pd.DataFrame:
-    """One row per run, newest first.
+def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -> pd.DataFrame:
+    """One row per run, newest first; with `newest` at most that many, with `suite` those of that suite.
 
     A run that was not announced (an imported one) began with its first trial and has no status. `source` is
     "measured", or for imported results the format they came from.
@@ -124,29 +134,48 @@ def runs(db: Database) -> pd.DataFrame:
         "planned_trials": "Int64",
         "status": "str",
     }
-    frame = _facet(db, RUN, columns)
+    order = (_BEGAN.desc(), RUN.c.run_id.desc())
+    of_suite = [] if suite is None else [RUN.c.suite == suite]
+    frame = _facet(db, RUN, columns, where=of_suite, order=order, limit=newest)
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
-    sources = _sources(db)
+    sources = _sources(db, None if newest is None else list(frame["run_id"]))
     found = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
     frame["source"] = pd.Series(found, dtype="str")
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
 
 
-def _sources(db: Database) -> dict[str, str]:
-    """Run id -> where its results were imported from, for runs that were not announced."""
+def oldest_run_at(db: Database) -> datetime | None:
+    """When the first run began; None without any."""
+    with db.read() as connection:
+        oldest: datetime | None = connection.scalar(select(func.min(_BEGAN)))
+    return oldest
+
+
+def _sources(db: Database, run_ids: list[str] | None) -> dict[str, str]:
+    """Run id -> where its results were imported from, for runs that were not announced; of some, or all."""
     kind, name = (
         select(column).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
         for column in (TRIAL.c.source_kind, TRIAL.c.source_name)
     )
     columns = (RUN.c.run_id, kind.label("kind"), name.label("name"))
+    of_these = [] if run_ids is None else [RUN.c.run_id.in_(run_ids)]
     with db.read() as connection:
-        rows = connection.execute(select(*columns).where(RUN.c.status.is_(None))).all()
+        rows = connection.execute(select(*columns).where(RUN.c.status.is_(None), *of_these)).all()
     return {row.run_id: row.name for row in rows if row.kind is SourceKind.IMPORTED}
 
 
-def _facet(db: Database, table: Table, columns: dict[str, str]) -> pd.DataFrame:
+def _facet(
+    db: Database,
+    table: Table,
+    columns: dict[str, str],
+    *,
+    where: Sequence[ColumnElement[bool]] = (),
+    order: Sequence[ColumnElement[Any]] = (),
+    limit: int | None = None,
+) -> pd.DataFrame:
     typed = columns | _TALLIES
     statement = select(*(_plain(table.c[name], dtype) for name, dtype in typed.items()))
+    statement = statement.where(*where).order_by(*order).limit(limit)
     with db.read() as connection:
         return frame_of(connection.execute(statement).all(), typed)
 
@@ -163,8 +192,8 @@ def _version_order(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, ...]]) -> pd.DataFrame:
-    records: list[dict[str, Any]] = [
-        dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)
-    ]
+    names = [str(name) for name in frame.columns]
+    cells = zip(*(column.tolist() for _, column in frame.items()), strict=True)
+    records: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in cells]
     keys = [key(record) for record in records]
     return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)

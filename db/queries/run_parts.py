@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, func, select
@@ -16,6 +17,37 @@ from db.table_run_parts import RUN_PART
 from db.tables import LATEST, RUN, SERIES, TRIAL
 
 _COLUMNS = {"run_id": "str", "machine_id": "str", "build_id": "str"}
+
+
+class RunPart(NamedTuple):
+    """How many trials a run, a machine and a build have in common, and when the first and the last began.
+
+    Stored trials neither change nor go away: what these figures were when its trials were read tells whether
+    any came since.
+    """
+
+    run_id: str
+    machine_id: str
+    build_id: str
+    trials: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+def parts_within(connection: Connection, filters: Filters) -> list[RunPart]:
+    """The parts of the machines, builds and runs selected that lie in part or whole in the time selected.
+
+    Other filters are about single trials and leave parts as they are.
+    """
+    conditions = _of_parts(Filters(machines=filters.machines, builds=filters.builds))
+    if filters.runs:
+        conditions.append(RUN_PART.c.run_id.in_(filters.runs))
+    if filters.since is not None:
+        conditions.append(RUN_PART.c.last_seen_at >= filters.since)
+    if filters.until is not None:
+        conditions.append(RUN_PART.c.first_seen_at <= filters.until)
+    columns = (RUN_PART.c[name] for name in RunPart._fields)
+    return [RunPart(*row) for row in connection.execute(select(*columns).where(*conditions))]
 
 
 def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:

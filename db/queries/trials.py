@@ -25,6 +25,7 @@ __all__ = [
     "trial_record",
     "trial_records",
     "trials_frame",
+    "trials_of_runs",
     "trials_page",
 ]
 
@@ -139,6 +140,14 @@ def frame_where(
     connection: Connection, conditions: Sequence[ColumnElement[bool]], filters: Filters
 ) -> pd.DataFrame:
     """Like `trials_frame`, of those under `conditions`, which let through no other than `filters`."""
+    return _frame(connection, _columns().where(*conditions), filters)
+
+
+def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[str] | None) -> pd.DataFrame:
+    """Like `trials_frame`, of some runs; None for all that `filters` let through."""
+    conditions = matching(filters)
+    if run_ids is not None:
+        conditions = [TRIAL.c.run_id.in_(run_ids), *conditions]
     return _frame(connection, _columns().where(*conditions), filters)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from db.metrics.groups import Floats, Ints
 from db.verdicts.change_points import segment_starts
-from db.verdicts.policy import Policy
+from db.verdicts.policy import HistoryPolicy, Policy
 
 
 @dataclass(frozen=True)
@@ -84,19 +85,25 @@ def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
     squares = np.bincount(cells.series, cells.squares, cases)
     for case in np.flatnonzero((runs - 1 > df) & (runs >= 3)):
         points = cells.mean[cells.series == case]
-        squares[case], df[case] = _within_segments(points, policy)
+        squares[case], df[case] = _within_segments(points.tobytes(), policy.history)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(df > 0, squares / df, np.nan)
     return SeriesNoise(variance, np.minimum(df, policy.history_df_limit), runs)
 
 
-def _within_segments(points: Floats, policy: Policy) -> tuple[float, float]:
-    """Sum of squares around the level of each segment, and its df."""
+@lru_cache(maxsize=20_000)
+def _within_segments(buffer: bytes, policy: HistoryPolicy) -> tuple[float, float]:
+    """Sum of squares around the level of each segment, and its df.
+
+    `buffer` holds the float64 points of one series: as bytes they are a key, and the past of a series is the
+    same from one comparison to the next.
+    """
+    points: Floats = np.frombuffer(buffer, dtype=np.float64)
     spread = float(np.var(points))
     if spread == 0.0:
         return 0.0, len(points) - 1.0
     ratio = float(np.mean(np.square(np.diff(points)))) / spread
-    starts = [0, *(segment_starts(points, policy.history) if ratio < policy.history.steady_ratio else [])]
+    starts = [0, *(segment_starts(points, policy) if ratio < policy.steady_ratio else [])]
     segments = np.split(points, starts[1:])
     squares = sum(float(np.sum(np.square(segment - segment.mean()))) for segment in segments)
     return squares, float(len(points) - len(segments))

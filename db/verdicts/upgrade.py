@@ -149,11 +149,11 @@ def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
 
 def _by_case(matched: MatchedCases, summary: DataFrame) -> list[dict[str, Any]]:
     """The summary of every matched case, in the order of its number."""
-    found = {(row["workload_id"], row["strategy_id"]): row for row in summary.to_dict("records")}
-    return [
-        {str(name): value for name, value in found[key.workload_id, key.strategy_id].items()}
-        for key in matched.keys
-    ]
+    names = [str(name) for name in summary.columns]
+    cells = zip(*(column.tolist() for _, column in summary.items()), strict=True)
+    rows = (dict(zip(names, row, strict=True)) for row in cells)
+    found = {(row["workload_id"], row["strategy_id"]): row for row in rows}
+    return [found[key.workload_id, key.strategy_id] for key in matched.keys]
 
 
 def _geomean(

@@ -1,7 +1,8 @@
 """What a long history costs the reader: script CPU, bytes over the socket, first paint, and fifty at once.
 
 One row is printed per page, database and size, against the limits; how to choose sizes: `large_databases`.
-A page's first run is the one after new data came, when nothing of it is cached.
+A first run is the one after new data came: one trial, or a whole night with a new build. What the first
+look after a start of the server costs, when nothing is kept, is measured apart.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import random
 import statistics
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
 from dashboard.links import TITLES, Page
+from db.records import Trial
 from db.session import open_database
-from db.store_batch import bump_data_version
+from db.store import save_trials
 from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
+from tests.benchmarks.newest_night import night_of_newest_machine
 from tests.benchmarks.websocket_reader import Ran, Reader, reading
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import CHROMIUM, INSTALL, chromium, new_page, settle
@@ -33,6 +37,7 @@ FIRST_PAINT_S = 1.5
 USERS, THINK_S, MINUTES = 50, (2.0, 4.0), 1.0
 MEDIAN_MS, P95_MS, SESSION_KB = 100, 500, 1024
 RERUNS, NEW_FILTERS, PAINTS = 20, 4, 5
+READ_AHEAD_S = 8
 PAGES = [page for page in Page if page is not Page.GUIDE]
 # One page without its filter, with it, and so on: what a reader who compares two views does.
 _FILTERS = {Page.RUNS: ("suite=nightly", ""), Page.REPORTS: ("", "")}
@@ -74,9 +79,19 @@ def _cpu_s(pid: int) -> float:
     return used.user + used.system
 
 
-def _new_data(url: str) -> None:
-    with open_database(url) as database, database.write() as connection:
-        bump_data_version(connection)
+def _one_more_trial(url: str) -> None:
+    """A trial of the newest run, as while a suite is measured."""
+    _save(url, night_of_newest_machine(url, cases=1))
+
+
+def _one_more_night(url: str) -> None:
+    """Every case of the newest machine once, with a build that is new."""
+    _save(url, night_of_newest_machine(url))
+
+
+def _save(url: str, trials: list[Trial]) -> None:
+    with open_database(url) as database:
+        save_trials(database, trials)
 
 
 async def _cost(running: Served, reader: Reader, page: Page, query: str = "") -> tuple[float, Ran]:
@@ -89,11 +104,14 @@ async def _cost(running: Served, reader: Reader, page: Page, query: str = "") ->
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, page: Page) -> None:
-    async def measure() -> tuple[float, float, float, list[Ran], list[float]]:
+    async def measure() -> tuple[list[float], float, float, list[Ran], list[float]]:
+        firsts = []
         async with reading(running.port) as reader:
-            await reader.run(Page.GUIDE)
-            _new_data(history[1])
-            first, _ = await _cost(running, reader, page)
+            await reader.run(page)
+            for write in (_one_more_trial, _one_more_trial, _one_more_trial, _one_more_night):
+                await reader.run(Page.GUIDE)
+                write(history[1])
+                firsts.append((await _cost(running, reader, page))[0])
         filters = _FILTERS.get(page, ("task=inference", ""))
         async with reading(running.port) as reader:
             session, _ = await _cost(running, reader, page)
@@ -108,18 +126,39 @@ def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, p
                 for place in range(3, 3 + NEW_FILTERS)
                 if page is not Page.RUNS
             ]
-        return first, session, rerun, reruns, fresh
+        return firsts, session, rerun, reruns, fresh
 
-    first, session, rerun, reruns, fresh = asyncio.run(measure())
+    firsts, session, rerun, reruns, fresh = asyncio.run(measure())
+    trial, night = statistics.median(firsts[:3]), firsts[3]
     kilobytes = max(ran.received_bytes for ran in reruns) / 1000
     other = f"{statistics.median(fresh):.0f}" if fresh else "-"
     print(
-        f"\n| {history[0]} | {TITLES[page]} | {first:.0f} | {session:.0f} | {rerun:.0f} | {other} "
-        f"| {kilobytes:.0f} | load {os.getloadavg()[0]:.1f}"
+        f"\n| {history[0]} | {TITLES[page]} | {trial:.0f} | {night:.0f} | {session:.0f} | {rerun:.0f} "
+        f"| {other} | {kilobytes:.0f} | load {os.getloadavg()[0]:.1f}"
     )
-    assert first <= FIRST_RUN_CPU_MS
+    assert max(trial, night, session) <= FIRST_RUN_CPU_MS
     assert rerun <= RERUN_CPU_MS
     assert kilobytes <= RERUN_KB
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_what_the_first_look_after_a_start_costs(
+    history: tuple[str, str], page: Page, tmp_path: Path
+) -> None:
+    async def look(server: Served) -> float:
+        async with reading(server.port) as reader:
+            # What is read ahead after the start is not what is asked for here.
+            await asyncio.sleep(READ_AHEAD_S)
+            return (await _cost(server, reader, page))[0]
+
+    with served(history[1], tmp_path / "log") as server:
+        started = _cpu_s(server.pid)
+        first = asyncio.run(look(server))
+        ahead = (_cpu_s(server.pid) - started) * 1000 - first
+    print(
+        f"\n| {history[0]} | {TITLES[page]} | {first:.0f} | read ahead {ahead:.0f} | "
+        f"load {os.getloadavg()[0]:.1f}"
+    )
 
 
 @pytest.mark.browser

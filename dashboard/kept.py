@@ -1,0 +1,219 @@
+"""What pages show of trials, kept from one data version to the next: after a write only what grew is read.
+
+Stored trials neither change nor go away, so what was made of them stays true until trials join them: more of
+the same run, machine and build, tonight's or a past one that is imported late. `db.queries.run_parts` counts
+those, and every read of this module asks for the counts first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dashboard.shelf import Shelf, rows_where
+from db.metrics.canaries import without_canaries
+from db.metrics.case_columns import CASE_KEYS
+from db.metrics.cases import summarize_cases
+from db.metrics.trend import series_points
+from db.queries.comparison import history_runs, joined
+from db.queries.filters import Filters
+from db.queries.run_parts import RunPart, parts_within
+from db.queries.trials import trials_of_runs
+from db.queries.version import data_version
+from db.session import Database
+from db.verdicts.sides import Selection
+
+SELECTIONS = 48
+"""Of how many selections rows are kept; the one asked for longest ago is the first to go."""
+
+By = Literal["run", "build"]
+_Key = tuple[object, ...]
+
+
+class _Part(NamedTuple):
+    """A part, with the ends of the time selected that cut it; None where they leave it whole."""
+
+    run_id: str
+    machine_id: str
+    build_id: str
+    since: datetime | None
+    until: datetime | None
+
+    @property
+    def of_trial(self) -> tuple[str, str, str]:
+        return self.run_id, self.machine_id, self.build_id
+
+    @property
+    def build(self) -> tuple[str, str]:
+        return self.build_id, self.machine_id
+
+
+def _part(part: RunPart, filters: Filters) -> _Part:
+    since, until = filters.since, filters.until
+    return _Part(
+        *part[:3],
+        since if since is not None and part.first_seen_at < since else None,
+        until if until is not None and part.last_seen_at > until else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Trials, and the parts they are of with what each was made of."""
+
+    trials: pd.DataFrame
+    parts: Mapping[_Part, Hashable]
+
+
+class _Selection:
+    """What is kept of the trials that filters of workload, strategy, suite and the like let through."""
+
+    def __init__(self) -> None:
+        self._trials: Shelf[_Part] = Shelf(["started_at", "trial_id"])
+        self._made: dict[str, Shelf[_Key]] = {
+            "run": Shelf(["last_started_at", *CASE_KEYS, "run_id"]),
+            "build": Shelf(["last_started_at", *CASE_KEYS, "run_id"]),
+            "cases": Shelf(CASE_KEYS),
+        }
+
+    def take(self, database: Database, filters: Filters) -> _Taken:
+        with database.read() as connection:
+            parts = {_part(each, filters): each[3:] for each in parts_within(connection, filters)}
+            known: dict[tuple[str, ...], _Part] = {part.of_trial: part for part in parts}
+
+            def read(changed: Sequence[_Part]) -> tuple[pd.DataFrame, Sequence[_Part]]:
+                runs = None if len(changed) == len(parts) else sorted({part.run_id for part in changed})
+                found = trials_of_runs(connection, filters, runs)
+                keys = [known[each] for each in _columns(found, "run_id", "machine_id", "build_id")]
+                return _of(found, keys, changed)
+
+            return _Taken(self._trials.take(parts, read), parts)
+
+    def points(self, taken: _Taken, by: By, cases_of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+        def make(trials: pd.DataFrame) -> pd.DataFrame:
+            return series_points(cases_of(trials), by=by)
+
+        return self._make(by, taken, make, whole_builds=by == "build")
+
+    def cases(self, taken: _Taken) -> pd.DataFrame:
+        def make(trials: pd.DataFrame) -> pd.DataFrame:
+            return summarize_cases(without_canaries(trials))
+
+        return self._make("cases", taken, make, whole_builds=True)
+
+    def _make(
+        self, name: str, taken: _Taken, make: Callable[[pd.DataFrame], pd.DataFrame], *, whole_builds: bool
+    ) -> pd.DataFrame:
+        names = ("build_id", "machine_id") if whole_builds else ("run_id", "machine_id", "build_id")
+        keys: dict[tuple[str, ...], _Key] = {}
+        made_of: dict[_Key, set[Hashable]] = {}
+        for part, stamp in taken.parts.items():
+            key: _Key = part.build if whole_builds else part
+            keys[part.build if whole_builds else part.of_trial] = key
+            made_of.setdefault(key, set()).add((part, stamp))
+        stamps = {key: frozenset(parts) for key, parts in made_of.items()}
+
+        def make_changed(changed: Sequence[_Key]) -> tuple[pd.DataFrame, Sequence[_Key]]:
+            trials = taken.trials
+            if len(changed) < len(stamps):
+                wanted = set(changed)
+                trials = _trials_of(trials, {each for each, key in keys.items() if key in wanted}, names)
+            made = make(trials)
+            return made, [keys[each] for each in _columns(made, *names)]
+
+        return self._made[name].take(stamps, make_changed)
+
+
+def _trials_of(frame: pd.DataFrame, keys: Set[tuple[str, ...]], names: Sequence[str]) -> pd.DataFrame:
+    """The rows whose values in the columns `names` are among `keys`."""
+    chosen = frame[names[0]].isin({key[0] for key in keys}).to_numpy(dtype=np.bool_, copy=True)
+    places = np.flatnonzero(chosen)
+    columns = (frame[name].to_numpy(dtype=object)[places] for name in names)
+    chosen[places] = [each in keys for each in zip(*columns, strict=True)]
+    return rows_where(frame, chosen)
+
+
+def _columns(frame: pd.DataFrame, *names: str) -> list[tuple[str, ...]]:
+    """The rows of some columns of text."""
+    return list(zip(*(frame[name].tolist() for name in names), strict=True))
+
+
+def _of(
+    frame: pd.DataFrame, keys: Sequence[_Part], changed: Sequence[_Part]
+) -> tuple[pd.DataFrame, Sequence[_Part]]:
+    """The rows whose key is among those `changed`, and these keys: a run that was read has other parts."""
+    wanted = set(changed)
+    chosen = np.array([key in wanted for key in keys], dtype=np.bool_)
+    return rows_where(frame, chosen), [key for key in keys if key in wanted]
+
+
+class Kept:
+    """What is kept of one database."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._version = 0
+        self._selections: OrderedDict[Filters, _Selection] = OrderedDict()
+
+    def trials(self, database: Database, version: int, filters: Filters) -> pd.DataFrame:
+        """As `db.queries.trials.trials_frame` returns them."""
+        return self._selection(database, version, filters).take(database, filters).trials
+
+    def points(self, database: Database, version: int, filters: Filters, by: By) -> pd.DataFrame:
+        """As `db.metrics.trend.series_points` returns them; without canaries unless workloads are named."""
+        selection = self._selection(database, version, filters)
+        taken = selection.take(database, filters)
+        return selection.points(taken, by, (lambda trials: trials) if filters.workloads else without_canaries)
+
+    def cases(self, database: Database, version: int, filters: Filters) -> pd.DataFrame:
+        """As `db.metrics.cases.summarize_cases` returns them, without canaries."""
+        selection = self._selection(database, version, filters)
+        return selection.cases(selection.take(database, filters))
+
+    def comparison(
+        self,
+        database: Database,
+        version: int,
+        sides: tuple[Selection, Selection],
+        filters: Filters,
+        machine_id: str | None,
+    ) -> pd.DataFrame:
+        """As `db.queries.comparison.comparison_frame` returns them.
+
+        Both sides are builds or both are runs, and `filters` name neither.
+        """
+        selection = self._selection(database, version, filters)
+        base, head = sides
+        chosen = replace(
+            filters,
+            builds=tuple({*base.build_ids, *head.build_ids}),
+            runs=tuple({*base.run_ids, *head.run_ids}),
+        )
+        compared = selection.take(database, chosen).trials
+        with database.read() as connection:
+            history = history_runs(connection, compared, head, filters, machine_id)
+        if not history:
+            return compared
+        past = selection.take(database, replace(filters, runs=tuple(history))).trials
+        return joined(past[~past["trial_id"].isin(compared["trial_id"])], compared)
+
+    def _selection(self, database: Database, version: int, filters: Filters) -> _Selection:
+        kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)
+        with self._lock:
+            if version < self._version and data_version(database) < self._version:
+                # Versions only grow: this is another database in the place of the one before.
+                self._selections.clear()
+                self._version = version
+            self._version = max(self._version, version)
+            found = self._selections.setdefault(kind, _Selection())
+            self._selections.move_to_end(kind)
+            while len(self._selections) > SELECTIONS:
+                self._selections.popitem(last=False)
+            return found
