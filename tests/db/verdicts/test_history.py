@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.verdicts.history import judge_new_point, judge_series
+from db.verdicts.history import judge_new_point, judge_series, withdrawals
 from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import Metric, Verdict
@@ -170,3 +170,61 @@ def test_drift_too_slow_for_any_step_is_still_named():
         assert history.drift.verdict is Verdict.REGRESSED
     explained = sum(np.log(event.after / event.before) for event in history.events)
     assert np.log1p(history.drift.total) == pytest.approx(np.log1p(history.drift.unexplained) + explained)
+
+
+def test_one_point_has_a_level_and_no_noise():
+    history = judge_series(points([10e6]), Metric.LATENCY)
+    assert (history.points, history.noise, history.two_mode, history.drift) == (1, None, False, None)
+    (segment,) = history.segments
+    assert (segment.start, segment.end, segment.level) == (0, 1, pytest.approx(10e6))
+    assert judge_series(points([10e6, 10e6]), Metric.LATENCY).noise == 0.0
+
+
+def test_levels_are_the_medians_between_changes_in_the_metrics_own_unit():
+    wave = 1 + 0.001 * np.sin(np.arange(75))
+    values = np.repeat([10e6, 12e6, 9e6], 25) * wave
+    values[:3] = np.nan
+    history = judge_series(points(values), Metric.LATENCY)
+    assert [(s.start, s.end) for s in history.segments] == [(3, 25), (25, 50), (50, 75)]
+    levels = [np.exp(np.median(np.log(part))) for part in (values[3:25], values[25:50], values[50:])]
+    assert [s.level for s in history.segments] == pytest.approx(levels)
+    assert (history.series_id, history.metric, history.points) == ("series-1", Metric.LATENCY, 72)
+    residual = np.log(np.concatenate([values[3:25], values[25:50], values[50:]]))
+    residual -= np.repeat(np.log(levels), [22, 25, 25])
+    deviation = 1.4826 * np.median(np.abs(residual - np.median(residual)))
+    assert history.noise == pytest.approx(deviation)
+    assert judge_series(points(values).drop(columns="series_id"), Metric.LATENCY).series_id is None
+
+
+def test_only_the_stretch_after_the_last_cut_is_the_present():
+    """Noise and drift are those of the last stretch; the step before the cut explains none of it."""
+    early, late = np.repeat([10e6, 12e6], 30), np.full(40, 30e6) * (1 + 0.004 * (-1) ** np.arange(40))
+    table = points(np.concatenate([early, late]), threads=[1] * 60 + [2] * 40)
+    history = judge_series(table, Metric.LATENCY)
+    assert [event.index for event in history.events] == [30]
+    assert history.noise == pytest.approx(1.4826 * 0.004, rel=0.01)
+    assert history.drift is not None
+    assert history.drift.total == pytest.approx(0.0, abs=1e-9)
+    assert history.drift.unexplained == history.drift.total
+
+
+def test_night_by_night_only_the_last_nights_are_looked_at():
+    table = points(np.concatenate([STEP, np.full(200, 10.5e6) * (1 + 1e-4 * np.sin(np.arange(200)))]))
+    assert judge_new_point(table, Metric.LATENCY) == ()
+    assert [event.index for event in judge_new_point(table.iloc[:250], Metric.LATENCY)] == [60]
+
+
+def test_what_was_taken_back_is_found_by_replaying_the_nights():
+    """Noise that wanders looked like a step at night 14 for a while."""
+    generator = np.random.default_rng(9)
+    y = np.zeros(45)
+    for i in range(1, 45):
+        y[i] = 0.8 * y[i - 1] + 0.02 * generator.standard_normal()
+    table = points(10e6 * np.exp(y))
+    (found,) = withdrawals(table, Metric.LATENCY)
+    assert (found.index, found.announced_at, found.verdict) == (14, 34, Verdict.INCONCLUSIVE)
+    (before,) = [event for _, event in night_by_night(table.iloc[:34])]
+    assert found.revises == before.event_id
+    assert withdrawals(table.iloc[:34], Metric.LATENCY) == ()
+    strict = Policy.model_validate({"history": {"minimum_effect": 0.5}})
+    assert withdrawals(table, Metric.LATENCY, strict) == ()
