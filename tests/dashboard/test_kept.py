@@ -6,9 +6,11 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from sqlalchemy import Connection
 
 from dashboard.kept import Kept
 from db.metrics.canaries import without_canaries
@@ -16,7 +18,7 @@ from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
-from db.queries.trials import trials_frame
+from db.queries.trials import trials_frame, trials_of_runs
 from db.queries.version import data_version
 from db.records import FailureKind, Task, Trial
 from db.session import Database, open_database
@@ -73,7 +75,11 @@ class Writes:
     def _trial(self, run_id: str, machine: str, start: datetime) -> Trial:
         self.trials += 1
         choice = self.choice
-        suspect = choice.random() < 0.1
+        other: dict[str, Any] = {}
+        if choice.random() < 0.1:
+            other["device_state"] = make_device_state(suspect=True)
+        if choice.random() < 0.3:
+            other["control_samples_ns"] = []
         return make_trial(
             workload=choice.choice(WORKLOADS),
             strategy=choice.choice(STRATEGIES),
@@ -88,8 +94,7 @@ class Writes:
             samples=3,
             failure=FailureKind.TIMEOUT if choice.random() < 0.1 else None,
             seed=self.trials,
-            **({"device_state": make_device_state(suspect=True)} if suspect else {}),
-            **({"control_samples_ns": []} if choice.random() < 0.3 else {}),
+            **other,
         )
 
     def filters(self, database: Database) -> Filters:
@@ -176,14 +181,12 @@ def test_only_runs_that_grew_are_read_again(database: Database, monkeypatch: pyt
     for _ in range(4):
         writes._tonight(database)
     asked: list[object] = []
-    from dashboard import kept as module
 
-    def counted(connection: object, filters: Filters, run_ids: object) -> pd.DataFrame:
+    def counted(connection: Connection, filters: Filters, run_ids: list[str] | None) -> pd.DataFrame:
         asked.append(run_ids)
-        return trials_of_runs(connection, filters, run_ids)  # type: ignore[arg-type]
+        return trials_of_runs(connection, filters, run_ids)
 
-    trials_of_runs = module.trials_of_runs
-    monkeypatch.setattr(module, "trials_of_runs", counted)
+    monkeypatch.setattr("dashboard.kept.trials_of_runs", counted)
     kept.points(database, data_version(database), Filters(), "run")
     kept.cases(database, data_version(database), Filters())
     run_id, machine, start = writes.runs[-1]
