@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -157,9 +158,12 @@ def _open_trials() -> None:
 
 
 def _case_rows(points: pd.DataFrame, figure: Figure) -> pd.DataFrame:
+    narrow = points[["workload_label", "strategy", "run_id", "last_started_at"]].assign(
+        value=points[figure.column].astype(float) / figure.divisor
+    )
     rows = [
-        _case_row(str(workload), str(strategy), group, figure)
-        for (workload, strategy), group in points.groupby(["workload_label", "strategy"])
+        _case_row(str(workload), str(strategy), group)
+        for (workload, strategy), group in narrow.groupby(["workload_label", "strategy"])
         if strategy != EAGER.name or figure.eager_too
     ]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
@@ -193,15 +197,15 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
     )
 
 
-def _case_row(workload: str, strategy: str, points: pd.DataFrame, figure: Figure) -> dict[str, Any]:
-    values = [float(value) for value in (points[figure.column] / figure.divisor).dropna()]
+def _case_row(workload: str, strategy: str, points: pd.DataFrame) -> dict[str, Any]:
+    values = [value for value in points["value"].tolist() if not math.isnan(value)]
     return {
         "workload": workload,
         "strategy": strategy,
         "newest": units.significant(values[-1]) if values else units.MISSING,
         "change": (values[-1] / values[-2] - 1) * 100 if len(values) > 1 and values[-2] else None,
         "history": values[-60:],
-        "runs": points["run_id"].nunique(),
+        "runs": len(set(points["run_id"].tolist())),
         "last": points["last_started_at"].max(),
     }
 
