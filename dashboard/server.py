@@ -39,6 +39,7 @@ from db.sign_in import SignIn
 HERE = Path(__file__).parent
 STATIC = Path(st.__file__).parent / "static"
 MEGABYTE = 1024 * 1024
+_TURN_S = 0.001
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _LOG = logging.getLogger("compilewatch.dashboard")
 
@@ -67,6 +68,8 @@ def serve(
     if sign_in is not None and sign_in.proxy is not None:
         # uvicorn would put the reader's address in the place of the proxy's, by which the proxy is known.
         os.environ["FORWARDED_ALLOW_IPS"] = ""
+    # How long a page that computes may keep the event loop waiting, every time that has something to do.
+    sys.setswitchinterval(_TURN_S)
     prefix = usable_prefix(base_path)
     app = build_app(
         f"{_address(host, port)}{prefix}",

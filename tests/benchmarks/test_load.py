@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from websockets.exceptions import WebSocketException
 
 from dashboard.links import Page
 from db.session import open_database
@@ -144,7 +145,7 @@ async def _read(port: int, number: int, end: float, seen: Seen) -> None:
                 ran = await reader.run(chance.choice(PAGES))
                 seen.pages_s.append(ran.seconds)
                 await asyncio.sleep(chance.uniform(*THINKING_S))
-    except (AssertionError, OSError, TimeoutError) as error:
+    except (AssertionError, OSError, TimeoutError, WebSocketException) as error:
         seen.errors.append(f"reader {number}: {error!r}")
 
 

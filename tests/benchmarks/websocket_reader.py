@@ -74,6 +74,8 @@ async def reading(port: int) -> AsyncIterator[Reader]:
         max_size=None,
         compression=None,
         open_timeout=TIMEOUT_S,
+        # No browser asks whether the server still lives.
+        ping_interval=None,
         proxy=None,
     ) as socket:
         yield Reader(socket, origin)

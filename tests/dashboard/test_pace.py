@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 
 import pytest
 
 from dashboard import data
-from dashboard.pace import LONGEST_S, Pace
+from dashboard.links import Link, Page
+from dashboard.pace import AT_ONCE, LONGEST_S, Pace
+from dashboard.views import elements
+from db.errors import CompilewatchError
 from db.session import open_database
 from db.store import save_trial
 from tests.builders import make_trial
+from tests.dashboard.conftest import opened
 
 URL = "sqlite:///a.db"
 
@@ -94,6 +100,28 @@ def test_what_was_kept_is_forgotten_with_another_version(pace: Pace) -> None:
     for version in (7, 7, 8):
         pace.take(URL, version)
     assert len(forgotten) == 2
+
+
+def test_few_pages_are_drawn_at_once(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All others wait without taking turns at the interpreter with the event loop, and none is forgotten."""
+    monkeypatch.setenv(data.DATABASE_VARIABLE, empty_url)
+    counting = Lock()
+    now, most, drawn = 0, 0, 0
+
+    def begin() -> None:
+        nonlocal now, most, drawn
+        with counting:
+            now, drawn = now + 1, drawn + 1
+            most = max(most, now)
+        time.sleep(0.1)
+        with counting:
+            now -= 1
+        raise CompilewatchError("That was all.")
+
+    monkeypatch.setattr(elements, "begin", begin)
+    with ThreadPoolExecutor(3 * AT_ONCE) as sessions:
+        list(sessions.map(opened, [Link(page=Page.GUIDE)] * (3 * AT_ONCE)))
+    assert (drawn, most) == (3 * AT_ONCE, AT_ONCE)
 
 
 def test_frames_of_earlier_versions_are_let_go(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
