@@ -75,3 +75,55 @@ def test_a_margin_asked_for_is_the_minimum_effect_of_latency_and_speedup():
 def test_a_wrong_policy_is_refused_by_name(content: dict[str, object], named: str):
     with pytest.raises(ValidationError, match=named):
         Policy.model_validate(content)
+
+
+def test_every_constant_is_listed_by_its_path_with_its_value():
+    entries = policy_entries(Policy(overrides=(Override(workload="bert*", minimum_effect=0.1),)))
+    listed = {entry.name: (entry.value, entry.meaning) for entry in entries}
+    assert len(listed) == len(entries)
+    assert listed["thresholds.peak_memory.unchanged_margin"] == (
+        "0.05",
+        "unchanged means: shown to lie within this margin",
+    )
+    assert listed["history.drift_points"] == ("10", "points compared with the pinned reference build")
+    assert listed["confirm.fresh_trials"][0] == "7"
+    assert listed["canary_workloads"][0] == "canary*"
+    assert listed["overrides[0]"] == (
+        "workload bert*, strategy *, minimum_effect 0.1",
+        "set in the configuration",
+    )
+    assert not any(name in listed for name in ("history", "confirm", "thresholds", "overrides"))
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ({"workload": "a"}, "an override needs minimum_effect or unchanged_margin"),
+        (
+            {"metric": "graph_breaks", "minimum_effect": 0.1},
+            "graph_breaks is compared exactly and has no thresholds",
+        ),
+        (
+            {"minimum_effect": 0.1, "unchanged_margin": 0.05},
+            "unchanged_margin must be at least minimum_effect",
+        ),
+    ],
+)
+def test_an_override_that_says_nothing_or_too_much_is_refused_in_words(
+    override: dict[str, object], said: str
+):
+    with pytest.raises(ValidationError, match=f"Value error, {said}"):
+        Override.model_validate(override)
+
+
+def test_an_override_fits_by_workload_strategy_and_metric():
+    override = Override(workload="bert*", strategy="def*", metric=Metric.LATENCY, unchanged_margin=0.1)
+    assert override.fits("bert-base", "default", Metric.LATENCY)
+    for other in (
+        ("mlp", "default", Metric.LATENCY),
+        ("bert-base", "max-autotune", Metric.LATENCY),
+        ("bert-base", "default", Metric.SPEEDUP),
+    ):
+        assert not override.fits(*other)
+    assert Override(unchanged_margin=0.1).fits("any", "thing", Metric.SPEEDUP)
+    assert Override(minimum_effect=0.1, unchanged_margin=0.1).unchanged_margin == 0.1
