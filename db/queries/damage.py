@@ -9,8 +9,23 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Table, and_, func, or_, select
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Connection,
+    Enum,
+    RowMapping,
+    String,
+    Table,
+    and_,
+    func,
+    or_,
+    select,
+    type_coerce,
+)
 from sqlalchemy.exc import DBAPIError
+from sqlmodel.sql.sqltypes import UTCDateTime
 
 from db.errors import DatabaseError
 from db.records import FailureKind
@@ -29,6 +44,7 @@ from db.tables import (
     TRIAL_SAMPLES,
     WORKLOAD,
 )
+from db.units import plural
 
 _BACKUP = "Restore a backup from before with `compilewatch db restore`."
 _SAMPLES = (
@@ -57,8 +73,10 @@ def find_damage(db: Database) -> list[Damage]:
     with db.read() as connection:
         # What a damaged page holds cannot be looked at any further.
         return list(_file(connection)) or [
+            *_values(connection),
             *_orphans(connection),
             *_without_detail(connection),
+            *_without_samples(connection),
             *_samples(connection),
             *_tallies(connection),
             *_latest(connection),
@@ -78,6 +96,33 @@ def _file(connection: Connection) -> Iterator[Damage]:
         yield Damage(f"The file is damaged: {'; '.join(told[:_EXAMPLES])}.", len(told), _BACKUP)
 
 
+def _values(connection: Connection) -> Iterator[Damage]:
+    """What no record can be made of: JSON and moments that are none, words that no release knows."""
+    for table in METADATA.sorted_tables:
+        keys = [type_coerce(key, String) for key in table.primary_key]
+        for column in table.columns:
+            unreadable = _unreadable(column, connection.dialect.name)
+            if unreadable is None:
+                continue
+            rows = connection.execute(select(*keys).where(column.is_not(None), unreadable)).all()
+            if rows:
+                what = f"{column.name} of {plural(len(rows), 'row')} of {table.name} cannot be read"
+                yield Damage(f"{what}: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool] | None:
+    """Where `column` holds no value of its type; None where the database itself sees to that."""
+    if isinstance(column.type, Enum):
+        return type_coerce(column, String).not_in(column.type.enums)
+    if dialect != "sqlite":
+        return None
+    if isinstance(column.type, JSON):
+        return func.json_valid(type_coerce(column, String)) == 0
+    if isinstance(column.type, UTCDateTime):
+        return func.julianday(type_coerce(column, String)).is_(None)
+    return None
+
+
 def _orphans(connection: Connection) -> Iterator[Damage]:
     for table in METADATA.sorted_tables:
         for constraint in sorted(table.foreign_key_constraints, key=lambda found: str(found.name)):
@@ -90,12 +135,11 @@ def _orphans(connection: Connection) -> Iterator[Damage]:
             )
             rows = connection.execute(found).all()
             if rows:
-                yield Damage(
-                    f"{len(rows)} rows of {table.name} belong to a {constraint.referred_table.name} that is "
-                    f"not there: {_examples(rows)}.",
-                    len(rows),
-                    _BACKUP,
+                names = " and ".join(sorted(key.parent.name for key in constraint.elements))
+                what = (
+                    f"{plural(len(rows), 'row')} of {table.name} without the {constraint.referred_table.name}"
                 )
+                yield Damage(f"{what} that {names} names: {_examples(rows)}.", len(rows), _BACKUP)
 
 
 def _without_detail(connection: Connection) -> Iterator[Damage]:
@@ -106,7 +150,24 @@ def _without_detail(connection: Connection) -> Iterator[Damage]:
     )
     rows = connection.execute(found).all()
     if rows:
-        yield Damage(f"{len(rows)} trials have lost their details: {_examples(rows)}.", len(rows), _BACKUP)
+        yield Damage(f"{plural(len(rows), 'trial')} without details: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _without_samples(connection: Connection) -> Iterator[Damage]:
+    """Samples that were forgotten with time leave a summary in the record; these left none."""
+    stored = and_(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id, TRIAL_SAMPLES.c.kind == "samples_ns")
+    found = (
+        select(TRIAL.c.trial_id)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .where(
+            TRIAL.c.samples > 0,
+            TRIAL_DETAIL.c.summary.is_(None),
+            ~select(TRIAL_SAMPLES.c.kind).where(stored).exists(),
+        )
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(f"{plural(len(rows), 'trial')} without samples: {_examples(rows)}.", len(rows), _SAMPLES)
 
 
 def _samples(connection: Connection) -> Iterator[Damage]:
@@ -131,10 +192,10 @@ def _samples(connection: Connection) -> Iterator[Damage]:
                 if not _follows(row._mapping, ordered):
                     wrong.append((trial_id,))
     if unreadable:
-        what = f"{len(unreadable)} arrays of samples cannot be read: {_examples(unreadable)}."
+        what = f"{plural(len(unreadable), 'array')} of samples cannot be read: {_examples(unreadable)}."
         yield Damage(what, len(unreadable), _SAMPLES)
     if wrong:
-        what = f"{len(wrong)} trials have figures that do not follow from their samples: {_examples(wrong)}."
+        what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples: {_examples(wrong)}."
         yield Damage(what, len(wrong), _SAMPLES)
 
 
@@ -184,7 +245,7 @@ def _tally(connection: Connection, table: Table, key: str, *, in_series: bool) -
     rows = connection.execute(found).all()
     if rows:
         yield Damage(
-            f"{len(rows)} rows of {table.name} count other trials than there are: {_examples(rows)}.",
+            f"Wrong count of trials in {plural(len(rows), 'row')} of {table.name}: {_examples(rows)}.",
             len(rows),
             _BACKUP,
         )
@@ -204,7 +265,7 @@ def _latest(connection: Connection) -> Iterator[Damage]:
     rows = connection.execute(found).all()
     if rows:
         yield Damage(
-            f"{len(rows)} series name a newest run that is not theirs: {_examples(rows)}.", len(rows), _BACKUP
+            f"{len(rows)} series with a newest run not theirs: {_examples(rows)}.", len(rows), _BACKUP
         )
 
 
