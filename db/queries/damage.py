@@ -195,8 +195,8 @@ def _samples(connection: Connection) -> Iterator[Damage]:
         what = f"{plural(len(unreadable), 'array')} of samples cannot be read: {_examples(unreadable)}."
         yield Damage(what, len(unreadable), _SAMPLES)
     if wrong:
-        what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples: {_examples(wrong)}."
-        yield Damage(what, len(wrong), _SAMPLES)
+        what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples"
+        yield Damage(f"{what}: {_examples(wrong)}.", len(wrong), _SAMPLES)
 
 
 def _follows(values: RowMapping, ordered: list[int]) -> bool:
