@@ -205,7 +205,8 @@ def test_monitoring_says_when_the_database_is_away(tmp_path: Path, monkeypatch: 
     assert values(ask(app, "/metrics").body.decode())["compilewatch_database_reachable"] == 0
     health = ask(app, "/healthz")
     assert health.status == 503
-    assert health.json["message"]
+    assert health.json["message"] == "The database cannot be read."
+    assert str(tmp_path) not in health.body.decode() + str(health.headers)
 
 
 def test_health_tells_the_data_version(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,14 @@ import pytest
 from tests.house.tracked import ROOT, project_files, room_files
 
 DOCUMENTS = ("docs/reliability.md", "docs/security.md")
-DEFINED = {
-    node.name
+DEFINITIONS = [
+    node
     for path in project_files()
-    if path.parts[0] == "tests" and path.suffix == ".py"
-    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    if path.parts[0] == "tests" and path.name.startswith("test_") and path.suffix == ".py"
+    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body
     if isinstance(node, ast.FunctionDef)
-}
+]
+DEFINED = {node.name for node in DEFINITIONS}
 FORBIDDEN = {"eval", "exec", "compile", "__import__"}
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 FORBIDDEN_CALLS = {("os", "system"), ("os", "popen"), ("yaml", "load"), ("torch", "load")}
@@ -44,6 +45,20 @@ def test_every_promise_names_a_test_that_exists(document: str) -> None:
     assert [sentence for sentence, _ in found if not sentence.endswith((".", "`"))] == []
     named = set(re.findall(r"`(test_\w+)`", (ROOT / document).read_text(encoding="utf-8")))
     assert named - DEFINED == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_test_behind_a_promise_is_one_and_is_run(document: str) -> None:
+    """Not another of the same name, and none that is left out or may fail."""
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / document).read_text(encoding="utf-8")))
+    behind = [node for node in DEFINITIONS if node.name in named]
+    assert sorted(node.name for node in behind) == sorted(named)
+    idle = [
+        node.name
+        for node in behind
+        if any(isinstance(part, ast.Attribute) and part.attr in {"skip", "xfail"} for part in ast.walk(node))
+    ]
+    assert idle == []
 
 
 def test_nothing_is_unpickled_evaluated_or_given_to_a_shell() -> None:
