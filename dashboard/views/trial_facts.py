@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import cold_start as phases_chart
 from dashboard.data import plain
+from dashboard.shaping import BUILD_COMPONENTS
 from dashboard.views import elements
 from db import units
 from db.metrics.summary import SampleSummary, summarize_samples
@@ -140,8 +141,12 @@ def compiler(trial: Trial) -> None:
                 "Ops captured": units.count(facts.ops_captured),
                 "CUDA graph launches": units.count(facts.cudagraph_launches),
                 "Recompile limit hit": _yes(facts.recompile_limit_hit),
-                "FX graph cache": _hits(cache.fx_graph_hits, cache.fx_graph_misses),
-                "AOTAutograd cache": _hits(cache.aot_autograd_hits, cache.aot_autograd_misses),
+                "FX graph cache": _answers(
+                    cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses
+                ),
+                "AOTAutograd cache": _answers(
+                    cache.aot_autograd_hits, cache.aot_autograd_misses, cache.aot_autograd_bypasses
+                ),
             }
         )
         _events("Graph breaks", facts.graph_breaks, "trial-breaks")
@@ -150,10 +155,12 @@ def compiler(trial: Trial) -> None:
         _lines("CUDA graphs skipped", facts.cudagraph_skips)
 
 
-def _hits(hits: int | None, misses: int | None) -> str:
+def _answers(hits: int | None, misses: int | None, bypasses: int | None) -> str:
+    """What a cache answered; graphs that it cannot hold are named where there are any."""
     if hits is None and misses is None:
         return units.MISSING
-    return f"{units.count(hits)} hits, {units.count(misses)} misses"
+    refused = f", {units.count(bypasses)} it cannot hold" if bypasses else ""
+    return f"{units.count(hits)} hits, {units.count(misses)} misses{refused}"
 
 
 def _events(title: str, events: Sequence[CompilerEvent] | None, key: str) -> None:
@@ -271,21 +278,7 @@ def environment(trial: Trial) -> None:
             "Threads": units.count(machine.threads),
             "Memory": units.size(machine.ram_bytes),
         }
-        pairs |= {
-            name.replace("_", " "): getattr(build, name)
-            for name in (
-                "torch",
-                "torch_variant",
-                "torch_git",
-                "cuda",
-                "driver",
-                "triton",
-                "cudnn",
-                "python",
-                "os",
-                "compiler",
-            )
-        }
+        pairs |= {name.replace("_", " "): getattr(build, name) for name in BUILD_COMPONENTS}
         pairs |= {f"package {name}": version for name, version in sorted(build.packages.items())}
         pairs |= {f"setting {name}": str(value) for name, value in sorted(build.settings.items())}
         pairs |= {

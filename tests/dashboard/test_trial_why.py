@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.links import Link, Page
+from db.records import CacheCounters, CompilerFacts
 from db.session import open_database
 from db.store import save_trials
 from tests.builders import make_trial
@@ -17,12 +18,14 @@ def explained_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"sqlite:///{tmp_path_factory.mktemp('why') / 'why.db'}"
     explained = {"profile": make_profile(), "trace": make_trace(), "sampling": make_sampling()}
     eager = {"profile": make_profile(control=None), "trace": make_trace(report=None)}
+    cache = CacheCounters(fx_graph_hits=0, fx_graph_misses=1, fx_graph_bypasses=2, aot_autograd_hits=0)
     with open_database(url, migrate=True) as database:
         save_trials(
             database,
             [
                 make_trial(trial_id="T1", **explained),
                 make_trial(trial_id="T2", strategy="eager", **eager),
+                make_trial(trial_id="T3", compiler=CompilerFacts(cache=cache)),
             ],
         )
     return url
@@ -60,3 +63,10 @@ def test_an_eager_trial_has_one_side(page: OpenPage) -> None:
     test = page(Link(page=Page.TRIAL, trial="T2"))
     assert not test.exception
     assert ["figure", "eager"] in [list(frame.value.columns) for frame in test.dataframe]
+
+
+def test_graphs_that_a_cache_cannot_hold_are_told(page: OpenPage) -> None:
+    test = page(Link(page=Page.TRIAL, trial="T3"))
+    assert not test.exception
+    tables = "\n".join(table.value.to_string() for table in test.table)
+    assert "0 hits, 1 misses, 2 it cannot hold" in tables.replace("\\", "").replace("\xa0", " ")
