@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp
 
 from dashboard import data
 from dashboard.api import openapi
@@ -73,7 +75,15 @@ def _api(kept: Middleware) -> Mount:
         exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = False
-    return Mount(PREFIX, app)
+    return _Below(PREFIX, app)
+
+
+class _Below(Mount):
+    """Everything below a path: Starlette's own leaves out what has a line break in it."""
+
+    def __init__(self, path: str, app: ASGIApp) -> None:
+        super().__init__(path, app)
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
 
 
 def _handler(endpoint: Endpoint) -> Handler:

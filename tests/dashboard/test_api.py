@@ -289,6 +289,8 @@ def test_a_bad_parameter_is_named_and_told_what_it_takes(api: Api, path: str, sa
     ("path", "status"),
     [
         ("trials/none-such", 404),
+        ("trials/none%0Asuch", 404),
+        ("trials%0A/x", 404),
         ("series/none-such", 404),
         ("regressions/none-such", 404),
         ("reports/none-such", 404),
