@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / "build" / "mutants"
 MUTMUT = ROOT / "build" / "mutmut"
 PACKAGES = ("db/metrics", "db/verdicts")
-COPIED = ("db", "tests", "docs/measured", "pyproject.toml")
+COPIED = ("db", "tests", "docs/measured")
 
 LEFT_OUT = (
     "metrics/test_cases.py::test_any_frame",
@@ -64,25 +64,32 @@ def main() -> None:
     copy_project()
     known = outcomes()
     names: list[str] = [*known] or json.loads(python("-c", NAMES, *PACKAGES, stdout=subprocess.PIPE))
-    chosen = [name for name in drawn(names, arguments.sample) if known.get(name) != "killed"]
+    sample = drawn(names, arguments.sample)
+    chosen = [name for name in sample if known.get(name) != "killed"]
     if chosen:
         python("-m", "mutmut", "run", "--max-children", str(arguments.children), *chosen)
-    found = outcomes()
+    tried = outcomes()
+    found = {name: tried[name] for name in sample if name in tried}
     print("\n".join([*table(found), "", *(f"{found[name]}: {name}" for name in alive(found))]))
 
 
 def copy_project() -> None:
     """What mutmut mutates and runs, beside its earlier results."""
+    for folder in ("tests", "mutants/tests"):  # mutmut copies no test over an older copy of it
+        shutil.rmtree(WORK / folder, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
     for name in COPIED:
-        source, target = ROOT / name, WORK / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            target.write_text(source.read_text(encoding="utf-8") + settings(), encoding="utf-8")
-    # mutmut copies no test over an older copy of it
-    shutil.rmtree(WORK / "mutants" / "tests", ignore_errors=True)
+        shutil.copytree(
+            ROOT / name, WORK / name, copy_function=copy_if_changed, ignore=ignored, dirs_exist_ok=True
+        )
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (WORK / "pyproject.toml").write_text(project + settings(), encoding="utf-8")
+
+
+def copy_if_changed(source: str, target: str) -> None:
+    """A changed file gets the time of now: mutmut mutates anew what is younger than its mutants."""
+    if not Path(target).exists() or Path(source).read_bytes() != Path(target).read_bytes():
+        shutil.copyfile(source, target)
 
 
 def settings() -> str:
@@ -100,8 +107,8 @@ timeout_multiplier = 6.0
 
 
 def drawn(names: list[str], sample: int | None) -> list[str]:
-    """All of them, or the first `sample` in an order drawn once and for all."""
-    return names if sample is None else random.Random(SEED).sample(sorted(names), len(names))[:sample]
+    """All of them, or `sample` of them drawn by their digest: a mutant of code that stays is drawn again."""
+    return sorted(names, key=lambda name: hashlib.sha256(f"{SEED} {name}".encode()).digest())[:sample]
 
 
 def python(*arguments: str, stdout: int | None = None) -> str:
