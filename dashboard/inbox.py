@@ -14,6 +14,7 @@ from db import units
 from db.queries.regressions import RegressionState
 from db.regressions import Regression, TriageState, side_title
 from db.verdicts.results import BuildSide, Row
+from db.verdicts.vocabulary import METRIC_NAMES
 
 OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
 """States that somebody still has to do something about."""
@@ -87,6 +88,16 @@ def finding_row(row: Row) -> dict[str, object]:
     cells = row_cells(row)
     kept = ("metric", "base", "head", "change", "interval", "q", "moved", "reason")
     return {"workload": row.workload, "strategy": row.strategy, **{name: cells[name] for name in kept}}
+
+
+def line(each: RegressionState) -> str:
+    """A regression in one line."""
+    row = each.regression.row
+    name = METRIC_NAMES[row.metric].lower()
+    return (
+        f"{row.workload} with {row.strategy}: {name} {verdict_words.change(row)}, {each.state.value}, "
+        f"recorded {units.moment(each.regression.recorded_at)}"
+    )
 
 
 def web_link(url: str | None) -> str | None:

@@ -62,7 +62,8 @@ TITLES: dict[Page, str] = {
 }
 
 METRICS = ("speedup", "latency", "compile_cost", "peak_memory", "break_even")
-AXES = ("time", "torch")
+AXES = ("auto", "time", "torch")
+"""`auto` is over builds where builds took turns, else over time: the page decides by what was measured."""
 SCALES = ("linear", "log")
 GOALS = ("latency", "steps", "memory")
 
@@ -89,7 +90,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "focus": (Text(), _FOCUS | _UPGRADE),
     "focus_strategy": (Text(), _UPGRADE),
     "metric": (Choice(METRICS, "speedup"), _TRENDS | _UPGRADE),
-    "axis": (Choice(AXES, "time"), _TRENDS),
+    "axis": (Choice(AXES, "auto"), _TRENDS),
     "scale": (Choice(SCALES, "linear"), _TRENDS | {Page.BREAK_EVEN}),
     "since": (Day(), _TRENDS | {Page.TRIAL}),
     "until": (Day(), _TRENDS | {Page.TRIAL}),
@@ -134,7 +135,7 @@ class Link:
     focus: str | None = None
     focus_strategy: str | None = None
     metric: str = "speedup"
-    axis: str = "time"
+    axis: str = "auto"
     scale: str = "linear"
     since: date | None = None
     until: date | None = None
@@ -299,8 +300,8 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
 
 def _subject(link: Link) -> str:
     if link.page is Page.TRENDS:
-        over = "over time" if link.axis == "time" else "over torch versions"
-        return f"{_METRIC_WORDS[link.metric]} {over}"
+        over = {"time": " over time", "torch": " over torch versions"}.get(link.axis, "")
+        return f"{_METRIC_WORDS[link.metric]}{over}"
     if link.page is Page.UPGRADE:
         return f"Upgrade in {_METRIC_WORDS[link.metric].lower()}"
     if link.page is Page.MODES:

@@ -12,6 +12,7 @@ from dashboard.shaping import joined, number, row_dicts
 from db import units
 from db.hosts import SILENT_AFTER as HOST_SILENT_AFTER
 from db.hosts import HostDevice, HostState
+from db.records import SourceKind
 from db.requests import RequestSpec, RunRequest
 from db.runs import RunStatus
 from db.schedules import Firing, Schedule
@@ -25,7 +26,8 @@ _STATES = {
     RunStatus.FINISHED.value: "✓ finished",
     RunStatus.CANCELLED.value: "✗ cancelled",
 }
-_NOT_ANNOUNCED = "↓ imported"
+_NOT_ANNOUNCED = "○ unannounced"
+"""Its trials came without the announcement of a run, as those of a file that `compilewatch import` read."""
 
 
 def run_rows(
@@ -61,7 +63,7 @@ def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
         "run_id": run["run_id"],
         "started_at": run["started_at"],
         "last_seen_at": run["last_seen_at"],
-        "state": _STATES[status] if status else _NOT_ANNOUNCED,
+        "state": _STATES[status] if status else _unannounced(run["source"]),
         "running": status == RunStatus.RUNNING.value,
         "suite": run["suite"],
         "label": run["label"],
@@ -70,6 +72,11 @@ def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
         "failed": int(run["failed_trials"]),
         "progress": min(100.0, 100 * stored / planned) if planned else None,
     }
+
+
+def _unannounced(source: str) -> str:
+    """Results of other tools name their format; our own records do not tell by which way they came."""
+    return _NOT_ANNOUNCED if source == SourceKind.MEASURED else f"↓ imported from {source}"
 
 
 def progress_words(row: Mapping[str, Any], now: datetime) -> str:

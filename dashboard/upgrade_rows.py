@@ -74,11 +74,18 @@ def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
         cells |= {
             f"{metric.value}_from_to": None
             if row is None
-            else " → ".join(verdict_words.figure(metric, value) for value in (row.base, row.head)),
+            else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
             f"{metric.value}_change": None if row is None else verdict_words.change(row),
             f"{metric.value}_verdict": None if row is None else verdict_words.verdict(row),
         }
     return cells
+
+
+def _from_to(base: str, head: str) -> str:
+    """Both values, a unit that they share named once: "1,719 → 3,069 steps"."""
+    number, _, unit = base.partition(" ")
+    shared = unit and head.endswith(f" {unit}")
+    return f"{number if shared else base} → {head}"
 
 
 def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:

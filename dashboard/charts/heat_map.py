@@ -85,6 +85,10 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
     }
 
 
+# What a number in a cell takes of its width.
+_NUMBER_PX = 44
+
+
 @lru_cache(maxsize=64)
 def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     """Cells over the frame `main`, in the order given; a click picks one."""
@@ -116,7 +120,8 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         )
         .add_params(chosen)
     )
-    numbers = base.mark_text(fontSize=13, fontWeight=600, aria=False).encode(
+    fitting = alt.ExprRef(expr=f"width < {_NUMBER_PX * len(strategies)} ? 10 : 13")
+    numbers = base.mark_text(fontSize=fitting, fontWeight=600, aria=False).encode(
         x=x,
         y=y,
         text=alt.Text("text", type="nominal"),

@@ -12,12 +12,16 @@ from dashboard.charts import style
 from db import units
 
 _DECADES = [lead * 10**power for power in range(-3, 5) for lead in (1, 2, 5)]
-# Labels nearer to each other than this share of the chart's width and height would overlap.
-_LABEL_SHARE = (0.11, 0.06)
+# What a letter takes of the chart's width and a line of its height: nearer labels would overlap.
+_LETTER, _LINE = 0.008, 0.07
+# Costs that differ by less stand on a linear axis: a logarithmic one would have no marks between them.
+_LOG_FROM = 5.0
 
 
 def front(cases: pd.DataFrame) -> pd.DataFrame:
-    """Compile cost (s) against speedup per case; `best`: no case of the workload is cheaper and as fast."""
+    """Compile cost (s) against speedup per case; `best`: faster than eager, which costs nothing, and no case
+    of the workload is cheaper and as fast.
+    """
     rows = cases[(cases["strategy"] != "eager") & cases["speedup"].notna() & cases["compile_cost_ns"].notna()]
     cost = rows["compile_cost_ns"].astype(float) / 1e9
     speedup = rows["speedup"].astype(float)
@@ -37,7 +41,7 @@ def front(cases: pd.DataFrame) -> pd.DataFrame:
         }
     ).sort_values(["workload", "cost", "speedup"], ascending=[True, True, False], ignore_index=True)
     faster_before = table.groupby("workload")["speedup"].transform(lambda column: column.cummax().shift())
-    table["best"] = ~(table["speedup"] <= faster_before)
+    table["best"] = (table["speedup"] > 1) & ~(table["speedup"] <= faster_before)
     return table
 
 
@@ -45,20 +49,28 @@ def ends(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
     """The last point of each workload's front, without those whose name would overlap another's."""
     best = rows[rows["best"]]
     last = best.groupby("workload").tail(1).sort_values("speedup", ascending=False)
-    across = rows["cost"].map(math.log) if log else rows["cost"]
-    width, height = _span(across), _span(rows["speedup"])
-    kept: list[tuple[float, float]] = []
+    cost, cheapest, dearest = (
+        rows[name].map(math.log) if log else rows[name] for name in ("cost", "cost_low", "cost_high")
+    )
+    width = float(dearest.max() - cheapest.min()) or 1.0
+    height = float(rows["high"].max() - rows["low"].min()) or 1.0
+    kept: list[tuple[float, float, int]] = []
     shown = []
-    for x, y in zip(across[last.index] / width, last["speedup"] / height, strict=True):
-        clear = all(abs(x - a) > _LABEL_SHARE[0] or abs(y - b) > _LABEL_SHARE[1] for a, b in kept)
+    places = zip(cost[last.index] / width, last["speedup"] / height, last["workload"].str.len(), strict=True)
+    for x, y, letters in places:
+        clear = all(
+            abs(x - a) > _LETTER * (letters + others) / 2 or abs(y - b) > _LINE for a, b, others in kept
+        )
         shown.append(clear)
         if clear:
-            kept.append((x, y))
+            kept.append((x, y, letters))
     return last[shown]
 
 
-def _span(values: pd.Series) -> float:
-    return float(values.max() - values.min()) or 1.0
+def spread_out(rows: pd.DataFrame) -> bool:
+    """Whether the costs need a logarithmic axis."""
+    cheapest = float(rows["cost_low"].min())
+    return cheapest > 0 and float(rows["cost_high"].max()) / cheapest >= _LOG_FROM
 
 
 @lru_cache(maxsize=64)
@@ -106,9 +118,11 @@ def spec(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
             trials_text="Trials (n)",
         ),
     )
+    # A phone has no room for them; the tooltip names the workload.
+    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
     names = (
         style.inked("ends")
-        .mark_text(align="center", dy=-13, fontSize=11, aria=False)
+        .mark_text(align="center", dy=-13, fontSize=11, aria=False, opacity=wide_only)
         .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
     )
     return style.spec_of(alt.layer(step, across, along, points, names).properties(height=style.HEIGHT))

@@ -11,6 +11,7 @@ from dashboard import theme
 Spec = dict[str, Any]
 HEIGHT = 360
 PHONE_PX = 520
+NARROW_PX = 220
 BAND_OPACITY = 0.16
 
 
@@ -58,8 +59,8 @@ def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
 
 
 def top_legend(columns: int = 5) -> alt.Legend:
-    """A legend above the chart: `columns` wide, two on a phone."""
-    fitting = alt.ExprRef(expr=f"width < {PHONE_PX} ? 2 : {columns}")
+    """A legend above the chart: `columns` wide, two on a phone, one where names on the left leave little."""
+    fitting = alt.ExprRef(expr=f"width < {NARROW_PX} ? 1 : width < {PHONE_PX} ? 2 : {columns}")
     return alt.Legend(
         orient="top", symbolOpacity=1, symbolStrokeWidth=0, columns=fitting, labelLimit=260, offset=6
     )

@@ -17,9 +17,8 @@ MOST_POINTS = 1500
 # What the label of a build change takes of the width of the time axis.
 _LABEL_SHARE = 0.13
 # The time axis covers at least this much, the value axis at least this share of its value.
-_SHORTEST = timedelta(days=1)
+_SHORTEST = timedelta(hours=1)
 _FLATTEST = 0.1
-
 
 # What one point of each axis is.
 POINT_WORDS = {"time": "run", "torch": "build"}
@@ -32,6 +31,19 @@ class Window(NamedTuple):
     last: datetime
     low: float
     high: float
+
+
+def natural_axis(points: pd.DataFrame) -> str:
+    """`time`, or `torch` where only that sets the builds apart.
+
+    Builds that took turns were measured at the same time, so over time they stand one above the other.
+    `points` of one machine, by run.
+    """
+    runs = points.groupby("run_id").agg(began=("first_started_at", "min"), ended=("last_started_at", "max"))
+    runs = runs.sort_values("began")
+    took_no_turns = runs["began"] > runs["ended"].cummax().shift()
+    occasions = int(took_no_turns.sum()) + 1
+    return "torch" if points["build_id"].nunique() > occasions else "time"
 
 
 def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataFrame:
@@ -99,8 +111,8 @@ def window(rows: pd.DataFrame) -> Window:
     half = max((high - low) * 0.58, abs(middle) * _FLATTEST / 2)
     bottom = max(middle - half, 0.0) if low >= 0 else middle - half
     return Window(
-        (first - air).floor("h").to_pydatetime(),
-        (last + air).ceil("h").to_pydatetime(),
+        (first - air).floor("min").to_pydatetime(),
+        (last + air).ceil("min").to_pydatetime(),
         float(f"{bottom:.3g}"),
         float(f"{middle + half:.3g}"),
     )

@@ -133,4 +133,6 @@ def _event_layers() -> list[alt.Chart]:
 
 
 def _moment(value: datetime) -> alt.DateTime:
-    return alt.DateTime(year=value.year, month=value.month, date=value.day, hours=value.hour)
+    return alt.DateTime(
+        year=value.year, month=value.month, date=value.day, hours=value.hour, minutes=value.minute
+    )

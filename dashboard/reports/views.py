@@ -79,6 +79,8 @@ def _overview(snapshot: Snapshot, link: Link) -> Frozen:
 
 def _trends(snapshot: Snapshot, link: Link) -> Frozen:
     names = read_choices(snapshot).builds
+    if link.axis == "auto":
+        link = replace(link, axis=trend_rows.natural_axis(read_points(snapshot, filters_of(link))))
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     points = shaping.with_strategies(read_points(snapshot, filters_of(link), by), link.strategy)
     focus = _focus(link, points)

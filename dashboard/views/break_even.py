@@ -91,11 +91,11 @@ def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads})
-        strategies(view)
+        controls.segments("scale", "Scale", _SCALE_WORDS)
         offered = [state for state in _CACHES if state in {*cache_states, *view.link.cache}]
         if len(offered) > 1:
             controls.pills("cache", "Cache state", {state: state for state in offered})
-        controls.segments("scale", "Scale", _SCALE_WORDS)
+    strategies(view)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=340):
             controls.step_slider(

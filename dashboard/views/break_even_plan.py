@@ -39,7 +39,7 @@ def cards(link: Link, options: list[ModeOption]) -> None:
     for_day = (
         f"{units.count(link.restarts + 1)} processes a day of {link.steps:,} steps, each compiling anew."
     )
-    with st.grid(4, min_column_width=150):
+    with st.grid(4, min_column_width=190):
         for title, value, explained in (
             ("Done first", best.strategy, f"The strategy with the lowest total for {each}."),
             ("Total per day", units.duration(float(total.value)), for_day),

@@ -100,10 +100,10 @@ def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {"": "All workloads", **{name: name for name in workloads}})
-        strategies(view)
         offered = [state for state in _CACHES if state in {*cache_states, *view.link.cache}]
         if len(offered) > 1:
             controls.pills("cache", "Cache state", {state: state for state in offered})
+    strategies(view)
 
 
 def _figures(cases: pd.DataFrame) -> list[tuple[str, str, str]]:

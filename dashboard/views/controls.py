@@ -84,9 +84,14 @@ def _chose_one(key: str, name: str, offered: frozenset[str]) -> None:
         change(**{key: chosen or None})
 
 
-def segments(key: str, label: str, words: dict[str, str], *, visible: bool = True) -> None:
-    """A segmented control for a selector with few fixed values; `words` says each."""
-    name = _widget(key, getattr(current(), key))
+def segments(
+    key: str, label: str, words: dict[str, str], *, visible: bool = True, value: str | None = None
+) -> None:
+    """A segmented control for a selector with few fixed values; `words` says each.
+
+    `value` is what the page made of the link's own, where it left the choice to the page.
+    """
+    name = _widget(key, getattr(current(), key) if value is None else value)
     st.segmented_control(
         label,
         list(words),
@@ -106,7 +111,10 @@ def several(key: str, label: str, options: Sequence[str], *, everything: str) ->
 
 
 def pills(key: str, label: str, words: dict[str, str]) -> None:
-    """Pills for a selector with a handful of values; none chosen means all."""
+    """Pills for a selector with a handful of values; none chosen means all.
+
+    Draw many on a line of their own: there they wrap on a phone, in a row of widgets they would be cut.
+    """
     name = _widget(key, [item for item in getattr(current(), key) if item in words])
     st.pills(
         label,

@@ -8,13 +8,15 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
-from dashboard import exporting
+from dashboard import exporting, sparklines
 from dashboard.data import plain
 from dashboard.foreign_text import readable_frame, readable_spec
 from db import units
 
 Spec = dict[str, Any]
 MEASURE = "compilewatch run --suite smoke"
+# A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
+MOST_ROWS_WHOLE = 20
 _SHOWN = "shown"
 
 
@@ -79,6 +81,7 @@ def table(
         column_config=dict(columns),
         hide_index=True,
         placeholder=units.MISSING,
+        height="content" if len(frame) <= MOST_ROWS_WHOLE else "auto",
         key=key,
         alt=alt,
         **more,
@@ -113,6 +116,19 @@ def finding(text: str, detail: str = "") -> None:
 
 def note(text: str) -> None:
     st.caption(plain(text))
+
+
+def notes(lines: Sequence[str]) -> None:
+    """Sentences below each other, as one block."""
+    if lines:
+        st.caption("  \n".join(plain(line) for line in lines))
+
+
+def history_column(title: str, reach: float) -> Any:
+    """A column of `dashboard.sparklines.relative` histories."""
+    return st.column_config.LineChartColumn(
+        title, width="medium", y_min=1 - reach, y_max=1 + reach, help=sparklines.EXPLAINED
+    )
 
 
 def nothing_to_show(reason: str, *, next_step: str = "") -> None:

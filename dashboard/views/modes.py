@@ -90,8 +90,12 @@ def _heat_map(seen: Seen) -> None:
             alt="Speedup over eager of every workload with every strategy, as numbers in cells",
             on_select=_open_trend,
         )
-        for strategy, reason in seen.without_meaning.items():
-            elements.note(f"n/a: {strategy} is not applicable on this device. {reason}.")
+        elements.notes(
+            [
+                f"n/a: {strategy} is not applicable on this device. {reason}."
+                for strategy, reason in seen.without_meaning.items()
+            ]
+        )
 
 
 def _heat_map_finding(cases: pd.DataFrame) -> str:
@@ -190,12 +194,16 @@ def _pareto(rows: pd.DataFrame) -> None:
     on_front = best["strategy"].value_counts()
     workloads = rows["workload"].nunique()
     with st.container(border=True):
+        finding = "No compiled strategy is worth its compile cost"
+        if len(on_front):
+            on = f"{on_front.iloc[0]} of {units.plural(workloads, 'workload')}"
+            finding = f"{on_front.index[0]} is worth its compile cost on {on}"
         elements.finding(
-            f"{on_front.index[0]} is worth its compile cost on {on_front.iloc[0]} of {workloads} workloads",
+            finding,
             "Up and to the left is better. Each dashed line is the front of one workload: its strategies "
-            "that no cheaper one outruns.",
+            "that are faster than eager and that no cheaper one outruns.",
         )
-        log = bool((rows["cost_low"] > 0).all())
+        log = pareto.spread_out(rows)
         elements.chart(
             pareto.spec(tuple(theme.ordered(rows["strategy"])), log=log),
             {"main": rows, "front": best, "ends": pareto.ends(rows, log=log)},

@@ -8,12 +8,12 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
-from dashboard import headline, theme
+from dashboard import headline, sparklines, theme
 from dashboard.charts import speedups
 from dashboard.data import Snapshot, filters_of, plain, read_cases, read_points, recent, remembered
 from dashboard.links import Link, Page
 from dashboard.shaping import Aside, asides, build_changes, confounded, not_applicable
-from dashboard.views import controls, elements, silence
+from dashboard.views import controls, elements, open_regressions, silence
 from dashboard.views.shell import View, moment
 from dashboard.workload_rows import workload_rows
 from db import units
@@ -33,8 +33,10 @@ class Seen:
     without_meaning: dict[str, str]
     speedups: pd.DataFrame
     workloads: pd.DataFrame
+    reach: float
     means: pd.DataFrame
     last_started_at: datetime
+    regressed: open_regressions.Found
 
 
 @remembered
@@ -45,6 +47,8 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
         return None
     everything = filters_of(replace(link, build=None))
     points = read_points(snapshot, recent(snapshot, everything, up_to=link.build))
+    workloads = workload_rows(now, points)
+    histories, reach = sparklines.relative(workloads["history"])
     older = headline.build_before(points, link.build) if link.build else None
     before = read_cases(snapshot, filters_of(replace(link, build=older))) if older else now.iloc[:0]
     return Seen(
@@ -54,9 +58,11 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
         found=asides(now),
         without_meaning=not_applicable(now, set()),
         speedups=speedups.frame(now),
-        workloads=workload_rows(now, points),
+        workloads=workloads.assign(history=histories),
+        reach=reach,
         means=_means(headline.by_strategy(now)),
         last_started_at=now["last_started_at"].max(),
+        regressed=open_regressions.find(snapshot, link),
     )
 
 
@@ -67,8 +73,9 @@ def draw(view: View) -> Link:
         elements.nothing_to_show("No case fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
     _cards(view, seen)
+    open_regressions.draw(seen.regressed)
     _main_chart(seen.speedups)
-    _workloads(seen.workloads)
+    _workloads(seen.workloads, seen.reach)
     left, right = st.columns(2)
     with left:
         _build(view, seen)
@@ -82,14 +89,16 @@ def _cards(view: View, seen: Seen) -> None:
     covered, last = seen.covered, seen.last_started_at
     builds = view.choices.builds
     compared_to = _compared_to(view, seen)
-    with st.grid(5, min_column_width=165):
+    with st.grid(6, min_column_width=150):
         for item in seen.headlines:
             change = item.change
+            moved, notable = (change is not None and abs(change) >= least for least in (0.0005, NOTABLE))
             st.metric(
                 f"{item.task.value.capitalize()} speedup",
                 units.ratio(item.now),
-                None if change is None else 0 if abs(change) < 0.0005 else units.percent(change, signed=True),
-                delta_color="off" if change is None or abs(change) < NOTABLE else "normal",
+                None if change is None else units.percent(change, signed=True) if moved else "no change",
+                delta_color="normal" if notable else "off",
+                delta_arrow="auto" if notable else "off",
                 delta_description=plain(compared_to) if change is not None and compared_to else None,
                 border=True,
                 height="stretch",
@@ -97,8 +106,9 @@ def _cards(view: View, seen: Seen) -> None:
                     f"Geometric mean of {item.strategy} over the {item.cases} cases of the matched set: "
                     "those that passed with this build and the one before."
                 ),
-                chart_data=list(item.history) if len(item.history) > 1 else None,
+                chart_data=list(item.history) if sparklines.notable(item.history) else None,
             )
+        open_regressions.card(seen.regressed)
         st.metric(
             "Cases compared",
             f"{covered.compared} of {covered.wanted}",
@@ -134,7 +144,7 @@ def _compared_to(view: View, seen: Seen) -> str | None:
     rows = view.choices.build_rows
     torch = rows[seen.build_before]["torch"]
     if torch != rows[view.link.build or ""]["torch"]:
-        return f"vs torch {torch}"
+        return f"vs {torch}"
     return f"vs {view.choices.builds[seen.build_before]}"
 
 
@@ -156,7 +166,7 @@ def _main_chart(rows: pd.DataFrame) -> None:
         )
 
 
-def _workloads(table: pd.DataFrame) -> None:
+def _workloads(table: pd.DataFrame, reach: float) -> None:
     st.session_state["overview-rows"] = list(table["workload"])
     st.markdown("#### Every workload")
     right = st.column_config.TextColumn
@@ -169,7 +179,7 @@ def _workloads(table: pd.DataFrame) -> None:
             "strategy": "Best compiled",
             "speedup": right("Speedup", alignment="right"),
             "interval": right("95 % interval", alignment="right"),
-            "history": st.column_config.LineChartColumn("Its speedup, run by run", width="medium"),
+            "history": elements.history_column("Its speedup, run by run", reach),
             "eager": right("Eager latency", alignment="right"),
             "latency": right("Latency", alignment="right"),
             "break_even": right("Break-even", alignment="right"),

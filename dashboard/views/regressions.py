@@ -35,10 +35,9 @@ from db.verdicts.vocabulary import Verdict
 def draw(view: View) -> Link:
     triage_form.tell()
     recorded = read_regressions(view.snapshot)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        if recorded:
-            controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
-        strategies(view)
+    if recorded:
+        controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
+    strategies(view)
     if not recorded:
         _newest_run(view)
         return view.link
@@ -133,10 +132,10 @@ def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
         elements.note(f"There is no standing regression {unknown}; a later verdict may have replaced it.")
     if not known:
         return
-    _one(view, by_id[known[0]])
+    triage_form.draw(known)
     if len(known) > 1:
         elements.note(f"{units.plural(len(known), 'regression')} chosen; the evidence is that of the first.")
-    triage_form.draw(known)
+    _one(view, by_id[known[0]])
 
 
 @remembered

@@ -66,13 +66,13 @@ def _table(rows: pd.DataFrame) -> None:
     elements.table(
         rows,
         {
-            "title": st.column_config.TextColumn("Report", pinned=True, width="medium"),
+            "title": st.column_config.TextColumn("Report", pinned=True, width=300),
             "state": "State",
             "created_by": "Frozen by",
             "created_at": st.column_config.DatetimeColumn(
                 "Frozen (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
             ),
-            "subject": st.column_config.TextColumn("What it shows", width="large"),
+            "subject": st.column_config.TextColumn("What it shows", width="medium"),
             "data_version": st.column_config.NumberColumn("Data version"),
         },
         key=_TABLE,

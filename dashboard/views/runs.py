@@ -140,6 +140,12 @@ def _moment(title: str) -> object:
     return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
 
 
+_STATES = (
+    "Unannounced: measured trials without the announcement of a run, as a file holds them that "
+    "compilewatch import brought in. Imported: results of another tool."
+)
+
+
 def _every_run(rows: pd.DataFrame) -> None:
     st.markdown("#### Every run")
     if rows.empty:
@@ -150,7 +156,7 @@ def _every_run(rows: pd.DataFrame) -> None:
         rows,
         {
             "started_at": _moment("Started (UTC)"),
-            "state": "State",
+            "state": st.column_config.TextColumn("State", help=_STATES),
             "suite": "Suite",
             "machine": "Machine",
             "build": "Build",

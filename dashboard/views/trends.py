@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
-from dashboard import theme
+from dashboard import sparklines, theme
 from dashboard.charts import target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
 from dashboard.data import (
@@ -46,6 +47,7 @@ class Seen:
     chart: pd.DataFrame
     events: pd.DataFrame
     cases: pd.DataFrame
+    reach: float
     without_number: list[str]
 
 
@@ -55,7 +57,15 @@ def _workloads(snapshot: Snapshot, link: Link) -> list[str]:
 
 
 @remembered
+def _axis(snapshot: Snapshot, link: Link) -> str:
+    if link.axis != "auto":
+        return link.axis
+    return trend_rows.natural_axis(read_points(snapshot, recent(snapshot, filters_of(link))))
+
+
+@remembered
 def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
+    """`link` names its axis."""
     builds = read_choices(snapshot).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
@@ -67,18 +77,21 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     whole = points_of(of_workload(snapshot, filters, focus))
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
+    cases, reach = _case_rows(points, FIGURES[link.metric])
     newest = points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
     return Seen(
         workloads=sorted(set(points["workload_label"])),
         focus=focus,
         chart=trend_rows.frame(mine, link.metric, builds),
         events=trend_rows.events(mine),
-        cases=_case_rows(points, FIGURES[link.metric]),
+        cases=cases,
+        reach=reach,
         without_number=[str(aside) for aside in asides(newest)],
     )
 
 
 def draw(view: View) -> Link:
+    view = replace(view, link=replace(view.link, axis=_axis(view.snapshot, view.link)))
     workloads = _workloads(view.snapshot, view.link)
     _filters(view, workloads)
     if not workloads:
@@ -87,7 +100,7 @@ def draw(view: View) -> Link:
     focus = focused(view.link, workloads)
     seen = _seen(view.snapshot, view.link, focus)
     _main_chart(view, seen)
-    _every_case(view, seen.cases)
+    _every_case(view, seen.cases, seen.reach)
     elements.listed(
         "Cases without a number in their newest run", seen.without_number, icon=":material/report:"
     )
@@ -95,20 +108,19 @@ def draw(view: View) -> Link:
 
 
 def _filters(view: View, workloads: list[str]) -> None:
+    controls.segments("metric", "Figure", _METRIC_WORDS)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.segments("metric", "Figure", _METRIC_WORDS)
-        controls.segments("axis", "Axis", _AXIS_WORDS)
+        controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
         controls.segments("scale", "Scale", _SCALE_WORDS)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width=300):
+        with st.container(width=260):
             controls.one_of("focus", "Workload in the chart", {name: name for name in workloads})
-        with st.container(width=170):
+        with st.container(width=150):
             today = datetime.now(UTC).date()
             oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today
             controls.day("since", "Since (UTC)", first=oldest, last=today)
-        with st.container(width=170):
+        with st.container(width=150):
             controls.day("until", "Until (UTC)", first=oldest, last=today)
-        strategies(view)
+    strategies(view)
 
 
 def _main_chart(view: View, seen: Seen) -> None:
@@ -157,7 +169,8 @@ def _open_trials() -> None:
         controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)
 
 
-def _case_rows(points: pd.DataFrame, figure: Figure) -> pd.DataFrame:
+def _case_rows(points: pd.DataFrame, figure: Figure) -> tuple[pd.DataFrame, float]:
+    """A row per case, and how far from 1 the drawing of their histories reaches."""
     narrow = points[["workload_label", "strategy", "run_id", "last_started_at"]].assign(
         value=points[figure.column].astype(float) / figure.divisor
     )
@@ -167,10 +180,11 @@ def _case_rows(points: pd.DataFrame, figure: Figure) -> pd.DataFrame:
         if strategy != EAGER.name or figure.eager_too
     ]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
-    return pd.DataFrame(rows)
+    histories, reach = sparklines.relative([row["history"] for row in rows])
+    return pd.DataFrame(rows).assign(history=histories), reach
 
 
-def _every_case(view: View, table: pd.DataFrame) -> None:
+def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
     """All cases of the view as rows: newest value, change, history."""
     if table.empty:
         return
@@ -184,9 +198,11 @@ def _every_case(view: View, table: pd.DataFrame) -> None:
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
             "newest": st.column_config.TextColumn(f"Newest ({figure.unit})", alignment="right"),
-            "change": st.column_config.NumberColumn(f"Change since the {before} before (%)", format="%+.1f"),
-            "history": st.column_config.LineChartColumn("History", width="medium"),
-            "runs": st.column_config.NumberColumn("Runs shown"),
+            "change": st.column_config.NumberColumn(
+                "Change (%)", format="%+.1f", help=f"Since the {before} before."
+            ),
+            "history": elements.history_column("History", reach),
+            "runs": st.column_config.NumberColumn("Runs", help="How many runs the history shows."),
             "last": st.column_config.DatetimeColumn(
                 "Newest run (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
             ),
@@ -203,11 +219,18 @@ def _case_row(workload: str, strategy: str, points: pd.DataFrame) -> dict[str, A
         "workload": workload,
         "strategy": strategy,
         "newest": units.significant(values[-1]) if values else units.MISSING,
-        "change": (values[-1] / values[-2] - 1) * 100 if len(values) > 1 and values[-2] else None,
+        "change": _change(values),
         "history": values[-60:],
         "runs": len(set(points["run_id"].tolist())),
         "last": points["last_started_at"].max(),
     }
+
+
+def _change(values: Sequence[float]) -> float | None:
+    """From the last point but one to the last, in percent; what rounds to nothing has no sign."""
+    if len(values) < 2 or not values[-2]:
+        return None
+    return round((values[-1] / values[-2] - 1) * 100, 1) + 0.0
 
 
 def _focus_row() -> None:

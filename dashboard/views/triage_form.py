@@ -15,6 +15,7 @@ from db.regressions import TriageState
 from db.units import plural
 
 _ASKED, _TOLD, _NAME = "triage-asked", "triage-told", "triage-name"
+_IS = {True: "is", False: "are"}
 _CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
 
 
@@ -36,11 +37,13 @@ def draw(regression_ids: Sequence[str]) -> None:
         _question(asked)
         return
     st.session_state.pop(_ASKED, None)
-    with st.form("triage", border=True):
-        st.markdown(f"#### Say what {'it is' if len(regression_ids) == 1 else 'they are'}")
-        elements.note(
-            f"For {plural(len(regression_ids), 'regression')} chosen above. Whoever acknowledges one owns it."
-        )
+    chosen = plural(len(regression_ids), "chosen regression")
+    # Folded, it keeps the evidence in sight and stands next to the rows on the way of the Tab key.
+    with (
+        st.expander(f"Say what the {chosen} {_IS[len(regression_ids) == 1]}", icon=":material/edit_note:"),
+        st.form("triage", border=False),
+    ):
+        elements.note("Whoever acknowledges one owns it.")
         st.radio(
             "State",
             _CHOICES,

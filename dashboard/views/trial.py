@@ -47,12 +47,12 @@ def _list(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.pills("status", "Status", {str(status): status.value for status in Status})
         controls.pills("source", "Source", {str(kind): kind.value for kind in SourceKind})
-        strategies(view)
         with st.container(width=320):
             runs = dict(view.choices.runs)
             if view.link.run:
                 runs.setdefault(view.link.run, view.link.run)
             controls.one_of("run", "Run", {"": "All runs", **runs})
+    strategies(view)
     table, total = _rows(view.snapshot, filters_of(view.link))
     if table.empty:
         elements.nothing_to_show(

@@ -156,8 +156,7 @@ def _verdict(seen: Seen) -> None:
     first, *more = comparison.sentences
     with st.container(border=True):
         elements.finding(f"{verdict_words.MARKS[comparison.verdict]} {comparison.verdict.value}: {first}")
-        for sentence in more:
-            elements.note(sentence)
+        elements.notes(more)
         _cards(comparison)
 
 
@@ -195,7 +194,7 @@ def _cards(comparison: Comparison) -> None:
             height="stretch",
         )
         st.metric(
-            "Regressed",
+            "Figures regressed",
             units.count(counts[Verdict.REGRESSED]) if comparison.rows else units.MISSING,
             f"{counts[Verdict.IMPROVED]} improved, {counts[Verdict.INCONCLUSIVE]} inconclusive"
             if comparison.rows

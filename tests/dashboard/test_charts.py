@@ -144,7 +144,7 @@ def test_trend_points_thin_out_nothing_and_window_holds_them(trials: pd.DataFram
     assert shown.high >= rows["high"].max()
     assert shown.first <= rows["at"].min() <= rows["at"].max() <= shown.last
     single = trend_rows.window(rows.head(1))
-    assert single.last - single.first >= pd.Timedelta(days=1)
+    assert single.last - single.first >= pd.Timedelta(hours=1)
     assert single.high - single.low >= 0.09 * rows["value"].iloc[0]
 
 

@@ -19,7 +19,7 @@ from db.session import Database, open_database
 from db.store import end_run, save_trials, start_run
 from db.store_request import cancel_request, new_request, save_request
 from db.store_schedule import pause_schedule, save_schedule
-from tests.builders import START, make_history, make_machine, make_trial
+from tests.builders import START, make_history, make_imported, make_machine, make_trial
 from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) *bold* :smile:"
@@ -86,7 +86,13 @@ def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
     assert not test.get("progress")
     states = _table(test, "progress").set_index("run_id")["state"]
     assert states["run-gpu-box-3-0-0000"] == "✓ finished"
-    assert states["run-cpu-box-0-0000"] == "↓ imported"
+    assert states["run-cpu-box-0-0000"] == "○ unannounced", "its trials are measured, whoever stored them"
+
+
+def test_results_of_another_tool_name_their_format(stored: Callable[[Write], None]) -> None:
+    stored(lambda database: save_trials(database, [make_imported(run_id="theirs")]))
+    rows = _table(opened(Link(page=Page.RUNS)), "progress").set_index("run_id")
+    assert rows.loc["theirs", "state"] == "↓ imported from dynamo-csv"
 
 
 def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""Small histories in the rows of a table, drawn so that noise looks like noise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+# A history that strays less than this from its median is as good as flat.
+_FLATTEST = 0.1
+# Streamlit stretches the line of a card over its whole height: below this the line would tell of noise.
+_NOTABLE = 0.05
+
+EXPLAINED = "Against its own median; all rows are drawn to one scale."
+
+
+def relative(histories: Iterable[Sequence[float]]) -> tuple[list[list[float]], float]:
+    """Each history as shares of its own median, and how far from 1 a drawing of all must reach."""
+    shares = [_of_median(history) for history in histories]
+    strays = [abs(share - 1) for history in shares for share in history]
+    return shares, max([_FLATTEST, *strays]) * 1.05
+
+
+def _of_median(history: Sequence[float]) -> list[float]:
+    middle = statistics.median(history) if history else 0.0
+    return [value / middle for value in history] if middle else []
+
+
+def notable(history: Sequence[float]) -> bool:
+    """Whether a line of its own is worth drawing."""
+    shares = _of_median(history)
+    return len(shares) > 1 and max(shares) - min(shares) >= _NOTABLE
