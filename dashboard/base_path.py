@@ -54,8 +54,6 @@ class BasePath:
         prefix = self._prefix.encode()
         if name.lower() == b"location" and value.startswith(b"/") and not value.startswith(b"//"):
             return name, prefix + value
-        if name.lower() == b"link" and value.startswith(b"</"):
-            return name, b"<" + prefix + value[1:]
         return name, value
 
 

@@ -23,11 +23,11 @@ from dashboard.links import Link
 from dashboard.reports import svg
 from dashboard.shaping import row_dicts
 from db import units
+from db.csv_cells import harmless
 
 TABLE_SCHEMA = "compilewatch.table/1"
-# A spreadsheet runs a cell that begins so as a formula: https://owasp.org/www-community/attacks/CSV_Injection
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[+-]?[\d.,]+(\s?[%\w/µ$]+)?")
+# A number as tables show it: signed, with its unit.
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:\s?%|x|\s[A-Za-zµ]{1,5})?")
 _LONGEST_NAME = 120
 
 
@@ -101,9 +101,9 @@ def as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG001
     """A header of titles and a line per row (RFC 4180), as UTF-8."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(map(_harmless, table.columns.values()))
+    writer.writerow(map(_cell, table.columns.values()))
     for row in _rows(table):
-        writer.writerow([_harmless(_text(row[name])) for name in table.columns])
+        writer.writerow([_cell(_text(row[name])) for name in table.columns])
     return out.getvalue().encode(errors="replace")
 
 
@@ -197,9 +197,8 @@ def _text(value: Any) -> str:
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
-def _harmless(text: str) -> str:
-    """A cell that no spreadsheet runs; what is plainly a number keeps its sign."""
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(text) else text
+def _cell(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else harmless(text)
 
 
 def _flat(text: str) -> str:

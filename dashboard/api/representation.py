@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from db import __version__
+from db.csv_cells import harmless
 
 JSON, CSV = "application/json", "text/csv"
 _DTYPE_SCHEMAS = {
@@ -72,7 +73,10 @@ def as_json(document: Mapping[str, Any]) -> bytes:
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """A header and a line per row (RFC 4180); what is missing is empty, nested values are JSON."""
+    """A header and a line per row (RFC 4180); what is missing is empty, nested values are JSON.
+
+    Of texts, and of them alone, those that begin like a formula have an apostrophe in front.
+    """
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
@@ -81,6 +85,8 @@ def as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return harmless(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value

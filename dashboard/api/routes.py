@@ -100,7 +100,7 @@ def _handler(endpoint: Endpoint) -> Handler:
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
         answer = endpoint.answer(data.reader(), values)
-        return response(answer, media, headers, _next_url(request, asked, answer))
+        return response(answer, media, headers, _next_url(asked, answer))
 
     return handle
 
@@ -112,12 +112,11 @@ def _query(request: Request) -> dict[str, list[str]]:
     return dict(asked)
 
 
-def _next_url(request: Request, asked: dict[str, list[str]], answer: Answer) -> str | None:
-    """Path and query of the page that follows; relative, so that it holds behind any proxy."""
+def _next_url(asked: dict[str, list[str]], answer: Answer) -> str | None:
+    """The page that follows as a query alone (RFC 3986, 5.2.2): it holds below whatever path a proxy adds."""
     if answer.next_cursor is None:
         return None
-    query = urlencode({**asked, "cursor": [answer.next_cursor]}, doseq=True)
-    return f"{request.url.path}?{query}"
+    return "?" + urlencode({**asked, "cursor": [answer.next_cursor]}, doseq=True)
 
 
 def _openapi(request: Request) -> Response:

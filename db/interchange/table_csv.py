@@ -8,11 +8,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import BinaryIO
 
+from db.csv_cells import harmless
 from db.interchange.flat import KINDS, flat_rows
 from db.records import Trial
-
-# A spreadsheet runs a cell that begins so as a formula: https://owasp.org/www-community/attacks/CSV_Injection
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(trials: Iterable[Trial], output: BinaryIO) -> int:
@@ -31,6 +29,4 @@ def write(trials: Iterable[Trial], output: BinaryIO) -> int:
 def _cell(name: str, value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, str) and KINDS[name] == "text" and value.startswith(_FORMULA_STARTS):
-        return f"'{value}"
-    return value
+    return harmless(value) if isinstance(value, str) and KINDS[name] == "text" else value

@@ -192,7 +192,7 @@ def test_pages_hold_every_row_once_and_in_order(api: Api, name: str) -> None:
         seen += page.json["rows"]
         link = page.headers.get("link")
         assert (link is None) == (page.json["next"] is None)
-        path = link.removeprefix("</api/v1/").partition(">")[0] if link else None
+        path = name + link.removeprefix("<").partition(">")[0] if link else None
     assert seen == whole
     assert len(whole) > 2 or name in {"machines", "reports"}
 
@@ -225,6 +225,22 @@ def test_csv_is_the_json_as_a_table(api: Api, name: str) -> None:
                 assert told[column] == str(value).lower()
             else:
                 assert told[column] == ("" if value is None else str(value))
+
+
+def test_csv_holds_no_formula(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that begin like a formula are marked as texts, numbers stay numbers, and JSON stays as stored."""
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    names = ['=HYPERLINK("http://evil.example")', "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1"]  # noqa: RUF001
+    with open_database(sqlite_url) as database:
+        for number, name in enumerate(names):
+            save_trial(database, make_trial(workload=name, suite=name, trial_id=f"formula-{number}"))
+    app = Starlette(routes=routes())
+    answer = ask(app, "/api/v1/trials", {"format": "csv"})
+    for row, name in zip(answer.table, names, strict=True):
+        assert (row["workload"], row["suite"]) == (f"'{name}", f"'{name}")
+    assert [row["workload"] for row in ask(app, "/api/v1/trials").json["rows"]] == names
+    cells = as_csv(("number", "text", "list"), [{"number": -1.5, "text": "-1.5", "list": ["=1"]}])
+    assert cells.splitlines()[1] == b'-1.5,\'-1.5,"[""=1""]"'
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,19 @@ def test_csv_has_what_is_seen_and_no_formula() -> None:
     assert rows[2]["Workload"] == TABLE.frame["workload"][2]
 
 
+@pytest.mark.parametrize("name", ["+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "=1", "\t=1", "-2/A1$", "＝1"])  # noqa: RUF001
+def test_every_way_to_begin_a_formula_is_marked(name: str) -> None:
+    table = Table("t", "Names", pd.DataFrame({"name": [name]}), {"name": name})
+    header, row = csv.reader(io.StringIO(made(table, "CSV"), newline=""))
+    assert (header, row) == ([f"'{name}"], [f"'{name}"])
+
+
+@pytest.mark.parametrize("number", ["-3.20 %", "+1,200 ms", "-0.5x", "-12", "+3 GiB"])
+def test_what_is_plainly_a_number_keeps_its_sign(number: str) -> None:
+    table = Table("t", "Changes", pd.DataFrame({"change": [number]}), {"change": "Change"})
+    assert made(table, "CSV").splitlines()[1].strip('"') == number
+
+
 def test_json_keeps_numbers_and_says_where_it_comes_from() -> None:
     document = json.loads(made(TABLE, "JSON"))
     assert document["schema"] == "compilewatch.table/1"
