@@ -17,6 +17,7 @@ import pandas as pd
 
 from dashboard import theme
 from dashboard.charts.style import Spec
+from dashboard.foreign_text import readable, readable_frame, readable_spec
 from dashboard.reports.content import ReportError
 
 WIDTH_PX = 860
@@ -61,6 +62,7 @@ def draw(
 ) -> str:
     """The chart as SVG, under a title where one is given. Raises ReportError without vl-convert."""
     own = spec.get("config", {})
+    spec = readable_spec(spec)
     merged = {
         key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
         for key, value in _CONFIG.items()
@@ -72,7 +74,7 @@ def draw(
             **heading,
             "width": WIDTH_PX,
             "config": {**own, **merged},
-            "datasets": {name: _records(frame) for name, frame in frames.items()},
+            "datasets": {name: _records(readable_frame(frame)) for name, frame in frames.items()},
         }
     )
     return drawn
@@ -104,8 +106,8 @@ def _converter() -> Any:
 def _heading(title: str, subtitle: str) -> dict[str, Any]:
     """A title as Vega takes it, wrapped to the width of the chart."""
     return {
-        "text": textwrap.wrap(title, 90)[:3],
-        "subtitle": textwrap.wrap(subtitle, 125)[:3],
+        "text": textwrap.wrap(readable(title), 90)[:3],
+        "subtitle": textwrap.wrap(readable(subtitle), 125)[:3],
         "anchor": "start",
         "fontSize": 16,
         "subtitleFontSize": 12,
