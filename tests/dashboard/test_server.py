@@ -200,5 +200,7 @@ def test_streamlits_html_is_what_the_pages_are_made_of() -> None:
     pages = index_pages(html)
     assert set(pages) == set(Page)
     assert "<title>Break-even · compilewatch</title>" in pages[Page.BREAK_EVEN]
-    with pytest.raises(ValueError, match="no title"):
-        index_pages("<html></html>")
+    assert pages[Page.TRENDS].index('id="skip"') < pages[Page.TRENDS].index('<div id="root">')
+    for changed, missing in ((("<title>", "<h1>"), "no <title>"), (("root", "app"), 'no <div id="root">')):
+        with pytest.raises(ValueError, match=missing):
+            index_pages(html.replace(*changed))

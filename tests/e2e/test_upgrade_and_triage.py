@@ -57,6 +57,7 @@ def test_a_regression_is_triaged_by_keyboard_and_asked_once(
         chosen = standing_regressions(database)[0].regression.regression_id
     with new_page(browser, server.origin) as (page, trouble):
         open_at(page, f"{server.origin}/regressions?regression={chosen}", "Regressions")
+        page.get_by_text("Say what the 1 chosen regression is").click()
         page.get_by_label("Your name (the owner)").focus()
         page.keyboard.type("Grace")
         page.keyboard.press("Tab")

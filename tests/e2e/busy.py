@@ -1,0 +1,238 @@
+"""A database in which every page has something to show, from regressions and schedules to reports."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.store import store_report
+from db.hosts import HostDevice, HostState
+from db.queries.facets import machines
+from db.queries.regressions import standing_regressions
+from db.queries.trials import trials_frame
+from db.records import Build, Trial
+from db.regressions import TriageEvent, TriageState
+from db.requests import RequestKind, RequestSpec, RequestState
+from db.runs import RunStatus
+from db.schedules import Firing, FiringOutcome, ScheduleSpec
+from db.session import Database, open_database
+from db.sign_offs import Decision, SignOff
+from db.store import end_run, save_trials, start_run
+from db.store_hosts import save_host
+from db.store_regressions import record_comparison, triage
+from db.store_request import end_request, new_request, save_request, take_request
+from db.store_schedule import claim_firing, note_next_runs, pause_schedule, save_schedule
+from db.store_sign_offs import save_sign_off
+from db.verdicts.sides import Selection
+from db.verdicts.upgrade import compare_builds
+from tests.builders import MS, make_build, make_history, make_machine
+from tests.dashboard.conftest import DATABASE
+
+WORKLOADS = ("bert-base", "resnet-50", "mlp", "elementwise", "gpt2-generate-128-tokens")
+STRATEGIES = ("eager", "default", "default+dynamic", "reduce-overhead", "max-autotune")
+_SHARES = {
+    "eager": 1.0,
+    "default": 0.71,
+    "default+dynamic": 0.78,
+    "reduce-overhead": 0.6,
+    "max-autotune": 0.52,
+}
+_RUNS = 24
+
+
+def fill(url: str, now: datetime) -> None:
+    """Three weeks of nightly runs up to `now` on a GPU box, a CPU box beside it, and what people did."""
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [*_nightly(now), *_on_a_cpu(now)])
+        _announce(database, now)
+        _regressions(database, now)
+        _service(database, now)
+        _sign_off(database, now)
+    _reports(url, now)
+
+
+def _builds() -> list[Build | str]:
+    older, old, new = (
+        make_build("2.11.0"),
+        make_build("2.12.1", driver="570.124.06"),
+        make_build("2.13.0", driver="580.65.06", cuda="13.0"),
+    )
+    return [older] * 8 + [old] * 8 + [new] * (_RUNS - 16)
+
+
+def _nightly(now: datetime) -> list[Trial]:
+    def latency_ns(workload: str, strategy: str, run: int) -> float:
+        share = _SHARES[strategy]
+        if workload == "elementwise" and strategy != "eager":
+            share = 1.04
+        if run >= 16 and workload == "bert-base" and strategy.startswith("default"):
+            share *= 1.18
+        if run >= 16 and workload == "mlp" and strategy == "max-autotune":
+            share *= 0.9
+        return 12 * MS * (1 + WORKLOADS.index(workload)) * share
+
+    return make_history(
+        workloads=WORKLOADS,
+        strategies=STRATEGIES,
+        builds=_builds(),
+        latency_ns=latency_ns,
+        failures=[("resnet-50", "max-autotune", _RUNS - 1)],
+        between_trials=0.006,
+        start=now - timedelta(days=_RUNS - 1, hours=6),
+    )
+
+
+def _on_a_cpu(now: datetime) -> list[Trial]:
+    return make_history(
+        workloads=("mlp",),
+        strategies=("eager", "default"),
+        builds=(make_build("2.13.0", cuda=None, torch_variant="cpu"),),
+        machines=(make_machine("cpu-box", device="cpu"),),
+        start=now - timedelta(days=9),
+        seed=5,
+    )
+
+
+def _announce(database: Database, now: datetime) -> None:
+    last = f"run-gpu-box-3-0-{_RUNS - 1:04d}"
+    for number in range(_RUNS - 4, _RUNS):
+        run_id = f"run-gpu-box-3-0-{number:04d}"
+        began = now - timedelta(days=_RUNS - 1 - number, hours=6)
+        start_run(
+            database,
+            run_id=run_id,
+            suite="standard",
+            label="nightly",
+            started_at=began,
+            planned_trials=len(WORKLOADS) * len(STRATEGIES) * (3 if run_id != last else 5),
+        )
+        if run_id != last:
+            status = RunStatus.CANCELLED if number == _RUNS - 3 else RunStatus.FINISHED
+            end_run(database, run_id, began + timedelta(hours=1), status)
+    start_run(
+        database,
+        run_id="run-just-announced",
+        suite="smoke",
+        label="before the release of Friday",
+        started_at=now - timedelta(minutes=2),
+        planned_trials=36,
+    )
+
+
+def _regressions(database: Database, now: datetime) -> None:
+    trials = trials_frame(database)
+    sides = [
+        Selection(name=f"torch={torch}", build_ids=(build,))
+        for torch, build in trials.loc[trials["machine"] == "gpu-box-3", ["torch", "build_id"]]
+        .drop_duplicates()
+        .itertuples(index=False)
+        if torch in {"2.12.1", "2.13.0"}
+    ]
+    record_comparison(database, compare_builds(trials, *sides), at=now - timedelta(hours=5))
+    said = (
+        (
+            TriageState.ACKNOWLEDGED,
+            "Grace Hopper",
+            "Bisecting the nightlies.",
+            "https://example.org/issues/4711",
+        ),
+        (TriageState.CONFIRMED, "the service", "Five fresh trials a side show it again.", None),
+        (TriageState.EXPECTED, "Ada Lovelace", "The new default of the kernel is wanted.", None),
+    )
+    for each, (state, author, note, url) in zip(standing_regressions(database), said, strict=False):
+        event = TriageEvent(state=state, author=author, at=now - timedelta(hours=2), note=note, url=url)
+        triage(database, each.regression.regression_id, event)
+
+
+def _service(database: Database, now: datetime) -> None:
+    for name, cron, suite in (("nightly", "0 2 * * *", "standard"), ("weekly-full", "0 4 * * 0", "full")):
+        save_schedule(database, name, ScheduleSpec(cron=cron, suite=suite, machine="gpu-box-3"), at=now)
+    hours = [timedelta(hours=20 + 24 * number) for number in range(5)]
+    note_next_runs(database, "nightly", [now + each for each in hours])
+    pause_schedule(database, "weekly-full", by="Ada Lovelace", at=now - timedelta(days=1))
+    requests = (
+        (
+            "confirm",
+            RequestKind.CONFIRMATION,
+            RequestSpec(cases=(("bert-base", "default"),), machine="gpu-box-3"),
+        ),
+        ("asked", RequestKind.MANUAL, RequestSpec(suite="smoke", label="before the release of Friday")),
+        ("done", RequestKind.UPGRADE, RequestSpec(suite="standard", builds=("torch-2.13.0",))),
+    )
+    for request_id, kind, spec in reversed(requests):
+        asked = new_request(
+            request_id, kind, spec, by="Ada Lovelace", at=now - timedelta(hours=3), note="please"
+        )
+        save_request(database, asked)
+        if request_id == "done":
+            take_request(database, owner="gpu-box-3", at=now - timedelta(hours=2), fits=lambda _: True)
+            state = RequestState.FINISHED
+            end_request(database, request_id, state, owner="gpu-box-3", at=now - timedelta(hours=1))
+    firing = Firing(
+        schedule="nightly",
+        fire_at=now - timedelta(hours=6),
+        owner="gpu-box-3",
+        claimed_at=now - timedelta(hours=6),
+        outcome=FiringOutcome.QUEUED,
+        firings=1,
+    )
+    claim_firing(database, firing, None)
+    save_host(database, _host("gpu-box-3", now))
+    save_host(database, _host("gpu-box-4", now - timedelta(hours=7)))
+
+
+def _host(name: str, now: datetime) -> HostState:
+    device = HostDevice(
+        name="NVIDIA H200",
+        temperature_c=34.0,
+        power_w=76.0,
+        power_limit_w=700.0,
+        utilization_percent=0.0,
+        used_bytes=1 << 30,
+        total_bytes=150_754_820_096,
+    )
+    return HostState(
+        name=name,
+        owner=f"{name}:4711",
+        started_at=now - timedelta(days=3),
+        seen_at=now - timedelta(seconds=20),
+        program_version="0.1.0",
+        free_bytes=512 << 30,
+        total_bytes=2 << 40,
+        devices=(device,),
+        devices_read_at=now - timedelta(seconds=20),
+    )
+
+
+def _sign_off(database: Database, now: datetime) -> None:
+    known = machines(database)
+    trials = trials_frame(database)
+    builds = dict(zip(trials["torch"], trials["build_id"], strict=True))
+    save_sign_off(
+        database,
+        SignOff(
+            sign_off_id="0" * 16,
+            machine_id=str(known.loc[known["machine"] == "gpu-box-3", "machine_id"].iloc[0]),
+            base_build_id=builds["2.11.0"],
+            head_build_id=builds["2.12.1"],
+            decision=Decision.ACCEPTED,
+            author="Ada Lovelace",
+            at=now - timedelta(days=8),
+            note="No case moved; the driver comes with it.",
+            verdict="unchanged",
+            data_version=9,
+        ),
+    )
+
+
+def _reports(url: str, now: datetime) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, DATABASE, url)
+        for link, title in (
+            ("trends?focus=bert-base&metric=latency", "Latency of bert-base before the upgrade"),
+            ("break-even?focus=mlp", None),
+        ):
+            store_report(url, freeze_link(link, title=title, by="Ada Lovelace", at=now.astimezone(UTC)))

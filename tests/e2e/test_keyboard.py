@@ -1,0 +1,158 @@
+"""The way of the Tab key: from the top of the page to a regression, through its triage, and into popovers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page as Tab
+
+from db.queries.regressions import standing_regressions
+from db.session import open_database
+from db.store import save_trials
+from db.store_regressions import record_comparison
+from tests.builders import START
+from tests.dashboard.serving import Served, served
+from tests.e2e.browser import SETTLED, new_page, open_at
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+
+pytestmark = pytest.mark.browser
+
+# A form lies at most so many steps behind the rows of the table that it is about.
+MOST_STEPS = 45
+
+_FOCUSED = """
+() => {
+    const part = document.activeElement;
+    const label = part.getAttribute("aria-label")
+        || (part.labels && part.labels.length ? part.labels[0].innerText : "")
+        || part.innerText || part.value || "";
+    const style = getComputedStyle(part);
+    const box = part.getBoundingClientRect();
+    const ring = style.outlineStyle !== "none" || style.boxShadow !== "none";
+    return {
+        label: label, tag: part.tagName, type: part.type || "",
+        place: part.closest("[data-testid]")?.dataset.testid || "",
+        visible: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight, ring: ring,
+    };
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two builds, the second slower, its regressions recorded."""
+    path = tmp_path_factory.mktemp("keyboard") / "results.db"
+    with open_database(f"sqlite:///{path}", migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(results: Path) -> Iterator[Served]:
+    with served(f"sqlite:///{results}", results.with_suffix(".log")) as running:
+        yield running
+
+
+def tab_to(page: Tab, words: str, *, tag: str = "") -> list[dict[str, object]]:
+    """Press Tab until what has the focus is called `words`. The places passed on the way."""
+    passed: list[dict[str, object]] = []
+    for _ in range(MOST_STEPS):
+        page.keyboard.press("Tab")
+        at = page.evaluate(_FOCUSED)
+        passed.append(at)
+        if words in f"{at['label']} {at['place']}" and tag in ("", at["tag"]):
+            return passed
+    raise AssertionError(f"{words} was not reached: {[(each['tag'], each['label']) for each in passed]}")
+
+
+def press_until(page: Tab, key: str, words: str) -> None:
+    for _ in range(MOST_STEPS):
+        if words in str(page.evaluate(_FOCUSED)["label"]):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{words} was not reached with {key}")
+
+
+def test_triage_needs_no_mouse(browser: Browser, server: Served, results: Path) -> None:
+    with new_page(browser, server.origin) as (page, trouble):
+        open_at(page, f"{server.origin}/", "Overview")
+        assert [each["label"] for each in tab_to(page, "Skip to what this page shows")] == [
+            "Skip to what this page shows"
+        ]
+        passed = tab_to(page, "Regressions", tag="A")
+        page.keyboard.press("Enter")
+        expect(page.get_by_test_id("stHeading").get_by_role("heading", name="Regressions")).to_be_visible()
+        page.wait_for_selector(SETTLED)
+        hidden = [each for each in passed if not (each["visible"] and each["ring"])]
+        assert hidden == [], "where the focus is, must be seen"
+
+        passed = tab_to(page, "data-grid-canvas")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Shift+Space")
+        expect(page).to_have_url(re.compile("regression="))
+        page.wait_for_selector(SETTLED)
+
+        tab_to(page, "Say what the 1 chosen regression is", tag="SUMMARY")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Your name (the owner)")).to_be_visible()
+        tab_to(page, "acknowledged")
+        page.keyboard.press("ArrowUp")
+        press_until(page, "ArrowDown", "confirmed")
+        passed = tab_to(page, "Your name (the owner)")
+        page.keyboard.type("Grace")
+        tab_to(page, "Note")
+        page.keyboard.type("Fresh trials show it.")
+        tab_to(page, "Record", tag="BUTTON")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Record it")).to_be_visible()
+        page.wait_for_selector(SETTLED)
+        tab_to(page, "Record it", tag="BUTTON")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Recorded 1 regression as confirmed, by Grace.")).to_be_visible()
+        assert trouble.found == []
+    with open_database(f"sqlite:///{results}", read_only=True) as database:
+        events = [event for each in standing_regressions(database) for event in each.triage]
+    assert [(event.state.value, event.author, event.note) for event in events] == [
+        ("confirmed", "Grace", "Fresh trials show it.")
+    ]
+
+
+def test_the_skip_link_leads_past_the_menu(browser: Browser, server: Served) -> None:
+    with new_page(browser, server.origin) as (page, trouble):
+        open_at(page, f"{server.origin}/regressions", "Regressions")
+        (skip,) = tab_to(page, "Skip to what this page shows")
+        assert skip["visible"]
+        page.keyboard.press("Enter")
+        assert page.evaluate(_FOCUSED)["place"] == "stMain"
+        assert page.url == f"{server.origin}/regressions", "a skip is no other view"
+        page.keyboard.press("Tab")
+        assert "Share" in page.evaluate(_FOCUSED)["label"]
+        assert trouble.found == []
+
+
+def test_a_popover_is_entered_and_left_by_keys(browser: Browser, server: Served) -> None:
+    with new_page(browser, server.origin) as (page, trouble):
+        open_at(page, f"{server.origin}/modes", "Modes")
+        tab_to(page, "Skip to what this page shows")
+        page.keyboard.press("Enter")
+        tab_to(page, "Share", tag="BUTTON")
+        page.keyboard.press("Enter")
+        body = page.get_by_test_id("stPopoverBody")
+        expect(body).to_be_visible()
+        inside = (
+            "() => document.querySelector('[data-testid=stPopoverBody]').contains(document.activeElement)"
+        )
+        for _ in range(3):
+            page.keyboard.press("Tab")
+            if page.evaluate(inside):
+                break
+        assert page.evaluate(inside), "the popover comes next"
+        page.keyboard.press("Escape")
+        expect(body).to_have_count(0)
+        assert "Share" in page.evaluate(_FOCUSED)["label"], "and the focus is where it was"
+        assert trouble.found == []
