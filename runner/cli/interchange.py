@@ -10,10 +10,11 @@ import typer
 
 from db.errors import CompilewatchError, NotFoundError
 from db.interchange.exporting import export as export_trials
+from db.interchange.flat import figures as figures_of
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
 from db.records import Task, Trial
-from db.units import count
+from db.units import count, duration, plural, ratio
 from runner.cli.documents import print_document
 from runner.cli.filters import (
     BuildsOption,
@@ -110,6 +111,11 @@ def import_(
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
+    folder = next((path for path in paths if path.is_dir()), None)
+    if folder is not None:
+        raise CompilewatchError(
+            f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."
+        )
     with database_of(settings) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
     if json_:
@@ -191,14 +197,19 @@ def _print_report(report: ImportReport) -> None:
         if file.error is not None:
             continue
         known = f", {count(file.known)} known already" if file.known else ""
-        typer.echo(f"{file.path} ({', '.join(file.formats)}) {verb} {count(file.new)} trials{known}.")
+        typer.echo(f"{file.path} ({', '.join(file.formats)}) {verb} {plural(file.new, 'trial')}{known}.")
         if report.dry_run:
             _print_first(file)
 
 
 def _print_first(file: FileReport) -> None:
     for trial in file.first:
+        figures = figures_of(trial)
+        result = trial.failure.kind.value if trial.failure else duration(figures["latency_ns"])
+        if figures["speedup"] is not None:
+            result += f", speedup {ratio(figures['speedup'])}"
+        batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""
         typer.echo(
             f"  {trial.workload.name} / {trial.strategy.name} on {trial.machine.device_name}, "
-            f"torch {trial.build.torch}: {trial.status.value}"
+            f"torch {trial.build.torch}, {trial.workload.dtype}{batch}: {result}"
         )

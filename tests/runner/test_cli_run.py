@@ -136,7 +136,7 @@ def test_export_and_import_bring_the_same_records(project: Path) -> None:
     assert compilewatch("export", "--output", "out.jsonl", cwd=project).returncode == 0
     other = ["--db", f"sqlite:///{project / 'other.db'}"]
     first = compilewatch("import", "out.jsonl", *other, cwd=project)
-    assert (first.returncode, "brought 1 trials" in first.stdout) == (0, True), first.stderr
+    assert (first.returncode, "brought 1 trial." in first.stdout) == (0, True), first.stderr
     again = compilewatch("import", "out.jsonl", "--json", *other, cwd=project)
     assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 1)
     exported = compilewatch("export", *other, cwd=project)

@@ -1,0 +1,87 @@
+"""`import` as it is typed: what it shows before anything is stored, and what is typed wrongly."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import make_trial
+from tests.runner.terminal import compilewatch
+
+TABLE = "model,mode,compiled (ms),eager (ms),batch\nbert,reduce-overhead,8.5,12.75,8\nt5,default,4,,8\n"
+FACTS = [
+    *("--torch", "2.13.0", "--device", "cuda", "--device-name", "NVIDIA H200", "--dtype", "float16"),
+    *("--task", "inference", "--measured-at", "2026-11-20"),
+]
+COLUMNS = [
+    *("--column", "workload=model", "--column", "strategy=mode", "--column", "latency_ms=compiled (ms)"),
+    *("--column", "eager_latency_ms=eager (ms)", "--column", "batch_size=batch"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "table.csv").write_text(TABLE)
+    return tmp_path
+
+
+def test_a_foreign_table_comes_in_by_one_command_after_a_look(folder: Path) -> None:
+    looked = compilewatch("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
+    assert looked.returncode == 0, looked.stderr
+    assert looked.stdout.splitlines() == [
+        "table.csv (csv) would bring 2 trials.",
+        "  bert / reduce-overhead on NVIDIA H200, torch 2.13.0, float16, batch 8: 8.50 ms, speedup 1.50x",
+        "  t5 / default on NVIDIA H200, torch 2.13.0, float16, batch 8: 4.00 ms",
+    ]
+    first = compilewatch("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
+    again = compilewatch("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
+    assert first.stdout == "table.csv (csv) brought 2 trials.\n", "the look stored nothing"
+    assert again.stdout == "table.csv (csv) brought 0 trials, 2 known already.\n"
+
+
+def test_the_option_outranks_the_configuration(folder: Path) -> None:
+    (folder / "compilewatch.toml").write_text('[csv_columns]\nworkload = "mode"\nlatency_ms = "batch"\n')
+    looked = compilewatch("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
+    assert "bert / reduce-overhead" in looked.stdout
+
+
+def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(make_trial(failure="timeout").to_json())
+    looked = compilewatch("import", "t.jsonl", "--dry-run", cwd=tmp_path)
+    assert "bert-base / default on NVIDIA H200, torch 2.13.0, bfloat16, batch 8: timeout" in looked.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "next_step"),
+    [
+        (["table.csv"], "no column is mapped to workload and to a latency", "--column latency_ms=time"),
+        (
+            ["table.csv", "--column", "workload"],
+            "--column workload says no field",
+            "--column latency_ms=time",
+        ),
+        (
+            ["table.csv", "--column", "workload=model", "--column", "workload=mode"],
+            "--column says twice what workload is: model and mode",
+            "Name one of them",
+        ),
+        (
+            ["table.csv", "--column", "workload=name", "--column", "latency_ms=batch"],
+            "table.csv, line 1: name: is no column of this file",
+            "Its columns are model, mode",
+        ),
+        (
+            ["table.csv", "--column", "wrkload=model", "--column", "latency_ms=batch"],
+            "wrkload: is no field",
+            "Known are workload",
+        ),
+        (["."], ". is a folder; nothing was imported", "Name the files in it"),
+    ],
+)
+def test_what_is_typed_wrongly_is_one_sentence_and_a_next_step(
+    folder: Path, arguments: list[str], says: str, next_step: str
+) -> None:
+    finished = compilewatch("import", *arguments, *FACTS, cwd=folder)
+    assert finished.returncode == 2
+    message, step = finished.stderr.splitlines()
+    assert says in message
+    assert next_step in step
