@@ -160,6 +160,8 @@ def options(host: str, port: int) -> dict[str, Any]:
         "browser.gatherUsageStats": False,
         "client.showErrorDetails": "none",
         "client.showErrorLinks": False,
+        # Streamlit's own CSV holds formulas as they come; the pages' export has the same tables without.
+        "client.disableDataExport": True,
         "client.toolbarMode": "viewer",
         "client.allowedOrigins": [],
         "logger.hideWelcomeMessage": True,
