@@ -119,9 +119,12 @@ def _log(
 
 
 def _ask(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:
-    """Ask for second looks at what is suspected, on the builds of this host; where they are gone, say so."""
+    """Ask for second looks at what is suspected, on the builds of this host; where they are gone, say so.
+
+    In a fleet the builds are on the workers' hosts, which look themselves.
+    """
     suspicious = [each for each in comparisons if plan_confirmation(each, settings.policy)]
-    host = HostStacks.read(settings) if suspicious else None
+    host = HostStacks.read(settings) if suspicious and not settings.fleet.queues else None
     for comparison in suspicious:
         try:
             asked = request_second_look(database, comparison, settings.policy, host, at=datetime.now(UTC))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from db.records import Strategy, Workload
+from db.records import Build, Strategy, Workload
 from runner.passes import NO_PASSES, Passes
 from runner.worker.sampling import SamplingPlan
 
@@ -55,6 +55,8 @@ class TrialSpec(Part):
     record_fd: int | None = None
     round: int = Field(exclude=True)
     build: str | None = Field(default=None, exclude=True)
+    stack: Build | None = Field(default=None, exclude=True)
+    """The recorded build to measure again; `build` is then only what the plan calls it."""
     interpreter: Path | None = Field(default=None, exclude=True)
     passes: Passes = Field(default=NO_PASSES, exclude=True)
     idle_wait_s: float = Field(default=0.0, exclude=True)

@@ -46,7 +46,9 @@ class Chores:
             if self.due_in_s() > 0:
                 return
             self._due = self._monotonic() + PERIOD_S
-            process = await asyncio.create_subprocess_exec(*self._command, stdin=asyncio.subprocess.DEVNULL)
+            process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=asyncio.subprocess.DEVNULL, process_group=0
+            )
             try:
                 await asyncio.wait_for(process.wait(), _LONGEST_S)
             except TimeoutError:

@@ -72,6 +72,8 @@ class Companion:
                 *self._arguments,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
+                # Ctrl-C reaches the whole group of a terminal, and this process while it still imports.
+                process_group=0,
             )
         return self._process
 

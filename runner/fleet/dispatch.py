@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from datetime import datetime
-from fnmatch import fnmatchcase
+from pathlib import Path
 from threading import Event
 
 from db.errors import ConfigError
@@ -14,11 +14,12 @@ from db.queries.fleet import announced_runs
 from db.queries.schedule import run_request
 from db.requests import RunRequest
 from db.session import Database
-from runner.config import Settings
+from runner.config import BuildSettings, Settings
 from runner.execution import Outcome, Progress, announce, work_off
 from runner.executors.contract import Executor
-from runner.fleet.identities import jobs_with_ids, with_ids_of
-from runner.fleet.names import LONGEST_WAIT_S, is_direct
+from runner.fleet.identities import jobs_with_ids, with_ids_of, with_stacks
+from runner.fleet.names import LONGEST_WAIT_S
+from runner.fleet.places import Places
 from runner.plan import Plan
 from runner.schedule.planning import builds_of, plan_spec
 from runner.schedule.timetable import Host
@@ -74,8 +75,8 @@ class Attendance:
 class Fleet:
     """Plans and dispatches requests, each in a thread of its own; the service calls `plan`, then `execute`.
 
-    A request goes to the queue that its machine selector means: a machine type of `[fleet] queues`, the
-    first where it means any, or one host ("host:NAME") or GPU ("gpu:UUID").
+    A request goes to the queue that its machine selector means (`runner.fleet.places`), one without to the
+    first machine type of `[fleet] queues`.
     """
 
     def __init__(
@@ -94,12 +95,13 @@ class Fleet:
         self._progress = progress
         self._stop = stop
         self._clock = clock
+        self._places = Places(database, settings.fleet.queues)
         self._planned: dict[str, RunRequest] = {}
 
     elsewhere = True
 
-    def is_mine(self, request: RunRequest, host: Host) -> bool:  # noqa: ARG002
-        return self.queue_of(request) is not None
+    def is_meant(self, machine: str | None, host: Host) -> bool:  # noqa: ARG002
+        return self._places.queue_of(machine) is not None
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
         """Whether none of those goes to the same queue with the same priority or a higher one.
@@ -116,18 +118,21 @@ class Fleet:
         """Nothing: what the interpreters are like, the workers' hosts know."""
 
     def queue_of(self, request: RunRequest) -> str | None:
-        """Where the trials of a request go; None where it is for others."""
-        machine = request.spec.machine
-        if machine is not None and is_direct(machine):
-            return machine
-        queues = self._settings.fleet.queues
-        return next((queue for queue in queues if machine is None or fnmatchcase(queue, machine)), None)
+        """Where the trials of a request go; None where it is for others. Raises DatabaseError."""
+        return self._places.queue_of(request.spec.machine)
 
     def plan(self, settings: Settings, request: RunRequest) -> Plan:
         """What the request asks for, under ids that follow from it. Raises like `plan_spec`."""
-        builds = builds_of(settings, request.spec)
-        plan = plan_spec(settings, request.spec, builds, device=self._device(request))
-        plan = with_ids_of(plan, request)
+        stacks = {f"stack-{number}": stack for number, stack in enumerate(request.spec.stacks, start=1)}
+        # Which of its builds is a recorded one, the host that measures finds out.
+        builds = [BuildSettings(name=name, python=Path(name)) for name in stacks]
+        plan = plan_spec(
+            settings,
+            request.spec,
+            builds or builds_of(settings, request.spec),
+            device=self._device(request),
+        )
+        plan = with_ids_of(with_stacks(plan, stacks), request)
         self._planned[plan.runs[0].run_id] = request
         return plan
 

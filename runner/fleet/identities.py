@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ulid import ULID
 
+from db.records import Build
 from db.requests import RunRequest
 from runner.canaries import canary_specs
 from runner.executors.contract import Job
 from runner.plan import Plan
+
+
+def with_stacks(plan: Plan, stacks: Mapping[str, Build]) -> Plan:
+    """`plan` with the recorded builds that stand behind names; other names stay those of configured ones."""
+    trials = tuple(
+        spec.model_copy(update={"stack": stacks[spec.build]}) if spec.build and spec.build in stacks else spec
+        for spec in plan.trials
+    )
+    return plan.model_copy(update={"trials": trials})
 
 
 def with_ids_of(plan: Plan, request: RunRequest) -> Plan:

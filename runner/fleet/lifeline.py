@@ -1,4 +1,4 @@
-"""For the processes of a worker: they end with it, and when it says so."""
+"""For the processes of a worker: they end with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from runner.guard import PR_SET_PDEATHSIG, prctl
 
 
 def die_with(parent: int) -> None:
-    """End this process when the worker `parent` is killed; Ctrl-C reaches all, and the worker decides."""
+    """End this process when the worker `parent` is killed."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -9,6 +9,7 @@ up unrecorded: another worker begins it again. Apart from the waiting worker, so
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import queue
@@ -32,6 +33,7 @@ from runner.executors.local import measure_job
 from runner.fleet.lifeline import die_with
 from runner.fleet.message import Message, job_of, read_message, specs_without_code
 from runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
+from runner.host_stacks import HostStacks
 from runner.keeping import KeptNowhereError, keep, store_waiting
 from runner.logs import log_to_standard_error
 from runner.spool import Spool
@@ -73,6 +75,8 @@ class Measurer:
         self._inbox = inbox
         self._spool = Spool(settings.data_dir / "spool")
         self._database: Database | None = None
+        # They are asked once in the short life of this process, not before each trial.
+        self._host_stacks = functools.cache(lambda: HostStacks.read(settings))
         self._failures = 0
 
     def take_failures(self) -> int:
@@ -103,7 +107,7 @@ class Measurer:
             why = f"It was begun {attempts} times, and each time its worker died or was stopped."
             return self._unmeasured(message, FailureKind.CRASH, why)
         try:
-            job = job_of(message, self._settings, device=self._device)
+            job = job_of(message, self._settings, device=self._device, host_stacks=self._host_stacks)
         except CompilewatchError as error:
             return self._unmeasured(message, FailureKind.UNSUPPORTED, str(error))
         _LOG.info("%s begins.", job.specs[0].case, extra={"trial_id": job.job_id, "run_id": message.run_id})
@@ -157,17 +161,12 @@ class Measurer:
         self._until(kept)
 
     def _opened(self) -> Database | None:
-        """The database, waited for; None where this process is to end."""
-        said = False
+        """The database, waited for, as the worker says already; None where this process is to end."""
 
         def opened() -> bool:
-            nonlocal said
             try:
                 self._database = self._database or open_database(self._settings.database_url)
-            except DatabaseError as error:
-                if not said:
-                    _LOG.warning("%s Waiting for it.", error.message)
-                said = True
+            except DatabaseError:
                 return False
             return True
 

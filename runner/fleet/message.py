@@ -7,6 +7,7 @@ those of the host that measures.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import ValidationError
@@ -14,12 +15,13 @@ from pydantic import ValidationError
 from db.complaints import first_problem
 from db.errors import CompilewatchError, one_line
 from db.fields import Record
-from db.records import Strategy, Workload
+from db.records import Build, Strategy, Workload
 from db.strategies import parse_strategy
 from runner.builds import known_builds
 from runner.canaries import canary_workloads
 from runner.config import Settings
 from runner.executors.contract import Job
+from runner.host_stacks import HostStacks
 from runner.passes import Passes
 from runner.plan import workload_spec
 from runner.selection import known_strategies, known_suites, known_workloads, select
@@ -48,6 +50,7 @@ class Message(Record):
     seed: int
     round: int
     build: str | None
+    stack: Build | None
     is_canaries: bool
     profile: bool
     trace: bool
@@ -69,6 +72,7 @@ def message_of(job: Job) -> Message:
         seed=first.seed,
         round=first.round,
         build=first.build,
+        stack=first.stack,
         is_canaries=job.is_canaries,
         profile=first.passes.profile,
         trace=first.passes.trace_into is not None,
@@ -97,15 +101,21 @@ def specs_without_code(message: Message, *, device: str, threads: int) -> list[T
     ]
 
 
-def job_of(message: Message, settings: Settings, *, device: str) -> Job:
+def job_of(
+    message: Message, settings: Settings, *, device: str, host_stacks: Callable[[], HostStacks] | None = None
+) -> Job:
     """The job with this host's code, interpreter, environment and threads.
 
-    Raises RefusedError for a name that this host does not know or knows as something else, and ConfigError
-    for a workload that cannot be built here.
+    `host_stacks` tells the builds of this host, by default all over again. Raises RefusedError for a name
+    that this host does not know or knows as something else, StackGoneError for a recorded build that is not
+    here, and ConfigError for a workload that cannot be built here.
     """
     definitions, environment = _definitions(message, settings, device)
     interpreter = None
-    if message.build is not None:
+    if message.stack is not None:
+        stacks = host_stacks() if host_stacks else HostStacks.read(settings)
+        interpreter = stacks.build_like(message.stack).python
+    elif message.build is not None:
         builds = known_builds(settings)
         if message.build not in builds:
             raise RefusedError(f"This host has no build {message.build!r}.", "Add it as a [[build]].")
@@ -182,4 +192,5 @@ def _told(message: Message, number: int) -> dict[str, object]:
         "seed": message.seed,
         "round": message.round,
         "build": message.build,
+        "stack": message.stack,
     }

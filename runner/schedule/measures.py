@@ -29,7 +29,9 @@ class Measures(Protocol):
     anew.
     """
 
-    def is_mine(self, request: RunRequest, host: Host) -> bool: ...
+    def is_meant(self, machine: str | None, host: Host) -> bool:
+        """Whether what is asked of `machine`, a selector, is for this service. Raises DatabaseError."""
+        ...
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
         """Whether `request` may begin while those are `under_way`."""
@@ -55,8 +57,8 @@ class Here:
         self._execute = execute
         self._plan = plan
 
-    def is_mine(self, request: RunRequest, host: Host) -> bool:
-        return host.is_meant_by(request.spec.machine)
+    def is_meant(self, machine: str | None, host: Host) -> bool:
+        return host.is_meant_by(machine)
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:  # noqa: ARG002
         return not under_way

@@ -80,7 +80,14 @@ class Service:
         spool = Spool(settings.data_dir / "spool")
         self._silence = Silence(database, configured, tell_silence)
         self._health = Health(database, self._host.name, spool, errors)
-        self._timetable = Timetable(database, BackgroundScheduler(), self._host, configured, clock)
+        self._timetable = Timetable(
+            database,
+            BackgroundScheduler(),
+            self._host,
+            configured,
+            clock,
+            elsewhere=self._is_meant if measures.elsewhere else None,
+        )
         self._upkeep = Upkeep(settings, database, self._host, spool)
         self._under_way: dict[Future[None], RunRequest] = {}
 
@@ -131,6 +138,9 @@ class Service:
             stop=stop,
         )
 
+    def _is_meant(self, machine: str | None) -> bool:
+        return self._measures.is_meant(machine, self._host)
+
     def _watch(self, now: datetime) -> None:
         """What people see of this service when they look after it. Raises DatabaseError."""
         self._health.say(now)
@@ -176,7 +186,7 @@ class Service:
                 owner=self._host.owner,
                 at=self._clock(),
                 fits=lambda each: (
-                    self._measures.is_mine(each, self._host) and self._measures.has_room(each, under_way)
+                    self._is_meant(each.spec.machine) and self._measures.has_room(each, under_way)
                 ),
                 counts=not self._measures.elsewhere,
             )

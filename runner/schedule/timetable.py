@@ -64,7 +64,10 @@ class ClaimingExecutor(BaseExecutor):  # type: ignore[misc]
 
 
 class Timetable:
-    """Keeps `scheduler` in step with the stored schedules. Call `reconcile` every few seconds."""
+    """Keeps `scheduler` in step with the stored schedules. Call `reconcile` every few seconds.
+
+    Where workers measure, `elsewhere` says whether a machine selector means one of them.
+    """
 
     def __init__(
         self,
@@ -73,8 +76,13 @@ class Timetable:
         host: Host,
         configured: Mapping[str, ScheduleSpec],
         clock: Callable[[], datetime],
+        *,
+        elsewhere: Callable[[str | None], bool] | None = None,
     ) -> None:
         self._database = database
+        self._is_meant = elsewhere or host.is_meant_by
+        # Whoever claims a firing has the suite in its configuration; others need not.
+        self._machine = None if elsewhere else host.name
         self._scheduler = scheduler
         self._host = host
         self._configured = configured
@@ -132,8 +140,7 @@ class Timetable:
         request = new_request(
             str(ULID()),
             RequestKind.SCHEDULE,
-            # Whoever claims it has the suite in its configuration; others need not.
-            RequestSpec(suite=spec.suite, trials=spec.trials, machine=spec.machine or self._host.name),
+            RequestSpec(suite=spec.suite, trials=spec.trials, machine=spec.machine or self._machine),
             by=f"schedule {name}",
             at=now,
         )
@@ -163,7 +170,7 @@ class Timetable:
 
     def _is_ours(self, schedule: Schedule) -> bool:
         there = not schedule.from_config or schedule.name in self._configured
-        return there and not schedule.paused and self._host.is_meant_by(schedule.spec.machine)
+        return there and not schedule.paused and self._is_meant(schedule.spec.machine)
 
     def _plan(self, schedule: Schedule, last: Firing | None) -> None:
         """Make or replace the job. It begins where the stored firings end, not now: none is skipped."""

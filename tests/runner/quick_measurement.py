@@ -15,7 +15,8 @@ import json, os, socket, subprocess, sys, time
 release = open(os.path.join(os.path.dirname(__file__), "release")).read()
 # Asked which torch it has, as any interpreter is.
 if sys.argv[1:3] == ["-I", "-c"]:
-    print(json.dumps({{"__version__": release, "cuda": None, "hip": None}}))
+    told = {{"__version__": release, "version": release, "python": None, "os": None, "packages": {{}}}}
+    print(json.dumps(told | dict.fromkeys(["git", "cuda", "hip", "triton"])))
     sys.exit()
 spec = json.loads(sys.stdin.buffer.readline())
 fd = int(sys.argv[-1])

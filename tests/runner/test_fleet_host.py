@@ -38,6 +38,7 @@ from runner.fleet.queue import conninfo_of
 from runner.fleet.upkeep import look_after
 from runner.spool import Spool
 from tests.builders import make_trial
+from tests.house.test_imports import loaded_by
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.quick_measurement import upgrade
 
@@ -72,6 +73,10 @@ def test_a_worker_tells_how_its_host_is(tmp_path: Path, postgres_database_url: s
     assert abs(datetime.now(UTC) - state.seen_at) < timedelta(minutes=2)
     assert stopped.stopped_at is not None
     assert stopped.stopped_at >= stopped.seen_at
+
+
+def test_a_waiting_worker_holds_neither_pydantic_nor_sqlalchemy_nor_numpy() -> None:
+    assert {"pydantic", "sqlalchemy", "numpy"}.isdisjoint(loaded_by("import runner.fleet.listener"))
 
 
 def test_each_worker_of_a_host_tells_of_its_gpu_alone(postgres_database_url: str) -> None:

@@ -6,21 +6,28 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from db.hosts import HostState
 from db.queries.filters import Filters
 from db.queries.fleet import announced_runs
 from db.queries.records import trial_records
-from db.queries.schedule import requests, run_request
+from db.queries.schedule import names_of_machine, requests, run_request
+from db.records import FailureKind, Status
 from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.session import Database, open_database
+from db.store import save_trial
+from db.store_hosts import save_host
 from db.store_request import cancel_request, new_request, save_request
 from runner.config import Settings
 from runner.config_sources import load_settings
 from runner.execution import Outcome
 from runner.fleet.dispatch import Attendance, Fleet
 from runner.fleet.executor import ProcrastinateExecutor
+from runner.fleet.places import Places
+from tests.builders import make_machine, make_trial
 from tests.runner.fleet_processes import service, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.test_executors import Heard
@@ -57,6 +64,27 @@ def test_a_request_goes_where_its_selector_means(
         settings, sqlite_database, no_executor, progress=Heard(), stop=threading.Event(), clock=lambda: NOW
     )
     assert fleet.queue_of(asked(machine=machine)) == queue
+
+
+def test_a_host_is_meant_by_all_its_names_where_something_is_measured(sqlite_database: Database) -> None:
+    said: dict[str, Any] = {"owner": "x:1", "started_at": NOW, "program_version": "1"}
+    for name, devices, hour in (("boss", None, 3), ("gpu-1", (), 2), ("gpu-2", (), 1)):
+        save_host(
+            sqlite_database, HostState(name=name, seen_at=NOW.replace(hour=hour), devices=devices, **said)
+        )
+    machine = make_machine("old").model_copy(update={"name": "old"})
+    save_trial(sqlite_database, make_trial(machine=machine))
+    places = Places(sqlite_database, ["nvidia-h200"])
+    (machine_id,) = names_of_machine(sqlite_database, "old") - {"old", machine.device_name}
+    for asked_for, queue in (
+        ("gpu-2", "host:gpu-2"),
+        ("gpu-*", "host:gpu-1"),
+        ("boss", None),
+        ("old", "host:old"),
+        (machine_id, "host:old"),
+        ("NVIDIA H200", "nvidia-h200"),
+    ):
+        assert places.queue_of(asked_for) == queue, asked_for
 
 
 def test_one_request_per_queue_and_urgency_is_under_way(tmp_path: Path, sqlite_database: Database) -> None:
@@ -160,14 +188,31 @@ def test_a_request_is_served_cancelled_and_recorded(tmp_path: Path, postgres_dat
             def is_in(name: str, state: RequestState) -> Callable[[], bool]:
                 return lambda: run_request(database, name).state is state
 
-            wait_until(is_in("whole", RequestState.FINISHED), 60, hosts[0].said())
+            wait_until(is_in("whole", RequestState.FINISHED), 200, hosts[0].said())
+            (first, *_) = trial_records(database, Filters())
+            # As a suspicion is looked at again: on the host that has it, with the build that was recorded.
+            again = {"stacks": (first.build,), "machine": first.machine.name, "suite": None}
+            save_request(database, asked("second", cases=(("elementwise", "eager"),), trials=1, **again))
+            wait_until(is_in("second", RequestState.FINISHED), 200, hosts[0].said())
+            gone = first.build.model_copy(update={"torch": "1.0.0"})
+            again |= {"stacks": (gone,)}
+            save_request(database, asked("gone", cases=(("elementwise", "eager"),), trials=1, **again))
+            wait_until(is_in("gone", RequestState.FINISHED), 200, hosts[0].said())
             save_request(database, asked("long", trials=100))
-            wait_until(lambda: len(list(trial_records(database, Filters()))) > 3, 60, hosts[1].said())
+            wait_until(lambda: len(list(trial_records(database, Filters()))) > 5, 200, hosts[1].said())
             cancel_request(database, "long", by="ann", at=datetime.now(UTC))
-            wait_until(is_in("long", RequestState.CANCELLED), 30, hosts[0].said())
+            wait_until(is_in("long", RequestState.CANCELLED), 100, hosts[0].said())
         finally:
             codes = [host.stop() for host in hosts]
         assert codes == [0, 0]
         whole = next(each for each in requests(database) if each.request_id == "whole")
         assert whole.history[-1].note == "2 trials, 0 failed"
         assert len(list(trial_records(database, Filters(runs=whole.run_ids)))) == 2
+        (second,), (gone_trial,) = (
+            list(trial_records(database, Filters(runs=run_request(database, name).run_ids)))
+            for name in ("second", "gone")
+        )
+        assert (second.status, second.build.torch) == (Status.OK, first.build.torch)
+        assert gone_trial.failure is not None
+        assert gone_trial.failure.kind is FailureKind.UNSUPPORTED
+        assert "cannot be measured again on this host" in gone_trial.failure.message

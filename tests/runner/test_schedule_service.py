@@ -206,8 +206,8 @@ class Elsewhere(Here):
 
     elsewhere = True
 
-    def is_mine(self, request: RunRequest, host: Host) -> bool:
-        return True
+    def is_meant(self, machine: str | None, host: Host) -> bool:
+        return machine != host.name
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
         return request.spec.machine not in {other.spec.machine for other in under_way}

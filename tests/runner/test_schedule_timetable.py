@@ -224,6 +224,24 @@ def test_a_schedule_for_other_machines_is_left_to_them(
     assert [request.spec.machine for request in queue(sqlite_database)] == ["gpu-*"]
 
 
+@pytest.mark.parametrize("machine", [None, "h200", "tpu"])
+def test_where_workers_measure_a_firing_is_for_them_and_not_for_the_services_host(
+    machine: str | None, clock: FakeClock, sqlite_database: Database
+) -> None:
+    timetable = Timetable(
+        sqlite_database,
+        SteppedScheduler(),
+        Host("boss", "boss:1"),
+        {"hourly": HOURLY.model_copy(update={"machine": machine})},
+        clock,
+        elsewhere=lambda asked: asked in {None, "h200"},
+    )
+    timetable.start()
+    clock.now = at(23, 0)
+    timetable.reconcile()
+    assert [request.spec.machine for request in queue(sqlite_database)] == [machine] * (machine != "tpu")
+
+
 def test_a_schedule_that_left_the_configuration_fires_no_more(
     start: Start, clock: FakeClock, sqlite_database: Database
 ) -> None:
