@@ -37,7 +37,7 @@ FIRST_PAINT_S = 1.5
 USERS, THINK_S, MINUTES = 50, (2.0, 4.0), 1.0
 MEDIAN_MS, P95_MS, SESSION_KB = 100, 500, 1024
 RERUNS, NEW_FILTERS, PAINTS = 20, 4, 5
-READ_AHEAD_S = 8
+READ_AHEAD_S = 5
 PAGES = [page for page in Page if page is not Page.GUIDE]
 # One page without its filter, with it, and so on: what a reader who compares two views does.
 _FILTERS = {Page.RUNS: ("suite=nightly", ""), Page.REPORTS: ("", "")}
