@@ -163,6 +163,9 @@ screenshots: dev browser ## take the pictures in docs/images again, from the rec
 walk: dev ## type every command of README and docs in a fresh clone, compare what it prints
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_walk.py $(PYTEST_ARGS)
 
+look: dev browser ## photograph every page, wide and narrow, light and dark, into build/screens
+	$(BIN)/python -m tests.e2e.look
+
 release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_release.py $(PYTEST_ARGS)
 

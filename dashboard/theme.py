@@ -136,7 +136,7 @@ DIVERGING = [
 VERDICT_COLOURS: dict[str, tuple[str, str]] = {
     Verdict.REGRESSED.value: ("#B94F00", "#FFFFFF"),
     Verdict.IMPROVED.value: ("#0072B2", "#FFFFFF"),
-    Verdict.UNCHANGED.value: ("#DCE3EA", "#17202B"),
+    Verdict.UNCHANGED.value: ("#B9C3CE", "#17202B"),
     Verdict.INCONCLUSIVE.value: ("#F0DFA0", "#17202B"),
     Verdict.NOT_COMPARABLE.value: ("#66707D", "#FFFFFF"),
     Verdict.MISSING.value: ("#66707D", "#FFFFFF"),
