@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,15 @@ from typing import Any
 
 import pytest
 
+from db.interchange.bulk import without_cycle_collection
 from db.interchange.exporting import export
+from db.interchange.files import input_files
 from db.interchange.importing import import_paths
 from db.queries.filters import Filters
+from db.quick_trials import QuickReader
 from db.session import Database, open_database
+from db.store_rows import Identifier, detail_columns, prepare, sample_columns, trial_columns
+from db.tables import METADATA
 from tests.builders import make_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
@@ -57,16 +63,21 @@ def filled(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Database:
 
 
 def test_import_against_bare_executemany(filled: Database, history: Path, tmp_path: Path) -> None:
-    """In pairs, one after the other: what else the machine does meanwhile falls on both."""
+    """In pairs, one after the other: what else the machine does meanwhile falls on both.
+
+    The bare insert keeps what the import keeps: the same tables with their indexes and unique keys, foreign
+    keys that are enforced, and a commit that survives a power cut.
+    """
     source = sqlite3.connect(filled.url.removeprefix("sqlite:///"))
-    tables = [name for (name,) in source.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    tables = [table.name for table in METADATA.sorted_tables]
     rows = {name: source.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
     schema = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     statements = [statement for (statement,) in source.execute(schema)]
     ratios = []
     for pair in range(PAIRS):
         bare = sqlite3.connect(tmp_path / f"bare-{pair}.db")
-        bare.execute("PRAGMA journal_mode=WAL")
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            bare.execute(f"PRAGMA {pragma}")
         for statement in statements:
             bare.execute(statement)
         floor = cpu_seconds(partial(bare_insert, bare, rows))
@@ -89,6 +100,36 @@ def bare_insert(bare: sqlite3.Connection, rows: dict[str, list[tuple[Any, ...]]]
             if content:
                 marks = ", ".join("?" * len(content[0]))
                 bare.executemany(f"INSERT INTO {name} VALUES ({marks})", content)
+
+
+def test_where_the_time_of_an_import_goes(history: Path, tmp_path: Path) -> None:
+    """Each stage alone, in batches as the import takes them; the rest is the database."""
+    (file,) = input_files(history)
+    spent: dict[str, float] = defaultdict(float)
+
+    def timed(stage: str, work: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        found = work()
+        spent[stage] += time.process_time() - start
+        return found
+
+    reader, identifier = QuickReader(), Identifier()
+    with without_cycle_collection():
+        lines = timed("lines of the file", lambda: [line for _, line in file.lines()])
+        for start in range(0, TRIALS, 1000):
+            some = [lines[place : place + 100] for place in range(start, min(start + 1000, TRIALS), 100)]
+            found = timed("JSON to checked records", partial(lambda some: [*map(reader.read, some)], some))
+            trials = [trial for part in found for trial in part]
+            new = timed("identity, hash, blobs, quantiles", partial(prepare, trials, identifier))
+            for columns in (trial_columns, detail_columns, sample_columns):
+                timed("columns of rows", partial(columns, new))
+        with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database:
+            whole = cpu_seconds(partial(import_paths, database, [history]))
+    spent["the database, and the rest"] = whole - sum(spent.values())
+    print()
+    for stage, seconds in (*spent.items(), ("import", whole)):
+        print(f"{stage:35s} {seconds / TRIALS * 1e6:6.1f} us a trial")
+    assert whole > 0
 
 
 def test_import_into_postgresql(history: Path, empty_postgres_url: str) -> None:
