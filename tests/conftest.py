@@ -26,6 +26,7 @@ settings.register_profile(
     database=None,
     phases=(Phase.explicit, Phase.generate),
 )
+settings.register_profile("fuzz", deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("COMPILEWATCH_HYPOTHESIS_PROFILE", "compilewatch"))
 
 

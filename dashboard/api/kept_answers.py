@@ -82,14 +82,21 @@ class KeptAnswers:
 
     Kept is what was answered with 200 and without `no-store`, `MOST_BYTES` in all, the longest unasked for
     going first. Requests for one answer that come while it is made wait for it together. `held_s` 0 keeps
-    answers but asks for each whether it still holds. `clock` is in seconds.
+    answers but asks for each whether it still holds; with `share` 0 none holds longer for having taken long.
+    `clock` is in seconds.
     """
 
     def __init__(
-        self, app: ASGIApp, *, held_s: float = HELD_S, clock: Callable[[], float] = time.monotonic
+        self,
+        app: ASGIApp,
+        *,
+        held_s: float = HELD_S,
+        share: float = SHARE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
         self._held_s = held_s
+        self._share = share
         self._clock = clock
         self._kept: OrderedDict[_Key, _Made] = OrderedDict()
         self._kept_bytes = 0
@@ -126,7 +133,7 @@ class KeptAnswers:
         if made.status == 304 and known is not None:
             made = known
         ended = self._clock()
-        long = min(LONGEST_S, SHARE * (ended - began)) if self._held_s else 0.0
+        long = min(LONGEST_S, self._share * (ended - began)) if self._held_s else 0.0
         made.until = ended + max(self._held_s, long)
         self._forget(key)
         if made.may_be_kept:

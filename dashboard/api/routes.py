@@ -58,7 +58,7 @@ def routes(*, held_s: float = HELD_S) -> list[BaseRoute]:
         exception_handlers=_HANDLERS,
     )
     return [
-        Route("/healthz", health, middleware=[kept]),
+        Route("/healthz", health, middleware=[Middleware(KeptAnswers, held_s=held_s, share=0)]),
         Route("/metrics", metrics, middleware=[kept]),
         Mount("/badge", limited),
         _api(kept),

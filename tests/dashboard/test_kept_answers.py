@@ -130,6 +130,18 @@ def test_what_took_long_to_make_holds_longer(
     asyncio.run(poll())
 
 
+def test_what_must_be_new_holds_a_second_however_long_it_took(route: Route, clock: Clock) -> None:
+    async def poll() -> None:
+        kept = KeptAnswers(route, clock=clock, share=0)
+        route.takes_s = 60.0
+        await get(kept)
+        clock.now += HELD_S
+        await get(kept)
+
+    asyncio.run(poll())
+    assert len(route.asked) == 2
+
+
 def test_an_entity_tag_is_answered_with_304_whether_kept_or_new(kept: KeptAnswers, route: Route) -> None:
     async def poll() -> None:
         for _ in range(2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,6 +107,10 @@ def test_no_answer_and_no_line_of_the_server_holds_a_secret(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
             )
             try:
+                deadline = time.monotonic() + 30
+                while server.get("/healthz").status == 200:
+                    assert time.monotonic() < deadline, "the database does not go away"
+                    time.sleep(0.2)
                 away = answers(server)
             finally:
                 connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
