@@ -95,7 +95,7 @@ def medians_over_trials(
         Method.NONE if n < 2 else Method.STUDENT_T if n < BOOTSTRAP_TRIALS else Method.BOOTSTRAP
         for n in present.n
     ]
-    return Medians(value, np.fmin(low, value + 0 * low), np.fmax(high, value + 0 * high), present.n, method)
+    return Medians(value, np.minimum(low, value), np.maximum(high, value), present.n, method)
 
 
 @dataclass(frozen=True, slots=True)

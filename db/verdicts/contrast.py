@@ -102,7 +102,10 @@ def _cells(case: Ints, block: Ints) -> tuple[Ints, Ints]:
 
 
 def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
-    """Within-block differences, weighted by their precision, and the residual variance around them."""
+    """Within-block differences, weighted by their precision, and the residual variance around them.
+
+    The weight of a block without one of the sides is 0.
+    """
     cell, cell_case = _cells(used.case, block)
     index, size = cell * 2 + used.side, 2 * len(cell_case)
     n = np.bincount(index, minlength=size).astype(np.float64)
@@ -110,7 +113,7 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
         mean = np.bincount(index, used.x, size) / n
         residual = np.bincount(index, np.square(used.x - mean[index]), size)
         n2, mean2 = n.reshape(-1, 2), mean.reshape(-1, 2)
-        weight = np.where((n2 > 0).all(axis=1), 1.0 / (1.0 / n2[:, 0] + 1.0 / n2[:, 1]), 0.0)
+        weight = 1.0 / (1.0 / n2).sum(axis=1)
     shift = np.where(weight > 0, mean2[:, 1] - mean2[:, 0], 0.0)
     total = np.bincount(cell_case, weight, cases)
     with np.errstate(invalid="ignore", divide="ignore"):

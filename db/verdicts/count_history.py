@@ -76,7 +76,7 @@ def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
 
 
 def _runs(series: DataFrame) -> list[_Run]:
-    ordered = series.sort_values(["started_at", "trial_id"], kind="stable")
+    ordered = series.sort_values(["started_at", "trial_id"])
     last = ordered.drop_duplicates("run_id", keep="last").rename(columns={"started_at": "last_started_at"})
     passed, checked = passed_mask(ordered), checked_mask(ordered)
     kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
@@ -140,7 +140,7 @@ def _missing(trials: DataFrame, ran: DataFrame, policy: Policy) -> Iterator[Chan
     """
     cut_short = set(trials.loc[trials["failure_kind"] == FailureKind.CANCELLED.value, "run_id"])
     cases = without_canaries(ran[ran["suite"].notna()], policy.canary_workloads)
-    named = cases.sort_values(["started_at", "trial_id"], kind="stable")
+    named = cases.sort_values(["started_at", "trial_id"])
     for _, suite in named.groupby(["machine_id", "suite"], sort=True):
         last_rows = {
             str(run): {(str(row["workload"]), str(row["strategy"])): row for row in mine.to_dict("records")}

@@ -46,7 +46,7 @@ def _each_in_the_middle_of_the_other(spans: DataFrame) -> Bools:
 
 
 def _never_at_once(spans: DataFrame, first: int, second: int) -> bool:
-    both = spans[spans["run"].isin([first, second])].sort_values(["start", "end"], kind="stable")
+    both = spans[spans["run"].isin([first, second])].sort_values(["start", "end"])
     if both["end"].isna().any():
         return False
     change = both["run"].to_numpy()[1:] != both["run"].to_numpy()[:-1]

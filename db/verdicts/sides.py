@@ -83,7 +83,7 @@ def split_sides(trials: DataFrame, base: Selection, head: Selection) -> DataFram
             )
     sides = trials[(in_base | in_head) & ~outside].copy()
     sides["side"] = in_head[sides.index].to_numpy(dtype=np.int64)
-    return sides.sort_values(["started_at", "trial_id"], kind="stable").reset_index(drop=True)
+    return sides.sort_values(["started_at", "trial_id"]).reset_index(drop=True)
 
 
 def describe_side(sides: DataFrame, number: int, selection: Selection) -> BuildSide:

@@ -99,3 +99,20 @@ def test_one_outlier_is_no_change():
 def test_other_units_find_the_same_boundaries(shift: float, seed: int):
     y = np.log(steps([(40, 10.0), (40, 10.6)], seed=seed))
     assert segment_starts(y + shift, RULES) == segment_starts(y, RULES)
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        ({}, True),
+        ({"kernel_gamma": 1e-6}, False),  # all points are near each other
+        ({"candidate_penalty": 1000.0}, False),
+        ({"minimum_segment": 51}, False),
+        ({"minimum_effect": 0.06}, False),
+        ({"p_value": 1e-30}, True),  # obvious without a rank test
+        ({"p_value": 1e-30, "obvious_size": 50.0}, False),
+    ],
+)
+def test_each_rule_decides_what_a_change_is(rules: dict[str, float], found: bool):
+    y = np.log(steps([(50, 10.0), (50, 10.5)], cv=0.004))
+    assert bool(boundaries(y, HistoryPolicy.model_validate(rules))) is found

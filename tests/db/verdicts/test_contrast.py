@@ -92,3 +92,14 @@ def test_an_empty_side_has_no_difference():
     assert np.isnan(found.difference[0])
     assert found.difference[1] == 0.0
     assert found.trials.tolist() == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_shared_run_that_holds_too_little_of_a_side_is_no_block(side: int):
+    shared = [(0, side, 1, 1.0)] + [(0, 1 - side, 1, 2.0)] * 3
+    alone = [(0, side, 0, 3.0)] * 2
+    found = contrast(observations(alone + shared), 1, POLICY)
+    assert not found.interleaved[0]
+    assert found.trials.sum() == 6
+    # all that there is of a side is enough
+    assert contrast(observations(shared), 1, POLICY).interleaved[0]

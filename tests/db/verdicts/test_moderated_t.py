@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from db.verdicts.moderated_t import fit_prior, moderate, pool, squeeze, t_test, trigamma_inverse
+from db.verdicts.moderated_t import Prior, fit_prior, moderate, pool, squeeze, t_test, trigamma_inverse
 
 DF_LIMIT = 50.0
 
@@ -124,3 +124,11 @@ def test_trigamma_inverse_agrees_with_brents_method(y: float):
 
     root = float(np.exp(optimize.brentq(excess, -15.0, 15.0)))
     assert trigamma_inverse(y)[0] == pytest.approx(root, rel=1e-6)
+
+
+def test_one_degree_of_freedom_counts_and_none_does_not():
+    prior = Prior(3.0, 2.0)
+    found = squeeze(np.array([6.0, 6.0, 6.0]), np.array([1.0, 0.0, 9.0]), prior)
+    assert found == pytest.approx([(3 * 2 + 6) / 4, 2.0, (3 * 2 + 9 * 6) / 12])
+    nothing = squeeze(np.array([6.0, np.nan]), np.array([1.0, 0.0]), Prior(0.0, 0.0))
+    assert nothing == pytest.approx([6.0, np.nan], nan_ok=True)
