@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from runner.left_over import end_left_over
+
 GUARD = Path(__file__).with_name("guard.py")
 LOG_TAIL_BYTES = 65_536
 # A record of 50,000 samples and every list at its longest stays below 4 MB.
@@ -92,6 +94,7 @@ class GuardedProcess:
         self._grace_s = grace_s
         self._selector = selectors.DefaultSelector()
         self._open: set[int] = set()
+        self._scratch = scratch
         place = [str(grace_s), str(scratch), "keep" if keep_scratch else "remove"]
         self._start(command, environment, place, stdin, lock)
 
@@ -217,6 +220,7 @@ class GuardedProcess:
         )
         if not self._status.lines:
             outcome.guard_lost = True
+            end_left_over(self._scratch)
             return outcome
         status = json.loads(self._status.lines[0])
         outcome.exit_code, outcome.signal = status["exit_code"], status["signal"]
