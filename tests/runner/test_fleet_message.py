@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from db.requests import RequestKind, RequestSpec
+from db.session import open_database
 from db.store_request import new_request
 from runner.canaries import canary_specs
+from runner.cli.schedule import LogProgress
 from runner.config import Settings
 from runner.config_sources import load_settings
 from runner.executors.contract import Job
+from runner.executors.local import LocalExecutor
+from runner.fleet.dispatch import Fleet
 from runner.fleet.identities import jobs_with_ids, with_ids_of
 from runner.fleet.message import Message, RefusedError, job_of, message_of, read_message
 from runner.fleet.names import queue_of_device, queues_of_worker
+from runner.host_stacks import HostStacks, StackGoneError
 from runner.plan import plan_run
+from runner.spool import Spool
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.test_schedule_service import NOW
 
@@ -34,6 +41,30 @@ def job(settings: Settings) -> Job:
 def test_a_message_becomes_the_same_job_with_this_hosts_code(job: Job, settings: Settings) -> None:
     message = read_message(message_of(job).model_dump(mode="json"))
     assert job_of(message, settings, device="cuda:0") == job
+
+
+def test_a_recorded_build_is_found_by_the_host_that_measures(settings: Settings, tmp_path: Path) -> None:
+    """The service need not have it: its plan only names it."""
+    (build, stack), *_ = HostStacks.read(settings).found
+    spec = RequestSpec(suite="quick", stacks=(stack,))
+    request = new_request("one", RequestKind.CONFIRMATION, spec, by="the judge", at=NOW)
+    elsewhere = configuration(tmp_path / "service", tmp_path / "no" / "python", '[fleet]\nqueues = ["cpu"]')
+    with open_database(f"sqlite:///{tmp_path}/one.db", migrate=True) as database:
+        fleet = Fleet(
+            load_settings(elsewhere),
+            database,
+            lambda queue, priority: LocalExecutor(database, Spool(tmp_path)),
+            progress=LogProgress(),
+            stop=Event(),
+            clock=lambda: NOW,
+        )
+        plan = fleet.plan(load_settings(elsewhere), request)
+    (job,) = jobs_with_ids(plan, request)
+    message = read_message(message_of(job).model_dump(mode="json"))
+    assert [found.interpreter for found in job_of(message, settings, device="cpu").specs] == [build.python]
+    gone = message.model_copy(update={"stack": stack.model_copy(update={"torch": "1.0.0"})})
+    with pytest.raises(StackGoneError, match="cannot be measured again"):
+        job_of(gone, settings, device="cpu")
 
 
 def test_canaries_travel_too(job: Job, settings: Settings) -> None:
