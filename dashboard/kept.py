@@ -30,7 +30,7 @@ from db.queries.version import data_version
 from db.session import Database
 from db.verdicts.sides import Selection
 
-SELECTIONS = 48
+SELECTIONS = 16
 """Of how many selections rows are kept; the one asked for longest ago is the first to go."""
 
 By = Literal["run", "build"]
