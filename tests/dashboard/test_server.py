@@ -25,8 +25,10 @@ from tests.dashboard.serving import ROOT, Served, served
 
 @pytest.fixture(scope="module")
 def server_of(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(filled_url, tmp_path_factory.mktemp("server") / "log") as running:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with served(filled_url, log) as running:
         yield running
+    assert "Traceback" not in log.read_text(), "an interrupted server ends without one"
 
 
 def test_refuses_an_absent_database_and_leaves_none_behind(tmp_path: Path) -> None:
