@@ -48,7 +48,8 @@ def test_seconds_become_nanoseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"samples": 4}, {"relative_interval": 0}, {"relative_interval": 1}, {"block_s": 0}, {"settle_s": -1}]
+    "wrong",
+    [{"samples": 4}, {"relative_interval": 0}, {"relative_interval": 1}, {"block_s": 0}, {"settle_s": -1}],
 )
 def test_values_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
