@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
+import pandas as pd
+
 # A history that strays less than this from its median is as good as flat.
 _FLATTEST = 0.1
 # Streamlit stretches the line of a card over its whole height: below this the line would tell of noise.
@@ -13,11 +15,11 @@ _NOTABLE = 0.05
 EXPLAINED = "Against its own median; all rows are drawn to one scale."
 
 
-def relative(histories: Iterable[Sequence[float]]) -> tuple[list[list[float]], float]:
+def relative(histories: Iterable[Sequence[float]]) -> tuple[pd.Series, float]:
     """Each history as shares of its own median, and how far from 1 a drawing of all must reach."""
     shares = [_of_median(history) for history in histories]
     strays = [abs(share - 1) for history in shares for share in history]
-    return shares, max([_FLATTEST, *strays]) * 1.05
+    return pd.Series(shares, dtype=object), max([_FLATTEST, *strays]) * 1.05
 
 
 def _of_median(history: Sequence[float]) -> list[float]:
