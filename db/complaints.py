@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from db.errors import one_line
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 _LONGEST = 60
 
@@ -58,8 +55,11 @@ def must_be(kind: str, context: Mapping[str, Any]) -> str | None:
     return template.format(**context) if template else None
 
 
-def problem(details: ErrorDetails) -> str:
-    """What is wrong with one value, to be read after its name: "must be a whole number, not 'x'"."""
+def problem(details: Mapping[str, Any]) -> str:
+    """What is wrong with one value, to be read after its name: "must be a whole number, not 'x'".
+
+    `details`: an entry of `ValidationError.errors()`.
+    """
     kind, context = details["type"], details.get("ctx", {})
     if kind == "missing":
         return "is missing"
