@@ -13,7 +13,7 @@ import pandas as pd
 from dashboard import links, shaping
 from dashboard.api.judged import COMPARE_SCHEMA
 from dashboard.choices import Choices
-from dashboard.data import Snapshot, filters_of, newest_build, read_choices, read_trials, reader
+from dashboard.data import Snapshot, filters_of, newest_build, read_choices, read_workloads, reader
 from dashboard.links import Link, Page
 from dashboard.policy import policy_in_force
 from dashboard.reports import comparison, views
@@ -23,6 +23,7 @@ from dashboard.reports.tables import environment, policy_table
 from db import __version__
 from db.errors import one_line
 from db.queries import facets
+from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.sides import resolve_side
 from db.verdicts.results import Comparison
@@ -104,11 +105,11 @@ def _compared(
     *,
     made_from: str,
 ) -> _Shown:
-    trials = read_trials(snapshot, filters)
     base, head = sides
     machine_id = filters.machines[0] if filters.machines else None
+    trials = comparison_frame(reader(), base, head, filters, machine_id=machine_id)
     judged = compare_builds(trials, base, head, policy_in_force(), history=trials, machine_id=machine_id)
-    known = trials.drop_duplicates("workload_id")
+    known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
     return _Shown(

@@ -16,6 +16,7 @@ from dashboard.data import (
     read_choices,
     read_hosts,
     read_machines,
+    read_newest_trials,
     read_noise,
     read_regressions,
     read_runs,
@@ -39,6 +40,8 @@ from db.records import Trial
 from db.verdicts.vocabulary import METRIC_NAMES
 
 NEWEST_RUNS = 200
+MOST_TRIALS = 500
+"""As many as the page lists."""
 _INBOX = {
     "state": "State",
     "workload": "Workload",
@@ -125,13 +128,14 @@ def _regression(snapshot: Snapshot, each: RegressionState) -> tuple[Section, ...
 
 
 def trial(snapshot: Snapshot, link: Link) -> Frozen:
-    """One trial where `link` names one, else the newest of those that its filters let through."""
+    """One trial where `link` names one, else the newest `MOST_TRIALS` that its filters let through."""
     if link.trial:
         try:
             return _one_trial(read_trial(snapshot, link.trial), link)
         except NotFoundError as error:
             raise ReportError(error.message, error.next_step) from error
-    frame = read_trials(snapshot, filters_of(link)).iloc[::-1]
+    newest, total = read_newest_trials(snapshot, filters_of(link), MOST_TRIALS)
+    frame = newest.iloc[::-1]
     if frame.empty:
         raise nothing_fits()
     table = pd.DataFrame(
@@ -160,7 +164,9 @@ def trial(snapshot: Snapshot, link: Link) -> Frozen:
         "started": "Started",
     }
     numbers = ("latency", "eager", "first", "peak")
-    parts = (table_of(table, titles, title="Trials, newest first", numeric=numbers),)
+    more = len(frame) < total
+    title = f"The newest {len(frame)} of {units.count(total)} trials" if more else "Trials, newest first"
+    parts = (table_of(table, titles, title=title, numeric=numbers),)
     return Frozen(parts, link, newest_builds(frame, "started_at"), {"trials": rows_of(frame)})
 
 

@@ -14,7 +14,16 @@ from dashboard.charts import break_even as break_even_charts
 from dashboard.charts import cold_start as cold_start_charts
 from dashboard.charts import heat_map, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
-from dashboard.data import Snapshot, filters_of, read_cases, read_choices, read_cold_start, read_points
+from dashboard.data import (
+    Snapshot,
+    filters_of,
+    of_workload,
+    read_cases,
+    read_choices,
+    read_cold_start,
+    read_points,
+    read_workloads,
+)
 from dashboard.links import TITLES, Link, Page
 from dashboard.reports import record_views
 from dashboard.reports.content import Chart, Lines, ReportError, Section
@@ -82,8 +91,10 @@ def _trends(snapshot: Snapshot, link: Link) -> Frozen:
     if link.axis == "auto":
         link = replace(link, axis=trend_rows.natural_axis(read_points(snapshot, filters_of(link))))
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
-    points = shaping.with_strategies(read_points(snapshot, filters_of(link), by), link.strategy)
-    focus = _focus(link, points)
+    filters = filters_of(link)
+    focus = _focus(link, read_workloads(snapshot, filters))
+    points = read_points(snapshot, of_workload(snapshot, filters, focus), by)
+    points = shaping.with_strategies(points, link.strategy)
     points = trend_rows.in_order(points[points["workload_label"] == focus], link.axis, list(names))
     figure = FIGURES[link.metric]
     rows = trend_rows.frame(points, link.metric, names)

@@ -16,6 +16,7 @@ from dashboard.kept import Kept
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
+from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
 from db.queries.trials import trials_frame, trials_of_runs
@@ -24,6 +25,7 @@ from db.records import FailureKind, Task, Trial
 from db.session import Database, open_database
 from db.store import save_trials
 from db.store_retention import compact_samples
+from db.verdicts.sides import Selection
 from tests.builders import MS, START, make_device_state, make_trial
 
 WORKLOADS = ("bert-base", "mlp", "canary-gemm")
@@ -174,6 +176,23 @@ def test_what_is_kept_equals_a_read_from_nothing(database: Database, seed: int) 
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_what_is_kept_equals_a_read_from_nothing_often(database: Database, seed: int) -> None:
     _check_random_writes(database, seed, writes_made=30)
+
+
+@pytest.mark.parametrize("by", ["build", "run"])
+def test_a_comparison_of_what_is_kept_is_of_the_same_trials(database: Database, by: str) -> None:
+    writes, kept = Writes(7), Kept()
+    for _ in range(6):
+        writes._tonight(database)
+        machine = writes.machine_id(database)
+        filters = Filters(machines=(machine,))
+        mine = trials_frame(database, filters)
+        ids = sorted(set(mine[f"{by}_id"]))
+        if len(ids) < 2:
+            continue
+        sides = tuple(Selection.model_validate({"name": key, f"{by}_ids": (key,)}) for key in ids[:2])
+        found = kept.comparison(database, data_version(database), (sides[0], sides[1]), filters, machine)
+        expected = comparison_frame(database, sides[0], sides[1], filters, machine_id=machine)
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
 def test_only_runs_that_grew_are_read_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
