@@ -77,7 +77,8 @@ def damage(database: Database, folder: Path, format: Format, rounds: int) -> Out
             outcome.imported += 1
             continue
         outcome.refused += 1
-        assert type(file.error).__mro__[1] is CompilewatchError
+        assert isinstance(file.error, CompilewatchError)
+        assert type(file.error) is not CompilewatchError
         assert file.error.message.endswith("."), file.error.message
         assert len(file.error.message) < 1_000, file.error.message[:2_000]
         assert file.error.next_step
