@@ -6,18 +6,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
-from dashboard import data
-from dashboard.links import Link, Page
+from dashboard import app, data
 from dashboard.pace import AT_ONCE, LONGEST_S, Pace
-from dashboard.views import elements
 from db.errors import CompilewatchError
 from db.session import open_database
 from db.store import save_trial
 from tests.builders import make_trial
-from tests.dashboard.conftest import opened
 
 URL = "sqlite:///a.db"
 
@@ -102,13 +101,12 @@ def test_what_was_kept_is_forgotten_with_another_version(pace: Pace) -> None:
     assert len(forgotten) == 2
 
 
-def test_few_pages_are_drawn_at_once(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_pages_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All others wait without taking turns at the interpreter with the event loop, and none is forgotten."""
-    monkeypatch.setenv(data.DATABASE_VARIABLE, empty_url)
     counting = Lock()
     now, most, drawn = 0, 0, 0
 
-    def begin() -> None:
+    def draw(*_: object) -> None:
         nonlocal now, most, drawn
         with counting:
             now, drawn = now + 1, drawn + 1
@@ -118,9 +116,13 @@ def test_few_pages_are_drawn_at_once(empty_url: str, monkeypatch: pytest.MonkeyP
             now -= 1
         raise CompilewatchError("That was all.")
 
-    monkeypatch.setattr(elements, "begin", begin)
+    # Streamlit's own test sessions cannot run beside each other: they share the runtime's place.
+    monkeypatch.setattr(app, "st", MagicMock(navigation=lambda *_, **__: SimpleNamespace(url_path="guide")))
+    monkeypatch.setattr(app.shell, "trouble", lambda _: None)
+    monkeypatch.setattr(app, "_draw", draw)
     with ThreadPoolExecutor(3 * AT_ONCE) as sessions:
-        list(sessions.map(opened, [Link(page=Page.GUIDE)] * (3 * AT_ONCE)))
+        for session in [sessions.submit(app.main) for _ in range(3 * AT_ONCE)]:
+            session.result()
     assert (drawn, most) == (3 * AT_ONCE, AT_ONCE)
 
 

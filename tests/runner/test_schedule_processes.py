@@ -164,7 +164,9 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
     with open_database(database, read_only=True) as opened:
         trials = {trial.workload.name: trial for trial in trial_records(opened, Filters())}
         known = measured_stacks(opened, trials["gelu"].machine.name)
-        assert [astuple(found) in known for found in fingerprints(Settings(), on_gpu=False)] == [True]
+        assert [astuple(found) in known for found in fingerprints(Settings(), on_gpu=False).values()] == [
+            True
+        ]
     assert trials["gelu"].status == "ok"
     assert trials["patient"].failure is not None
     assert trials["patient"].failure.kind == "cancelled"
