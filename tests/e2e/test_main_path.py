@@ -30,8 +30,15 @@ def _seen(page: Page) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1440, "light"),
+        (390, "dark"),
+        pytest.param(1440, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_every_page_opens_without_trouble(
     browser: Browser, dashboard_server: Served, width: int, scheme: str
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_long_table_is_cut_to_what_a_comment_holds(
     assert "row 4000" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_workload_of_the_user_in_three_lines_is_measured_and_judged(
     tmp_path: Path, sqlite_url: str, comments: Comments
 ) -> None:

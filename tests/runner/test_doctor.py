@@ -223,6 +223,7 @@ def test_the_command_changes_nothing(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_identical_trials_are_measured_and_stored(tmp_path: Path):
     (tmp_path / "tmp").mkdir()
     result = compilewatch(

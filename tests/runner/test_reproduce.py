@@ -125,6 +125,7 @@ def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path):
     assert "eager" in _latencies_ns(script)
 
 
+@pytest.mark.slow
 def test_a_trial_again_and_as_a_script(tmp_path: Path):
     """For real, with Inductor: the stored trial, the repeated one, and the script where only torch is."""
     (tmp_path / "tmp").mkdir()

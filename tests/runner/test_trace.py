@@ -81,6 +81,7 @@ def test_no_log_leaves_no_directory(tmp_path: Path) -> None:
     assert not trace_directory(tmp_path, "T1").exists()
 
 
+@pytest.mark.slow
 def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None:
     from runner.supervise import run_trial
 
