@@ -10,7 +10,8 @@ import pandas as pd
 from dashboard.reports.content import Column, Table
 from dashboard.shaping import BUILD_COMPONENTS
 from db import units
-from db.verdicts.policy import Policy, policy_entries
+from db.verdicts.policy import Policy
+from db.verdicts.policy_entries import policy_entries
 
 MOST_ROWS = 250
 _MACHINE_PARTS = ("machine", "device", "device_name", "cpu_name", "cpu_count", "threads", "ram_bytes")
@@ -32,17 +33,17 @@ def table_of(
         title=title,
         columns=tuple(Column(title=title, numeric=name in right) for name, title in columns.items()),
         rows=tuple(
-            tuple(cell(value) for value in row) for row in shown[list(columns)].itertuples(index=False)
+            tuple(_cell(value) for value in row) for row in shown[list(columns)].itertuples(index=False)
         ),
         tones=tuple(tones[: len(shown)]),
         note=f"{units.plural(rest, 'more row')} in the frozen data." if rest else "",
     )
 
 
-def cell(value: Any) -> str:
+def _cell(value: Any) -> str:
     """A value as text; what is missing is a dash."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {cell(item)}" for key, item in value.items()) or units.MISSING
+        return ", ".join(f"{key} {_cell(item)}" for key, item in value.items()) or units.MISSING
     missing = value is None or value is pd.NA or value is pd.NaT or value != value  # noqa: PLR0124
     return units.MISSING if missing or value == "" else str(value)
 
@@ -57,7 +58,7 @@ def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[
         ]
     parts = (*BUILD_COMPONENTS, "packages", "settings")
     rows += [
-        (part.replace("_", " "), *(cell(build.get(part)) for build in builds.values())) for part in parts
+        (part.replace("_", " "), *(_cell(build.get(part)) for build in builds.values())) for part in parts
     ]
     names = tuple(builds) or ("machine",)
     return Table(
@@ -68,7 +69,7 @@ def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[
 
 
 def _machine_cell(part: str, value: Any) -> str:
-    return units.size(value) if part.endswith("_bytes") else cell(value)
+    return units.size(value) if part.endswith("_bytes") else _cell(value)
 
 
 def policy_table(policy: Policy) -> Table:

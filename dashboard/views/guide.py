@@ -12,12 +12,14 @@ from dashboard.links import Link
 from dashboard.policy import policy_in_force
 from dashboard.views import elements
 from dashboard.views.shell import View
-from db.verdicts.policy import Policy, policy_entries
+from db.verdicts.policy import Policy
+from db.verdicts.policy_entries import policy_entries
 
 _TEXT = Path(__file__).parents[1] / "guide.md"
 
 
 def draw(view: View) -> Link:
+    """The text of `guide.md`, and the policy."""
     with st.container(width=820):
         st.markdown(_text())
         st.markdown("## Policy in force")

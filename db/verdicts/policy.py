@@ -13,7 +13,6 @@ Sources named below:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Self
 
@@ -67,6 +66,7 @@ class Override(PolicyPart):
         return self
 
     def fits(self, workload: str, strategy: str, metric: Metric) -> bool:
+        """Whether it is for this metric of this case, by their names."""
         return (
             fnmatchcase(workload, self.workload)
             and fnmatchcase(strategy, self.strategy)
@@ -187,7 +187,10 @@ class Policy(PolicyPart):
         default=0.05,
         description="level of each of the two one-sided tests behind unchanged (Schuirmann 1987)",
     )
-    confidence: Share = Field(default=0.95, description="coverage of every printed interval")
+    confidence: Share = Field(
+        default=0.95,
+        description="coverage of the interval around a change between two sides, and around a drift",
+    )
     minimum_trials: int = Field(default=3, ge=2, description="trials a side for a verdict (measured)")
     minimum_trials_with_history: int = Field(
         default=2,
@@ -276,34 +279,3 @@ class Policy(PolicyPart):
     def to_json(self) -> dict[str, Any]:
         """Every threshold in force, as `compare --json` prints it and a frozen report keeps it."""
         return self.model_dump(mode="json")
-
-
-class PolicyEntry(PolicyPart):
-    """One constant, as the Guide lists it."""
-
-    name: str
-    value: str
-    meaning: str
-
-
-def policy_entries(policy: Policy) -> list[PolicyEntry]:
-    """Every constant of `policy` with its value, meaning and source, in reading order."""
-    return list(_entries(policy, ""))
-
-
-def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
-    for name, field in type(part).model_fields.items():
-        value = getattr(part, name)
-        if isinstance(value, BaseModel):
-            yield from _entries(value, f"{prefix}{name}.")
-        elif name == "thresholds":
-            for metric, thresholds in value.items():
-                yield from _entries(thresholds, f"{prefix}thresholds.{metric.value}.")
-        elif name == "overrides":
-            for index, override in enumerate(value):
-                text = ", ".join(
-                    f"{k} {v}" for k, v in override.model_dump(mode="json").items() if v is not None
-                )
-                yield PolicyEntry(name=f"overrides[{index}]", value=text, meaning="set in the configuration")
-        else:
-            yield PolicyEntry(name=prefix + name, value=str(value), meaning=field.description or "")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from db.records import Trial
-from db.verdicts.policy import Policy, policy_entries
+from db.verdicts.policy import Policy
+from db.verdicts.policy_entries import policy_entries
 from runner.config import Settings
 
 HERE = Path(__file__).parent

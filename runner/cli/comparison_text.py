@@ -12,7 +12,8 @@ from rich.text import Text
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
 from db.units import MISSING, count, duration, percent, plural, ratio, size, steps
-from db.verdicts.policy import Policy, policy_entries
+from db.verdicts.policy import Policy
+from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.targets import TargetCheck
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict

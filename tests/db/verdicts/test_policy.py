@@ -7,7 +7,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from db.verdicts.policy import Override, Policy, Thresholds, policy_entries
+from db.verdicts.policy import Override, Policy, Thresholds
+from db.verdicts.policy_entries import policy_entries
 from db.verdicts.vocabulary import MEASURED_METRICS, Metric
 
 
