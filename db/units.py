@@ -97,6 +97,11 @@ def percent(fraction: SupportsFloat | None, *, signed: bool = False) -> str:
     return f"{sign}{significant(number * 100)} %"
 
 
+def level(share: float) -> str:
+    """A level that somebody chose, such as a confidence, with the decimals it was given: "95 %", "99.5 %"."""
+    return f"{share * 100:.10g} %"
+
+
 def count(value: SupportsFloat | None) -> str:
     """A whole number, exact: "12,400"."""
     return MISSING if _number(value) is None else f"{_whole(value):,}"

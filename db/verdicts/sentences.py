@@ -16,6 +16,7 @@ def change_text(change: float) -> str:
 
 
 def range_text(low: float, high: float) -> str:
+    """Both ends of a relative change, signed: "-1.20 % to +3.40 %"."""
     return f"{change_text(low)} to {change_text(high)}"
 
 
@@ -52,10 +53,12 @@ def _size(change: float) -> str:
 
 
 def unchanged(interval: tuple[float, float], margin: float) -> str:
+    """Why a row is unchanged. `interval` and `margin` are relative changes."""
     return f"Shown to be within {units.percent(margin)}: {range_text(*interval)}."
 
 
 def inconclusive(interval: tuple[float, float] | None, more_trials: int | None) -> str:
+    """Why a row is open. `interval` is None where no noise is known; `more_trials` a side would decide it."""
     if interval is None:
         return "The noise of this case is unknown; measure both sides with more trials."
     wanted = ""
@@ -65,6 +68,7 @@ def inconclusive(interval: tuple[float, float] | None, more_trials: int | None) 
 
 
 def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
+    """Why a row has no verdict: `trials` of base and head, `needed` a side."""
     fewest = min(trials)
     counted = "One trial a side is" if fewest == 1 else f"{fewest} trials on the smaller side are"
     suspicion = " Suspected: the change is beyond the noise of its own history." if suspected else ""
@@ -124,6 +128,7 @@ def latency_moved(compiled: Moved, eager: Moved) -> str:
 
 
 def geometric_mean(base: float, head: float, cases: int) -> str:
+    """How the geometric mean of the speedups, above 1 is faster, went from `base` to `head`."""
     change = change_text(math.expm1(math.log(head / base)))
     values = f"{units.ratio(base)} to {units.ratio(head)} ({change})"
     return f"Geomean speedup over {units.plural(cases, 'matched case')}: {values}."
@@ -135,7 +140,7 @@ def latency_mean(
     """`kind`: "compiled" or "eager"."""
     shown = change_text(change)
     if interval is not None:
-        shown += f" ({units.percent(confidence)} interval {range_text(*interval)})"
+        shown += f" ({units.level(confidence)} interval {range_text(*interval)})"
     return f"Geomean latency of {units.plural(cases, f'matched {kind} case')}, head against base: {shown}."
 
 
@@ -155,6 +160,7 @@ def never(base: bool, head: bool, *, sure: bool) -> str:
 
 
 def machine_moved(canary_change: float | None) -> str:
+    """Why a change is put down to the machine. `canary_change`: the relative latency change of the canary."""
     if canary_change is None:
         return "The same build is on both sides: only the machine or chance can have moved it."
     moved_by = f"its canary's latency changed by {change_text(canary_change)}"
@@ -162,6 +168,7 @@ def machine_moved(canary_change: float | None) -> str:
 
 
 def missing(cases: int) -> str:
+    """How many cases only the base side has."""
     noun = "case" if cases == 1 else "cases"
     return f"{cases} {noun} of the base side did not run on the head side."
 
@@ -179,12 +186,14 @@ def announced(metric: Metric, change: float, components: tuple[str, ...], *, fli
 
 
 def withdrawn(metric: Metric, change: float, points: int) -> str:
+    """Why an announced step is taken back, `points` points later. `change`: what is left of it, relative."""
     more = f"{points} more point{'' if points == 1 else 's'}"
     step = f"the step in {METRIC_NAMES[metric].lower()} is {change_text(change)}"
     return f"With {more} {step} and no longer stands."
 
 
 def drifted(metric: Metric, change: float, against: str, *, real: bool) -> str:
+    """How far a series is from `against` beyond its announced steps; `real` where that is significant."""
     size = f"{change_text(change)} against {against}, beyond the announced steps"
     name = METRIC_NAMES[metric]
     return f"{name} drifted by {size}." if real else f"{name} stands at {size}; that is no sure drift."

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
-from db.units import MISSING, count, duration, percent, plural, ratio, size, steps
+from db.units import MISSING, count, duration, level, percent, plural, ratio, size, steps
 from db.verdicts.policy import Policy
 from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
@@ -40,7 +40,7 @@ _ORDER = [
     Verdict.UNCHANGED,
 ]
 _NAMED_CASES, _NAMED_REASONS = 3, 6
-HEADINGS = ("workload", "strategy", "metric", "base", "head", "change [95 %]", "q", "verdict", "who moved")
+_NUMBERS = ("base", "head", "change", "q")
 
 
 def summary_lines(comparison: Comparison) -> Iterator[str]:
@@ -87,13 +87,11 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
         yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."
 
 
-def comparison_table(rows: Sequence[Row]) -> Table:
+def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
     """One row per case and metric, the worst verdicts first."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(
-            heading, justify="right" if heading in ("base", "head", "change [95 %]", "q") else "left"
-        )
+    for heading in _headings(policy):
+        table.add_column(heading, justify="right" if heading.startswith(_NUMBERS) else "left")
     for row in _sorted(rows):
         table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
     return table
@@ -115,13 +113,13 @@ def markdown(
     ]
     others = [row for row in _sorted(comparison.rows) if row not in changed]
     if changed:
-        lines += ["", *_markdown_table(changed)]
+        lines += ["", *_markdown_table(changed, comparison.policy)]
     if others:
         lines += [
             "",
             f"<details><summary>{len(others)} more rows</summary>",
             "",
-            *_markdown_table(others),
+            *_markdown_table(others, comparison.policy),
             "",
             "</details>",
         ]
@@ -168,9 +166,15 @@ def _change(row: Row) -> str:
     return text
 
 
-def _markdown_table(rows: Sequence[Row]) -> list[str]:
-    head = f"| {' | '.join(HEADINGS)} |"
-    rule = "|" + " --- |" * len(HEADINGS)
+def _headings(policy: Policy) -> tuple[str, ...]:
+    change = f"change [{level(policy.confidence)}]"
+    return ("workload", "strategy", "metric", "base", "head", change, "q", "verdict", "who moved")
+
+
+def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
+    headings = _headings(policy)
+    head = f"| {' | '.join(headings)} |"
+    rule = "|" + " --- |" * len(headings)
     return [head, rule, *(f"| {' | '.join(_escaped(cell) for cell in _cells(row))} |" for row in rows)]
 
 

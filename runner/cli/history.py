@@ -85,7 +85,7 @@ def history(
         peers = _all_of_machine(database, points) if builds_took_turns(trials) else trials
     _require_values(points, judged_metric, strategy)
     told = _judge(points, trials, peers, judged_metric, settings, reference)
-    sentences = [*history_sentences(told, settings.policy), *left_out]
+    sentences = [*history_sentences(told), *left_out]
     if json_:
         print_document(history_document(points, told, sentences, settings.policy))
     else:

@@ -56,7 +56,7 @@ class Told:
     withdrawn: Sequence[ChangeEvent]
 
 
-def history_sentences(told: Told, policy: Policy) -> Iterator[str]:
+def history_sentences(told: Told) -> Iterator[str]:
     """How long the history is and how noisy, each change, drift, and how far the targets are."""
     judged = told.judged
     name = METRIC_NAMES[judged.metric]
@@ -64,7 +64,7 @@ def history_sentences(told: Told, policy: Policy) -> Iterator[str]:
     yield f"{name} over {plural(judged.points, 'run')}{noise}, {plural(len(judged.events), 'change')}."
     for event in judged.events:
         when = f"{moment(event.at)}: " if event.at is not None else ""
-        yield f"{when}{event.reason} (p {event.p_value:.2g}, {_confidence(event, policy)})"
+        yield f"{when}{event.reason} (p {event.p_value:.2g}, {_reach(event)})"
     for event in told.withdrawn:
         yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
     for step in told.releases:
@@ -92,11 +92,11 @@ def _release_change(step: ReleaseStep) -> str:
     return f"{change}, interval {low} to {high}"
 
 
-def _confidence(event: ChangeEvent, policy: Policy) -> str:
+def _reach(event: ChangeEvent) -> str:
     if event.interval is None:
         return "no interval"
     low, high = (percent(end, signed=True) for end in event.interval)
-    return f"{percent(policy.confidence)} interval {low} to {high}"
+    return f"95 % interval {low} to {high}"
 
 
 def history_table(points: DataFrame, told: Told) -> Table:

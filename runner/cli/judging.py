@@ -167,7 +167,7 @@ def print_judged(
             out.print(line, markup=False, highlight=False)
         told = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
         if told:
-            out.print(comparison_table(told))
+            out.print(comparison_table(told, comparison.policy))
         typer.echo(f"{count(len(comparison.rows) - len(told))} rows unchanged; --json has them all.")
 
 

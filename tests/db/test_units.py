@@ -64,6 +64,13 @@ def test_a_size_is_in_binary_units(size: int, text: str) -> None:
     assert units.size(size) == text
 
 
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.95, "95 %"), (0.9, "90 %"), (0.995, "99.5 %"), (0.29, "29 %"), (0.9999, "99.99 %")]
+)
+def test_a_chosen_level_has_no_decimals_that_nobody_chose(share: float, text: str) -> None:
+    assert units.level(share) == text
+
+
 def test_ratios_percents_counts_rates_and_money() -> None:
     assert units.ratio(1.8251) == "1.83x"
     assert units.ratio(0.04567) == "0.0457x"

@@ -165,6 +165,20 @@ def test_missed_targets_are_named_with_their_units(slower: str, capsys: pytest.C
     assert lines[0].endswith("ms, the target is at most 8.00 ms.")
 
 
+def test_the_confidence_is_that_of_the_policy_without_needless_decimals(
+    slower: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = ("torch=2.12.0", "torch=2.13.0")
+    for share, words in (("0.95", "95 %"), ("0.995", "99.5 %")):
+        Path("compilewatch.toml").write_text(f"[policy]\nconfidence = {share}\n")
+        compare(slower, *sides)
+        assert f"change [{words}]" in capsys.readouterr().out
+        compare(slower, *sides, "--markdown")
+        out = capsys.readouterr().out
+        assert f"| change [{words}] |" in out
+        assert f"({words} interval " in out
+
+
 HOSTILE = "a|b`c*d_e[f](g)<h>#\\i"
 
 

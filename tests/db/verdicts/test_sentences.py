@@ -124,7 +124,7 @@ def test_what_moved_and_because_of_whom(
         (
             lambda: say.latency_mean(-0.04, (-0.05, 0.01), 3, 0.95, "compiled"),
             "Geomean latency of 3 matched compiled cases, head against base: "
-            "-4.00 % (95.0 % interval -5.00 % to +1.00 %).",
+            "-4.00 % (95 % interval -5.00 % to +1.00 %).",
         ),
         (
             lambda: say.latency_mean(0.04, None, 1, 0.95, "eager"),
