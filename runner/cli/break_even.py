@@ -15,6 +15,7 @@ from db.metrics.break_even_rows import break_even_rows
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
+from db.queries.stored_names import require_stored
 from db.queries.trials import latest_trials_frame
 from db.units import MISSING, count, duration, money, steps
 from runner.cli.documents import print_document
@@ -49,7 +50,9 @@ def break_even_command(
     Example: compilewatch break-even --steps 100000
     """
     with database_of(settings_of(config, db), migrate=False) as database:
-        latest = latest_trials_frame(database, Filters(workloads=tuple(workload or ())))
+        filters = Filters(workloads=tuple(workload or ()))
+        require_stored(database, filters)
+        latest = latest_trials_frame(database, filters)
     cases = summarize_cases(without_canaries(latest))
     hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
     rows = break_even_rows(cases, steps_, restarts_per_day, hourly)

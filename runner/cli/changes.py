@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandas import DataFrame
 
 from db.errors import NotFoundError
 from db.queries.filters import Filters
+from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import count, moment, percent, plural
@@ -41,6 +43,7 @@ def show_changes(
     filters = Filters(
         workloads=() if workload is None else (workload,), strategies=() if strategy is None else (strategy,)
     )
+    require_stored(database, filters if machine is None else replace(filters, machines=(machine,)))
     trials = _of_one_machine(trials_frame(database, filters), machine)
     groups = machine_history(trials, policy)
     name = str(trials["machine"].iloc[-1])
@@ -60,7 +63,7 @@ def show_changes(
 def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
     runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
     if runs.empty:
-        raise NotFoundError("No trial fits.", "See `compilewatch list workloads` and `list strategies`.")
+        raise NotFoundError("No stored trial fits these filters.", "See `compilewatch list runs`.")
     chosen = str(runs.index[-1]) if machine is None else machine
     if chosen not in runs:
         known = ", ".join(str(each) for each in runs.index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,6 +15,7 @@ from db.errors import NotFoundError
 from db.metrics.groups import floats
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
+from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import plural
@@ -80,10 +80,12 @@ def history(
             return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
     judged_metric = Metric(metric.value)
     with database_of(settings, migrate=False) as database:
+        require_stored(database, _names(workload, machine, reference))
         points, trials, left_out = _points(database, workload, strategy, machine)
         # Releases are judged as `compare` does: among all cases that were measured with them.
         peers = _all_of_machine(database, points) if builds_took_turns(trials) else trials
     _require_values(points, judged_metric, strategy)
+    _require_reference(points, reference)
     told = _judge(points, trials, peers, judged_metric, settings, reference)
     sentences = [*history_sentences(told), *left_out]
     if json_:
@@ -94,6 +96,11 @@ def history(
             out.print(line, markup=False, highlight=False)
         out.print(history_table(points, told))
     return _exit_code(told, len(points), settings.policy)
+
+
+def _names(workload: str, machine: str | None, reference: str | None) -> Filters:
+    machines, builds = (() if each is None else (each,) for each in (machine, reference))
+    return Filters(workloads=(workload,), machines=machines, builds=builds)
 
 
 def _judge(
@@ -129,7 +136,10 @@ def _points(
     points = series_points(trials)
     mine = points[points["strategy"] == strategy]
     if mine.empty:
-        raise _unknown(database, workload, strategy, points)
+        measured = ", ".join(sorted(set(points["strategy"]))) or "nothing"
+        raise NotFoundError(
+            f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}."
+        )
     counts = mine["machine_id"].value_counts()
     chosen = str(counts.index[0]) if machine is None else machine
     if chosen not in counts:
@@ -168,14 +178,12 @@ def _like_the_newest(points: DataFrame) -> DataFrame:
     return found
 
 
-def _unknown(database: Database, workload: str, strategy: str, points: DataFrame) -> NotFoundError:
-    if points.empty:
-        stored = sorted(set(trials_frame(database, Filters())["workload"]))
-        near = difflib.get_close_matches(workload, stored, n=2)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "See `compilewatch list workloads`."
-        return NotFoundError(f"No trial of workload {workload!r} is stored.", hint)
-    measured = ", ".join(sorted(set(points["strategy"])))
-    return NotFoundError(f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}.")
+def _require_reference(points: DataFrame, reference: str | None) -> None:
+    if reference is not None and reference not in set(points["build_id"]):
+        raise NotFoundError(
+            f"No run of this series is of build {reference}.",
+            f"Its builds: {', '.join(dict.fromkeys(points['build_id']))}.",
+        )
 
 
 def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:

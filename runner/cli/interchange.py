@@ -13,6 +13,7 @@ from db.interchange.exporting import export as export_trials
 from db.interchange.flat import figures as figures_of
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
+from db.queries.stored_names import require_stored
 from db.records import Task, Trial
 from db.units import count, duration, plural, ratio
 from runner.cli.documents import print_document
@@ -158,6 +159,7 @@ def export(
         until=until,
     )
     with database_of(settings_of(config, db), migrate=False) as database:
+        require_stored(database, filters)
         written = export_trials(database, filters, format=format_, output=output or sys.stdout.buffer)
     if output is not None:
         print(f"Wrote {count(written)} trials to {output}.", file=sys.stderr)

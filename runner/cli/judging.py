@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import typer
@@ -14,13 +14,14 @@ from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
+from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
 from db.regressions import side_keys
 from db.session import Database
 from db.units import count
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison
-from db.verdicts.sides import Selection
+from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.targets import TargetCheck, check_targets
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Verdict
@@ -57,6 +58,7 @@ class Judged:
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
+        """Those that are known not to be met."""
         return tuple(check for check in self.targets if check.met is False)
 
 
@@ -72,15 +74,26 @@ def judge(
 ) -> Judged:
     """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
 
-    Raises VerdictError where a side has no trial or a trial is on both sides.
+    Raises NotFoundError where nothing stored has a name in `filters` or is of `machine`, VerdictError where
+    a side has no trial or a trial is on both sides.
     """
-    trials = trials_frame(database, filters or Filters())
+    filters = filters or Filters()
+    require_stored(database, filters if machine is None else replace(filters, machines=(machine,)))
+    trials = trials_frame(database, filters)
+    _require_both_sides(trials, base, head, filters)
     comparison = compare_builds(
         trials, base, head, policy or settings.policy, history=trials, machine_id=machine
     )
     measured = head.mask(trials) & (trials["machine_id"] == comparison.machine_id)
     targets = check_targets(trials[measured], settings.targets)
     return Judged(comparison, trials, targets, recorded_states(database, comparison))
+
+
+def _require_both_sides(trials: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:
+    """A side that is stored and has none of the cases asked for is not one that is not stored."""
+    for side in (base, head) if filters != Filters() else ():
+        if not side.mask(trials).any():
+            raise VerdictError(f"No trial of {side.name} fits these filters.", "Leave out one of them.")
 
 
 def recorded_states(database: Database, comparison: Comparison) -> States:

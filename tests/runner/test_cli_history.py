@@ -152,7 +152,11 @@ def test_another_machine_is_named_and_can_be_chosen(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-w", "mlpp", "-s", "default"), ("No trial of workload 'mlpp' is stored.", "Did you mean mlp?")),
+        (("-w", "mlpp", "-s", "default"), ("No workload 'mlpp' is stored.", "Did you mean mlp?")),
+        (("-w", "mlpp"), ("No workload 'mlpp' is stored.", "Did you mean mlp?")),
+        (("-s", "defualt"), ("No strategy 'defualt' is stored.", "Did you mean default?")),
+        (("--machine", "none-such"), ("No machine 'none-such' is stored.", "(gpu-box-3).")),
+        (("-w", "mlp", "-s", "default", "--reference", "x"), ("No build 'x' is stored.", "Stored: ")),
         (("-w", "mlp", "-s", "defualt"), ("never measured with 'defualt'", "default, eager")),
         (("-w", "mlp", "-s", "eager", "--metric", "break_even"), ("eager and has no break-even", "latency")),
         (("-w", "mlp", "-s", "default", "--metric", "graph_breaks"), ("graph_breaks", "--help")),
