@@ -11,7 +11,7 @@ import streamlit as st
 from dashboard import links
 from dashboard.data import Snapshot, pulse_of, read_choices
 from dashboard.links import TITLES, Link, Page
-from dashboard.pace import drawing
+from dashboard.turns import TURNS
 from dashboard.views import (
     break_even,
     cold_start,
@@ -58,7 +58,7 @@ def main() -> None:
     pages = {page: _streamlit_page(page) for page in VIEWS}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
     try:
-        with drawing:
+        with TURNS.take():
             _draw(page, pages)
     except CompilewatchError as error:
         shell.trouble(error)

@@ -13,13 +13,6 @@ SHARE = 4
 """How many times as long as the last version took to prepare the next one waits: a fifth of a processor."""
 LONGEST_S = 6.0
 
-AT_ONCE = 2
-"""How many pages are drawn at the same time."""
-
-drawing = threading.BoundedSemaphore(AT_ONCE)
-"""Held while a page is drawn: threads that compute take turns at one interpreter, and fifty of them that all
-take turns with the event loop leave it a fiftieth of the time, in which it must answer everybody else."""
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
-from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import pytest
 
-from dashboard import app, data
-from dashboard.pace import AT_ONCE, LONGEST_S, Pace
-from db.errors import CompilewatchError
+from dashboard import data
+from dashboard.pace import LONGEST_S, Pace
 from db.session import open_database
 from db.store import save_trial
 from tests.builders import make_trial
@@ -99,31 +94,6 @@ def test_what_was_kept_is_forgotten_with_another_version(pace: Pace) -> None:
     for version in (7, 7, 8):
         pace.take(URL, version)
     assert len(forgotten) == 2
-
-
-def test_few_pages_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All others wait without taking turns at the interpreter with the event loop, and none is forgotten."""
-    counting = Lock()
-    now, most, drawn = 0, 0, 0
-
-    def draw(*_: object) -> None:
-        nonlocal now, most, drawn
-        with counting:
-            now, drawn = now + 1, drawn + 1
-            most = max(most, now)
-        time.sleep(0.1)
-        with counting:
-            now -= 1
-        raise CompilewatchError("That was all.")
-
-    # Streamlit's own test sessions cannot run beside each other: they share the runtime's place.
-    monkeypatch.setattr(app, "st", MagicMock(navigation=lambda *_, **__: SimpleNamespace(url_path="guide")))
-    monkeypatch.setattr(app.shell, "trouble", lambda _: None)
-    monkeypatch.setattr(app, "_draw", draw)
-    with ThreadPoolExecutor(3 * AT_ONCE) as sessions:
-        for session in [sessions.submit(app.main) for _ in range(3 * AT_ONCE)]:
-            session.result()
-    assert (drawn, most) == (3 * AT_ONCE, AT_ONCE)
 
 
 def test_frames_of_earlier_versions_are_let_go(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
