@@ -1,10 +1,11 @@
-"""Databases for every test: SQLite and PostgreSQL, each new, empty and gone afterwards."""
+"""For every test: databases on SQLite and PostgreSQL, new and gone afterwards, and a temporary folder."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,31 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("COMPILEWATCH_HYPOTHESIS_PROFILE", "compilewatch"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What this process of tests and all it starts have as TMPDIR: the locks of devices are there.
+
+    Two processes of tests beside each other then wait for no device of the other.
+    """
+    tmp_path_factory.getbasetemp()  # stays where pytest has it, to look into after a failure
+    with (
+        tempfile.TemporaryDirectory(prefix="compilewatch-tests-", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        Path(folder).chmod(0o755)  # servers and tests that are another user find the way
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """Every user can enter it; pytest's own are private, and its next start makes them so again."""
+    with tempfile.TemporaryDirectory(prefix="open-to-all-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

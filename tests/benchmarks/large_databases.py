@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.benchmarks.large_history import is_written, write_history
 
 SIZES_VARIABLE, FOLDER_VARIABLE = "COMPILEWATCH_BENCH_TRIALS", "COMPILEWATCH_BENCH_DIR"
+# Asked for here, before a test session has a temporary folder of its own that goes with it.
+_LASTING = Path(tempfile.gettempdir()) / "compilewatch-bench"
 
 
 def sizes() -> list[int]:
@@ -23,8 +25,7 @@ def sizes() -> list[int]:
 
 def sqlite_history(trials: int) -> str:
     """The address of the SQLite database with that many trials, written if it is not there."""
-    default = Path(tempfile.gettempdir()) / "compilewatch-bench"
-    folder = Path(os.environ.get(FOLDER_VARIABLE, default))
+    folder = Path(os.environ.get(FOLDER_VARIABLE, _LASTING))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"history-{trials}.db"
     url = f"sqlite:///{path}"

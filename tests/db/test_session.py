@@ -185,35 +185,26 @@ class TestPermissions:
         assert done.stderr == ""
         return done.stdout
 
-    @pytest.fixture
-    def public(self, tmp_path: Path) -> Path:
-        """A directory everyone can enter; pytest's own are private."""
-        directory = tmp_path / "public"
-        directory.mkdir()
-        for parent in (directory, *directory.parents[:3]):
-            parent.chmod(0o755)
-        return directory
-
-    def test_a_directory_that_cannot_be_written(self, public: Path) -> None:
-        said = self.unprivileged(public / "x.db", "migrate")
+    def test_a_directory_that_cannot_be_written(self, open_to_all: Path) -> None:
+        said = self.unprivileged(open_to_all / "x.db", "migrate")
         assert "cannot be written" in said
-        assert list(public.iterdir()) == []
+        assert list(open_to_all.iterdir()) == []
 
-    def test_a_file_that_cannot_be_written(self, public: Path, sqlite_url: str) -> None:
-        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), public / "x.db")
-        assert "cannot be written" in self.unprivileged(public / "x.db", "write")
-        assert "cannot be written" in self.unprivileged(public / "x.db", "migrate")
+    def test_a_file_that_cannot_be_written(self, open_to_all: Path, sqlite_url: str) -> None:
+        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), open_to_all / "x.db")
+        assert "cannot be written" in self.unprivileged(open_to_all / "x.db", "write")
+        assert "cannot be written" in self.unprivileged(open_to_all / "x.db", "migrate")
 
-    def test_a_file_that_cannot_be_written_can_be_read(self, public: Path, sqlite_url: str) -> None:
+    def test_a_file_that_cannot_be_written_can_be_read(self, open_to_all: Path, sqlite_url: str) -> None:
         with open_database(sqlite_url) as database:
             save_trial(database, make_trial())
-        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), public / "x.db")
-        assert self.unprivileged(public / "x.db", "read") == "1 trials\n"
+        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), open_to_all / "x.db")
+        assert self.unprivileged(open_to_all / "x.db", "read") == "1 trials\n"
 
-    def test_a_file_that_cannot_be_read(self, public: Path, sqlite_url: str) -> None:
-        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), public / "x.db")
-        (public / "x.db").chmod(0o600)
-        assert "cannot be read" in self.unprivileged(public / "x.db", "read")
+    def test_a_file_that_cannot_be_read(self, open_to_all: Path, sqlite_url: str) -> None:
+        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), open_to_all / "x.db")
+        (open_to_all / "x.db").chmod(0o600)
+        assert "cannot be read" in self.unprivileged(open_to_all / "x.db", "read")
 
 
 class TestSchema:

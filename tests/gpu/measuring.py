@@ -9,7 +9,7 @@ from db.records import Strategy, Task, Trial
 from db.strategies import EAGER
 from runner.passes import NO_PASSES, Passes
 from runner.supervise import run_trial
-from tests.runner.measuring import LOCKS, make_spec
+from tests.runner.measuring import make_spec
 
 
 def measure_on_gpu(
@@ -18,4 +18,4 @@ def measure_on_gpu(
     changes = {"task": Task.FUNCTION, "sampling": {"samples": 50}, "worker_env": {}} | changes
     spec = make_spec(fixture, strategy, device="cuda:0", timeout_s=300.0, **changes)
     spec["workload"] |= {"target": f"gpu_workloads:{fixture}", "path": [str(Path(__file__).parent)]}
-    return run_trial(spec, lock_dir=LOCKS, passes=passes)
+    return run_trial(spec, passes=passes)

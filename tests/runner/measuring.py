@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from runner.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 from runner.worker.sampling import SamplingPlan
 
 FIXTURES = Path(__file__).parent
-LOCKS = Path(tempfile.gettempdir()) / "compilewatch-test-locks"
 # Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.
 FAST_COMPILE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 FEW = {"samples": 10, "max_samples": 10, "min_samples": 2, "warmup_calls": 3, "warmup_ns": 0}
@@ -64,4 +62,4 @@ def measure(
     options: dict[str, Any] = {} if interpreter is None else {"interpreter": interpreter}
     if "on_phase" in changes:
         options["on_phase"] = changes.pop("on_phase")
-    return run_trial(make_spec(fixture, strategy, **changes), lock_dir=LOCKS, **options)
+    return run_trial(make_spec(fixture, strategy, **changes), **options)

@@ -20,7 +20,6 @@ from runner.canaries import TRIALS_PER_RUN, canary_specs, canary_workloads
 from runner.config import Settings
 from runner.plan import plan_run
 from runner.supervise import run_canaries
-from tests.runner.measuring import LOCKS
 from tests.runner.terminal import compilewatch
 
 NAMES = ["canary-gemm", "canary-copy", "canary-launch"]
@@ -79,7 +78,7 @@ def test_a_canary_of_another_size_or_source_is_another_series():
 def test_a_process_that_dies_is_three_failed_trials_of_the_control():
     plan = plan_run(Settings(), workloads=["elementwise"], strategies=["eager"], trials=1, device="cpu")
     specs = canary_specs(plan.trials[0])
-    trials = run_canaries(specs, interpreter="/bin/false", lock_dir=LOCKS)
+    trials = run_canaries(specs, interpreter="/bin/false")
     assert [trial.workload.name for trial in trials] == NAMES
     assert {trial.failure.kind for trial in trials if trial.failure} == {FailureKind.CRASH}
     assert [trial.trial_id for trial in trials] == [spec.trial_id for spec in specs]
@@ -88,9 +87,7 @@ def test_a_process_that_dies_is_three_failed_trials_of_the_control():
 def test_a_cancelled_one_leaves_nothing():
     plan = plan_run(Settings(), workloads=["elementwise"], strategies=["eager"], trials=1, device="cpu")
     calls = iter([False])
-    stopped = run_canaries(
-        canary_specs(plan.trials[0]), lock_dir=LOCKS, is_cancelled=lambda: next(calls, True)
-    )
+    stopped = run_canaries(canary_specs(plan.trials[0]), is_cancelled=lambda: next(calls, True))
     assert stopped == []
 
 

@@ -20,7 +20,7 @@ from runner.worker.failures import kind_of
 from runner.worker.loading import UnsupportedCaseError
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures
-from tests.runner.measuring import FEW, FIXTURES, LOCKS, compiled, measure
+from tests.runner.measuring import FEW, FIXTURES, compiled, measure
 
 CONFIGURATION = f"""
 [[strategy]]
@@ -104,7 +104,7 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
     )
     (spec,) = plan.trials
     told = spec.model_dump(mode="json", by_alias=True) | {"sampling": FEW}
-    trial = run_trial(told, lock_dir=LOCKS)
+    trial = run_trial(told)
     # One graph serves all three blocks: a linear layer and a ReLU.
     assert counted(trial) == (1, 2)
     strategy = trial.strategy

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from db.records import DeviceState, FailureKind, Status
-from runner import supervise
+from runner import measured_process, supervise
 from runner.device_lock import device_lock
 from runner.supervise import TrialInterrupted, run_trial
 from runner.trial_spec import TrialSpec
-from tests.runner.measuring import LOCKS, make_spec
+from tests.runner.measuring import make_spec
 
 
 def test_cancelling_ends_the_trial_as_cancelled():
@@ -27,7 +27,7 @@ def test_cancelling_ends_the_trial_as_cancelled():
         if phase == "build_model":
             cancelled.set()
 
-    trial = run_trial(make_spec("hangs"), lock_dir=LOCKS, on_phase=hear, is_cancelled=cancelled.is_set)
+    trial = run_trial(make_spec("hangs"), on_phase=hear, is_cancelled=cancelled.is_set)
     assert trial.failure.kind is FailureKind.CANCELLED
     assert trial.failure.phase == "build_model"
 
@@ -50,7 +50,7 @@ def test_ctrl_c_leaves_a_cancelled_trial_and_no_process(tmp_path):
 
     spec = make_spec("daemon_then_hang", kwargs={"pid_file": str(pid_file)})
     with pytest.raises(TrialInterrupted) as caught:
-        run_trial(spec, lock_dir=LOCKS, on_phase=interrupt)
+        run_trial(spec, on_phase=interrupt)
     assert isinstance(caught.value, KeyboardInterrupt)
     assert caught.value.trial.failure.kind is FailureKind.CANCELLED
     left = [int(path.read_text()) for path in tmp_path.glob("pid*") if path.read_text()]
@@ -103,8 +103,8 @@ class RecordingWatch:
 
 
 def test_the_device_is_looked_at_between_blocks(monkeypatch):
-    monkeypatch.setattr(supervise, "DeviceWatch", RecordingWatch)
-    trial = run_trial(make_spec("healthy"), lock_dir=LOCKS)
+    monkeypatch.setattr(measured_process, "DeviceWatch", RecordingWatch)
+    trial = run_trial(make_spec("healthy"))
     assert trial.status is Status.OK, trial.failure
     assert RecordingWatch.last.samples == trial.host_state.blocks + 1
     assert trial.device_state == DeviceState(suspect=False)
@@ -113,6 +113,6 @@ def test_the_device_is_looked_at_between_blocks(monkeypatch):
 def test_a_specification_goes_in_whole_or_as_its_json():
     content = make_spec("returns_nonsense")
     spec = TrialSpec.model_validate(content | {"round": 0, "sampling": {"samples": 5}})
-    trial = run_trial(spec, lock_dir=LOCKS)
+    trial = run_trial(spec)
     assert trial.trial_id == spec.trial_id
     assert trial.workload.name == "returns_nonsense"

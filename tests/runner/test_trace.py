@@ -13,7 +13,7 @@ from db.records import Status
 from runner import trace
 from runner.passes import Passes
 from runner.trace import forget_traces, trace_directory, trace_in
-from tests.runner.measuring import LOCKS, compiled, make_spec
+from tests.runner.measuring import compiled, make_spec
 
 
 def _log(data_dir: Path, text: str, name: str = "dedicated_log_torch_trace_ab.log") -> Path:
@@ -87,9 +87,7 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
 
     heard: list[str] = []
     spec = make_spec("relu_function", compiled("inductor", mode="default"), task="function")
-    trial = run_trial(
-        spec, lock_dir=LOCKS, on_phase=heard.append, passes=Passes(profile=True, trace_into=tmp_path)
-    )
+    trial = run_trial(spec, on_phase=heard.append, passes=Passes(profile=True, trace_into=tmp_path))
     assert trial.status is Status.OK, trial.failure
     assert trial.trace is not None
     directory = tmp_path / trial.trace.directory

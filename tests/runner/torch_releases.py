@@ -15,7 +15,7 @@ from typing import Any
 from db.records import CacheState, Strategy, StrategyKind, Task, Trial
 from runner.passes import NO_PASSES, Passes
 from runner.supervise import run_trial
-from tests.runner.measuring import FAST_COMPILE, LOCKS, compiled, make_spec
+from tests.runner.measuring import FAST_COMPILE, compiled, make_spec
 
 HERE = Path(__file__).parent
 Trials = Mapping[str, Trial]
@@ -70,7 +70,7 @@ def _measure(name: str, python: Path) -> Trial:
     spec = make_spec(target, strategy, timeout_s=300.0, **({"worker_env": FAST_COMPILE} | changes))
     spec["workload"] |= {"target": target, "path": [str(HERE)]}
     passes = Passes(profile=True) if name in PROFILED else NO_PASSES
-    return run_trial(spec, interpreter=python, lock_dir=LOCKS, passes=passes)
+    return run_trial(spec, interpreter=python, passes=passes)
 
 
 def _phases(trial: Trial) -> dict[str, int | None]:
