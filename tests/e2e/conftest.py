@@ -1,4 +1,4 @@
-"""One served dashboard and one browser for all browser tests; both skip plainly where Chromium is absent."""
+"""Served dashboards for all browser tests and a browser for each file; they skip where Chromium is absent."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def recorded_server(recorded_url: str, tmp_path_factory: pytest.TempPathFactory)
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ends with its file: until then Playwright has a loop running, and `asyncio.run` takes no second one."""
     if not CHROMIUM.exists():
         pytest.skip(f"needs Chromium; as root: {INSTALL}")
     with chromium() as running:

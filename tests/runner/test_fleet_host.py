@@ -8,12 +8,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 import pytest
@@ -44,8 +43,6 @@ from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.quick_measurement import upgrade
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
-
-T = TypeVar("T")
 
 
 def with_short_idleness(host: Host) -> Host:
@@ -180,12 +177,6 @@ def test_a_record_that_another_worker_was_quicker_with_is_no_failure(
     assert stored.started_at == trial.started_at
 
 
-def in_a_loop(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, awaited in a thread of its own: a browser test leaves a loop in the main one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
-
-
 def test_nothing_counts_as_stalled_right_after_an_outage(tmp_path: Path) -> None:
     place = WorkerPlace(host="box", owner="box:1", device="cpu", served="cpu", data_dir=str(tmp_path))
     settings = WorkerSettings(
@@ -220,8 +211,8 @@ def test_nothing_counts_as_stalled_right_after_an_outage(tmp_path: Path) -> None
         await listener._reap_once()
         return asked
 
-    assert in_a_loop(reap(after_outage=True)) == []
-    assert in_a_loop(reap(after_outage=False)) == ["get_stalled_jobs", "delete_old_jobs"]
+    assert asyncio.run(reap(after_outage=True)) == []
+    assert asyncio.run(reap(after_outage=False)) == ["get_stalled_jobs", "delete_old_jobs"]
 
 
 def test_what_the_queue_refuses_afterwards_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -230,7 +221,7 @@ def test_what_the_queue_refuses_afterwards_is_one_line(caplog: pytest.LogCapture
         loop.set_exception_handler(say_in_one_line)
         loop.call_exception_handler({"message": "never retrieved", "exception": ConnectorException("no job")})
 
-    in_a_loop(refuse())
+    asyncio.run(refuse())
     assert [record.getMessage() for record in caplog.records] == [
         "The queue did not take how a job ended (no job)."
     ]
@@ -254,7 +245,7 @@ def test_the_hourly_work_is_done_soon_after_the_start_and_hourly(tmp_path: Path)
             await asyncio.gather(chores.if_due(), chores.if_due())
             done.append(count())
 
-    in_a_loop(look_at(0, 14, 15, 16, 15 + PERIOD_S - 1, 15 + PERIOD_S))
+    asyncio.run(look_at(0, 14, 15, 16, 15 + PERIOD_S - 1, 15 + PERIOD_S))
     assert done == [0, 0, 1, 1, 1, 2]
 
 
@@ -273,6 +264,6 @@ def test_hourly_work_that_a_worker_must_give_up_ends_and_is_due_again_soon(tmp_p
             await working
         return time.monotonic() - began, chores.due_in_s()
 
-    took, due_in_s = in_a_loop(give_up())
+    took, due_in_s = asyncio.run(give_up())
     assert took < 10
     assert due_in_s == 15
