@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -23,17 +22,6 @@ from runner.worker.steps import make_variant, own_copy
 from tests.runner.test_worker_sampling import CALM, FakeTimer, FakeWatch
 
 MS = 1_000_000
-
-
-@pytest.fixture
-def _fresh_dynamo() -> Iterator[None]:
-    import torch._dynamo.utils
-
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    yield
-    torch._dynamo.reset()
-    torch._logging.set_logs()
 
 
 class SlowingHost:
@@ -90,7 +78,7 @@ def test_eager_and_compiled_share_inputs_dtype_and_layout() -> None:
     assert torch.equal(weight, other_weight)
 
 
-@pytest.mark.usefixtures("_fresh_dynamo")
+@pytest.mark.usefixtures("fresh_dynamo")
 def test_one_break_is_one_break_however_often_it_is_counted() -> None:
     """Dynamo meets a break again whenever it compiles again; the place is one all the same."""
 
@@ -109,7 +97,7 @@ def test_one_break_is_one_break_however_often_it_is_counted() -> None:
     assert sum(internals.counters()["graph_break"].values()) == 3
 
 
-@pytest.mark.usefixtures("_fresh_dynamo")
+@pytest.mark.usefixtures("fresh_dynamo")
 def test_checkpointing_hides_the_operations_of_a_block() -> None:
     """The body sits in one higher-order operation, so counts of operations are not comparable with it."""
 
@@ -130,7 +118,7 @@ def test_checkpointing_hides_the_operations_of_a_block() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
-@pytest.mark.usefixtures("_fresh_dynamo")
+@pytest.mark.usefixtures("fresh_dynamo")
 def test_bert_with_checkpointing_breaks_unless_its_cache_is_off() -> None:
     transformers = pytest.importorskip("transformers", reason="needs pip install 'compilewatch[models]'")
 

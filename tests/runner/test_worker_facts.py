@@ -12,17 +12,7 @@ from runner.worker import compiler_facts, internals
 from runner.worker.steps import grad_context
 from tests.runner import workload_fixtures as workloads
 
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    """Counters and compiled code are global to a process; a measured process has them for itself."""
-    import torch._dynamo.utils
-
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    yield
-    torch._dynamo.reset()
-    torch._logging.set_logs()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def facts_of(built, calls=1, **options):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,12 +37,12 @@ PARAMETERS = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+
+
 @pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
+def _same_weights() -> None:
     torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 class Capture:

@@ -32,19 +32,15 @@ CPU = torch.device("cpu")
 OWN = [definition.name for definition in STREAMS if not definition.packages]
 
 
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    import torch._dynamo.utils
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    torch._dynamo.utils.clear_compilation_metrics()
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-    torch._dynamo.reset()
-    torch._logging.set_logs()
 
 
 def load(name: str, **kwargs: Any) -> Built:
