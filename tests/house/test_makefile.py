@@ -78,6 +78,13 @@ def test_make_test_runs_every_check() -> None:
         assert check in commands
 
 
+def test_tests_run_in_two_processes_unless_asked_otherwise() -> None:
+    (pytest_line,) = [
+        line for line in make("--dry-run", "test", "PYTEST_ARGS=-n0").stdout.splitlines() if "pytest" in line
+    ]
+    assert pytest_line.endswith("-m pytest --numprocesses 2 --dist loadfile -n0")
+
+
 def test_ci_runs_what_people_run() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
