@@ -149,6 +149,15 @@ def _report(report_id: str) -> Report:
     )
 
 
+@pytest.fixture
+def copied_url(filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A copy of the filled database, to write to; pages read it."""
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
+    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
+    return f"sqlite:///{copy}"
+
+
 @pytest.fixture(scope="session")
 def empty_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'empty.db'}"

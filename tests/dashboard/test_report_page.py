@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -21,18 +19,10 @@ from db.queries.reports import find_report, reports_frame
 from db.queries.trials import latest_trials_frame
 from db.reports import KEEP_DAYS_VARIABLE
 from db.session import open_database
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import opened, texts
 from tests.dashboard.test_reports import check_page
 
 SIGNED = {"title": None, "by": "ann", "at": datetime(2026, 11, 20, 20, 0, tzinfo=UTC)}
-
-
-@pytest.fixture
-def url(filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
-    return f"sqlite:///{copy}"
 
 
 def frozen(url: str, link: str = "modes", title: str | None = None) -> str:
@@ -43,8 +33,8 @@ def shown(test: AppTest):
     return next(each.value for each in test.dataframe if "subject" in each.value.columns)
 
 
-def test_reports_are_listed_with_who_when_and_of_what(url: str) -> None:
-    first = frozen(url, title="![x](http://evil.example/a.png)")
+def test_reports_are_listed_with_who_when_and_of_what(copied_url: str) -> None:
+    first = frozen(copied_url, title="![x](http://evil.example/a.png)")
     test = opened(Link(page=Page.REPORTS))
     assert not test.exception
     (row,) = shown(test).to_dict("records")
@@ -58,15 +48,15 @@ def test_reports_are_listed_with_who_when_and_of_what(url: str) -> None:
     assert {"HTML file", "PNG", "PDF"} <= labels
 
 
-def test_a_report_is_revoked_by_name(url: str) -> None:
-    report_id = frozen(url)
+def test_a_report_is_revoked_by_name(copied_url: str) -> None:
+    report_id = frozen(copied_url)
     test = opened(Link(page=Page.REPORTS, report=report_id))
     test.button("revoke-yes").click().run()
     assert "Type your name" in texts(test)
     test.text_input("revoke-name").input("Bob").run()
     test.button("revoke-yes").click().run()
     assert not test.exception
-    with open_database(url, read_only=True) as database:
+    with open_database(copied_url, read_only=True) as database:
         report = find_report(database, report_id)
     assert report is not None
     assert (report.content, report.revoked_by) == (None, "Bob")
@@ -74,24 +64,24 @@ def test_a_report_is_revoked_by_name(url: str) -> None:
     assert "its page says that it is gone" in texts(test)
 
 
-def test_nothing_frozen_and_a_wrong_id_say_so(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_frozen_and_a_wrong_id_say_so(copied_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEEP_DAYS_VARIABLE, "365")
     said = texts(opened(Link(page=Page.REPORTS)))
     assert "No report yet" in said
     assert "kept for 365 days" in said
-    frozen(url)
+    frozen(copied_url)
     assert "There is no report abc" in texts(opened(Link(page=Page.REPORTS, report="abc")))
 
 
 @pytest.mark.parametrize("page", sorted(FREEZABLE))
-def test_every_page_that_can_be_frozen_is_frozen_from_its_menu(url: str, page: Page) -> None:
+def test_every_page_that_can_be_frozen_is_frozen_from_its_menu(copied_url: str, page: Page) -> None:
     test = opened(Link(page=page))
     assert not test.exception
     test.text_input("freeze-title").input("Kept")
     test.text_input("freeze-name").input("Ann")
     next(button for button in test.button if button.label == "Freeze").click().run()
     assert not test.exception
-    with open_database(url, read_only=True) as database:
+    with open_database(copied_url, read_only=True) as database:
         rows = reports_frame(database)
     if page is Page.REGRESSIONS:
         # nothing is recorded in this database, and an empty report would say nothing
@@ -99,15 +89,15 @@ def test_every_page_that_can_be_frozen_is_frozen_from_its_menu(url: str, page: P
         assert "Nothing fits the filters" in texts(test)
         return
     assert rows[["title", "created_by"]].values.tolist() == [["Kept", "Ann"]]
-    with open_database(url, read_only=True) as database:
+    with open_database(copied_url, read_only=True) as database:
         report = find_report(database, rows["report_id"][0])
     assert report is not None
     check_page(render(Content.model_validate(report.content)))
     assert f"/report/{report.report_id}" in texts(test)
 
 
-def test_one_trial_is_frozen_with_its_samples_and_its_record(url: str) -> None:
-    with open_database(url, read_only=True) as database:
+def test_one_trial_is_frozen_with_its_samples_and_its_record(copied_url: str) -> None:
+    with open_database(copied_url, read_only=True) as database:
         trials = latest_trials_frame(database, Filters())
     ok = trials[trials["status"] == "ok"]["trial_id"].iloc[0]
     content = freeze_link(href(Link(page=Page.TRIAL, trial=str(ok))), **SIGNED)
@@ -118,7 +108,7 @@ def test_one_trial_is_frozen_with_its_samples_and_its_record(url: str) -> None:
         freeze_link(href(Link(page=Page.TRIAL, trial="nothing")), **SIGNED)
 
 
-def test_the_guide_and_the_reports_are_not_frozen(url: str) -> None:
+def test_the_guide_and_the_reports_are_not_frozen(copied_url: str) -> None:
     for page in set(Page) - FREEZABLE:
         with pytest.raises(ReportError, match="cannot be frozen"):
             freeze_link(page.value, **SIGNED)

@@ -40,15 +40,6 @@ VIEWS = ("", "trends?metric=latency", "trends?axis=torch", "modes", "break-even?
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x1b[31m\u2028\x0b" + "A" * 100
 
 
-@pytest.fixture
-def url(filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A copy of the filled database, to write to."""
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
-    return f"sqlite:///{copy}"
-
-
 def compilewatch(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "runner", *arguments, "--db", url]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
@@ -80,7 +71,7 @@ def check_page(page: str) -> None:
 
 
 @pytest.mark.parametrize("link", VIEWS)
-def test_every_view_becomes_a_small_page_that_loads_nothing(url: str, link: str) -> None:
+def test_every_view_becomes_a_small_page_that_loads_nothing(copied_url: str, link: str) -> None:
     content = freeze_link(f"http://127.0.0.1:8501/{link}", **SIGNED)
     page = render(content)
     check_page(page)
@@ -90,19 +81,23 @@ def test_every_view_becomes_a_small_page_that_loads_nothing(url: str, link: str)
     assert "focus=" in content.link or "trends" not in link
 
 
-def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(url: str, tmp_path: Path) -> None:
+def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(
+    copied_url: str, tmp_path: Path
+) -> None:
     sides = ("torch=2.12.0", "torch=2.13.0")
-    made = compilewatch(url, "report", "create", "--compare", *sides, "--title", "To 2.13", "--by", "ann")
+    made = compilewatch(
+        copied_url, "report", "create", "--compare", *sides, "--title", "To 2.13", "--by", "ann"
+    )
     assert made.returncode == 0, made.stderr
     report_id = made.stdout.strip()
-    shown = json.loads(compilewatch(url, "report", "show", report_id, "--json").stdout)
-    compared = json.loads(compilewatch(url, "compare", *sides, "--json").stdout)
+    shown = json.loads(compilewatch(copied_url, "report", "show", report_id, "--json").stdout)
+    compared = json.loads(compilewatch(copied_url, "compare", *sides, "--json").stdout)
     del compared["targets"], compared["recorded"]
     assert shown["content"]["data"]["comparison"] == compared
     assert (shown["title"], shown["created_by"]) == ("To 2.13", "ann")
 
     file = tmp_path / "report.html"
-    assert compilewatch(url, "report", "export", report_id, "--output", str(file)).returncode == 0
+    assert compilewatch(copied_url, "report", "export", report_id, "--output", str(file)).returncode == 0
     page = file.read_text()
     check_page(page)
     assert "<title>To 2.13 · compilewatch</title>" in page
@@ -113,7 +108,9 @@ def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(url: str, 
     assert page == ask(Starlette(routes=[reports()]), f"/report/{report_id}").body.decode()
 
 
-def test_a_report_needs_none_of_the_rows_it_was_made_from(url: str, empty_url: str, tmp_path: Path) -> None:
+def test_a_report_needs_none_of_the_rows_it_was_made_from(
+    copied_url: str, empty_url: str, tmp_path: Path
+) -> None:
     content = freeze_comparison("torch=2.12.0", "torch=2.13.0", **SIGNED)
     stored = json.loads(json.dumps(content.model_dump(mode="json")))
     other = tmp_path / "other.db"
@@ -133,13 +130,13 @@ def test_a_report_needs_none_of_the_rows_it_was_made_from(url: str, empty_url: s
     assert render(content_of(found.content or {})) == render(content)
 
 
-def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(url: str) -> None:
-    report_id = compilewatch(url, "report", "create", "--link", "modes", "--by", "ann").stdout.strip()
+def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(copied_url: str) -> None:
+    report_id = compilewatch(copied_url, "report", "create", "--link", "modes", "--by", "ann").stdout.strip()
     app = Starlette(routes=[reports()])
     there = ask(app, f"/report/{report_id}")
     assert there.status == 200
     assert there.headers["cache-control"] == "no-store"
-    done = compilewatch(url, "report", "revoke", report_id, "--by", "ben")
+    done = compilewatch(copied_url, "report", "revoke", report_id, "--by", "ben")
     assert done.returncode == 0
     assert "ben" in done.stdout
     gone = ask(app, f"/report/{report_id}")
@@ -148,10 +145,10 @@ def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(url: str) -> None
     assert b"bert-base" not in gone.body
     assert ask(app, "/report/0123").status == 404
     assert ask(app, f"/report/{report_id}", method="DELETE").status == 405
-    export = compilewatch(url, "report", "export", report_id, "--output", "never.html")
+    export = compilewatch(copied_url, "report", "export", report_id, "--output", "never.html")
     assert export.returncode == 2
     assert "revoked" in export.stderr
-    (row,) = json.loads(compilewatch(url, "report", "list", "--json").stdout)["rows"]
+    (row,) = json.loads(compilewatch(copied_url, "report", "list", "--json").stdout)["rows"]
     assert (row["report_id"], row["revoked_by"]) == (report_id, "ben")
 
 
@@ -166,9 +163,9 @@ def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(url: str) -> None
     ],
 )
 def test_what_the_command_cannot_do_is_a_sentence(
-    url: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    copied_url: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
 ) -> None:
-    assert exit_code_of(command_line, ["report", *arguments, "--db", url]) == 2
+    assert exit_code_of(command_line, ["report", *arguments, "--db", copied_url]) == 2
     told = capsys.readouterr().err
     assert said in told
     assert len(told.strip().splitlines()) == 2
@@ -185,23 +182,23 @@ def test_what_the_command_cannot_do_is_a_sentence(
         ("upgrade", "which builds"),
     ],
 )
-def test_a_link_that_means_no_one_view_is_refused(url: str, link: str, said: str) -> None:
+def test_a_link_that_means_no_one_view_is_refused(copied_url: str, link: str, said: str) -> None:
     with pytest.raises(ReportError, match=said) as caught:
         freeze_link(link, **SIGNED)
     assert caught.value.next_step
 
 
-def test_what_cannot_be_frozen_leaves_nothing_behind(url: str) -> None:
-    done = compilewatch(url, "report", "create", "--compare", "latest", "latest")
+def test_what_cannot_be_frozen_leaves_nothing_behind(copied_url: str) -> None:
+    done = compilewatch(copied_url, "report", "create", "--compare", "latest", "latest")
     assert done.returncode == 2
     assert "same trials" in done.stderr
     assert "Traceback" not in done.stderr
-    with open_database(url) as database:
+    with open_database(copied_url) as database:
         assert reports_frame(database).empty
 
 
-def test_an_upgrade_link_is_the_comparison_of_its_builds(url: str) -> None:
-    with open_database(url) as database:
+def test_an_upgrade_link_is_the_comparison_of_its_builds(copied_url: str) -> None:
+    with open_database(copied_url) as database:
         known = builds(database)
     keys = {row.torch: row.build_id for row in known[known["torch_variant"] == "cu130"].itertuples()}
     link = f"upgrade?base={keys['2.12.0']}&head={keys['2.13.0']}&metric=speedup&workload=mlp"

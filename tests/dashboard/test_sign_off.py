@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,20 +14,12 @@ from db.queries.facets import builds, machines
 from db.queries.sign_offs import sign_offs as stored
 from db.session import open_database
 from db.sign_offs import Decision, SignOff
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import opened, texts
 
 
 @pytest.fixture
-def url(filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
-    return f"sqlite:///{copy}"
-
-
-@pytest.fixture
-def upgrade(url: str) -> dict[str, str]:
-    with open_database(url, read_only=True) as database:
+def upgrade(copied_url: str) -> dict[str, str]:
+    with open_database(copied_url, read_only=True) as database:
         known = builds(database)
         boxes = machines(database)
     gpu = str(boxes.loc[boxes["machine"] == "gpu-box-3", "machine_id"].iloc[0])
@@ -57,7 +47,7 @@ def decisions(url: str, upgrade: dict[str, str]) -> list[SignOff]:
         return stored(database, upgrade["machine"], upgrade["base"], upgrade["head"])
 
 
-def test_a_decision_is_recorded_shown_and_withdrawn(url: str, upgrade: dict[str, str]) -> None:
+def test_a_decision_is_recorded_shown_and_withdrawn(copied_url: str, upgrade: dict[str, str]) -> None:
     test = page(upgrade)
     assert not test.exception
     assert "Nobody has signed this upgrade off yet" in texts(test)
@@ -66,7 +56,7 @@ def test_a_decision_is_recorded_shown_and_withdrawn(url: str, upgrade: dict[str,
     test.text_area("sign-note").input("![x](http://evil.example/a.png) slower on lstm-cell")
     next(button for button in test.button if button.label == "Record it").click().run()
     assert not test.exception
-    (decided,) = decisions(url, upgrade)
+    (decided,) = decisions(copied_url, upgrade)
     assert (decided.decision, decided.author) == (Decision.REJECTED, "Ann Lee")
     assert decided.verdict.split(":")[0] in {"regressed", "improved", "unchanged", "inconclusive"}
 
@@ -79,10 +69,10 @@ def test_a_decision_is_recorded_shown_and_withdrawn(url: str, upgrade: dict[str,
     assert "Withdrawn by Bob." in "".join(element.value for element in other.success).replace("\\", "")
     assert "Nobody has signed this upgrade off yet" in texts(other)
     assert "✗ rejected by Ann Lee" in texts(other)
-    assert decisions(url, upgrade)[0].withdrawn_by == "Bob"
+    assert decisions(copied_url, upgrade)[0].withdrawn_by == "Bob"
 
 
-def test_a_sign_off_belongs_to_its_two_builds(url: str, upgrade: dict[str, str]) -> None:
+def test_a_sign_off_belongs_to_its_two_builds(copied_url: str, upgrade: dict[str, str]) -> None:
     sign_offs.sign(
         machine_id=upgrade["machine"],
         base=upgrade["base"],
@@ -101,7 +91,7 @@ def test_a_sign_off_belongs_to_its_two_builds(url: str, upgrade: dict[str, str])
 
 
 @pytest.mark.usefixtures("viewer")
-def test_a_viewer_reads_and_cannot_sign(url: str, upgrade: dict[str, str]) -> None:
+def test_a_viewer_reads_and_cannot_sign(copied_url: str, upgrade: dict[str, str]) -> None:
     with pytest.raises(AccessError, match="needs the role editor"):
         sign_offs.sign(
             machine_id=upgrade["machine"],
@@ -115,7 +105,7 @@ def test_a_viewer_reads_and_cannot_sign(url: str, upgrade: dict[str, str]) -> No
         )
     with pytest.raises(AccessError, match="needs the role editor"):
         sign_offs.withdraw("x", by="Vera")
-    assert decisions(url, upgrade) == []
+    assert decisions(copied_url, upgrade) == []
     test = page(upgrade)
     assert not test.exception
     assert not [button for button in test.button if button.label in {"Record it", "Withdraw it"}]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,20 +12,15 @@ from db.session import open_database
 from db.store_schedule import save_schedule
 from db.store_watch import note_due
 from tests.builders import START
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import opened
 
 
 @pytest.mark.parametrize("page", [Page.OVERVIEW, Page.RUNS])
-def test_a_silent_schedule_is_told(
-    page: Page, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "silent.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), path)
-    with open_database(f"sqlite:///{path}") as database:
+def test_a_silent_schedule_is_told(page: Page, copied_url: str) -> None:
+    with open_database(copied_url) as database:
         save_schedule(database, "night*ly", ScheduleSpec(cron="0 3 * * *"), at=START - timedelta(days=900))
         due_at = START - timedelta(days=800)
         note_due(database, "night*ly", last_result_at=None, due_at=due_at)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{path}")
     test = opened(Link(page=page))
     assert not test.exception
     (warning,) = [element.value for element in test.warning]
