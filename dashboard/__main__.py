@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 
-from dashboard.data import database_url
+from dashboard.database import database_url
 from dashboard.server import serve
 from db.errors import CompilewatchError
 from db.log_lines import OneLineRecord

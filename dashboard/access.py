@@ -39,6 +39,7 @@ class Person:
     role: Role
 
     def may(self, role: Role) -> bool:
+        """Whether they may do what needs `role`."""
         return self.role.includes(role)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard import links
-from dashboard.data import Snapshot, pulse_of, read_choices
+from dashboard.data import read_choices
 from dashboard.links import TITLES, Link, Page
+from dashboard.snapshots import Snapshot
 from dashboard.turns import TURNS
 from dashboard.views import (
     break_even,
@@ -33,6 +34,7 @@ from dashboard.views import (
     upgrade,
 )
 from dashboard.views.elements import begin, nothing_measured
+from dashboard.views.live import pulse_of
 from db.errors import CompilewatchError
 
 HERE = Path(__file__).parent

@@ -61,11 +61,7 @@ def usable_prefix(text: str) -> str:
     """`text` with one slash in front and none behind; empty for the root. Raises ConfigError."""
     parts = [part for part in text.strip().split("/") if part]
     for part in parts:
-        if (
-            part in {".", ".."}
-            or not all(char.isalnum() or char in "-_.~" for char in part)
-            or not part.isascii()
-        ):
+        if part in {".", ".."} or not _PATH_PART.fullmatch(part):
             raise ConfigError(
                 f"{part!r} cannot be part of a path below which the dashboard is served.",
                 "Use letters, digits, - and _, for example --base-path /compilewatch.",

@@ -1,152 +1,44 @@
-"""What the pages read: the database at one data version, through caches keyed by that version.
+"""What the pages read, at one data version, through caches keyed by that version.
 
-Nothing here writes or migrates. Cached frames are shared between sessions and must not be changed.
+Nothing here writes. Cached frames are shared between sessions and must not be changed.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from functools import lru_cache
-from threading import Lock, Thread
-from typing import Literal, ParamSpec, TypeVar, cast
+from typing import Literal
 
 import pandas as pd
-import streamlit as st
 
 from dashboard import shaping
 from dashboard.choices import NEWEST_RUNS, Choices, NamedBuilds, choices, named_builds
-from dashboard.foreign_text import escaped
-from dashboard.kept import Kept
+from dashboard.database import kept_of, opened, reader
 from dashboard.links import Link, Page
-from dashboard.pace import Pace
 from dashboard.policy import policy_in_force
-from db.errors import CompilewatchError
+from dashboard.snapshots import Snapshot, remembered
 from db.hosts import HostState
 from db.metrics.canaries import without_canaries
-from db.queries import activity, facets, hosts, records, schedule, trials
+from db.queries import facets, hosts, records, schedule, trials
 from db.queries import run_parts as parts
 from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
 from db.queries.regressions import RegressionState, standing_regressions
-from db.queries.reports import reports_revision
 from db.queries.series import measured_workloads
 from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
 from db.requests import UNFINISHED, RequestState, RunRequest
 from db.schedules import Firing, Schedule
-from db.session import Database, open_database
 from db.verdicts.noise_floor import NOISE_SUITE, NOISE_WORKLOAD, NoiseFloor, noise_floor
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
 
-DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
-DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
 _NOISE_RUNS = 50
-
-_LOG = logging.getLogger("compilewatch.dashboard")
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-# For every string that came from outside.
-plain = escaped
-
-
-_open: dict[str, Database] = {}
-_kept: dict[str, Kept] = {}
-_opening = Lock()
-
-
-def _database(url: str) -> Database:
-    with _opening:
-        if url not in _open:
-            _open[url] = open_database(url, read_only=True)
-        return _open[url]
-
-
-def _kept_of(url: str) -> Kept:
-    with _opening:
-        return _kept.setdefault(url, Kept())
-
-
-def close_databases() -> None:
-    """Close what was opened for reading, and forget what was kept of it; a later read opens it again."""
-    with _opening:
-        _kept.clear()
-        while _open:
-            _open.popitem()[1].close()
-
-
-def database_url() -> str:
-    return os.environ.get(DATABASE_VARIABLE, DEFAULT_DATABASE_URL)
-
-
-def reader() -> Database:
-    """The database, open for reading, shared by all threads. Raises DatabaseError."""
-    return _database(database_url())
-
-
-def read_version() -> int:
-    """The data version now. Raises DatabaseError when the database cannot be read."""
-    return data_version(reader())
-
-
-PACE = Pace()
-
-
-def drawn_version() -> int:
-    """The data version that pages are drawn of now: the newest, as far as `dashboard.pace` keeps up with it.
-
-    Raises DatabaseError when the database cannot be read.
-    """
-    return PACE.take(database_url(), read_version())
-
-
-def pulse_of(page: Page) -> Callable[[], object]:
-    """What tells whether a page would look different now: the data version, and what it does not count.
-
-    The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
-    """
-    beside = _BESIDE_THE_DATA.get(page)
-    return drawn_version if beside is None else lambda: (drawn_version(), beside(reader()))
-
-
-_BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
-    Page.RUNS: activity.service_pulse,
-    Page.REPORTS: reports_revision,
-    Page.UPGRADE: activity.sign_off_pulse,
-}
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The database at one data version; part of every cache key."""
-
-    url: str
-    version: int
-
-    @classmethod
-    def now(cls) -> Snapshot:
-        return cls(database_url(), drawn_version())
-
-
-def remembered(prepare: Callable[P, T]) -> Callable[P, T]:
-    """Cache what `prepare` makes of its arguments, which hold a `Snapshot`; shared between sessions.
-
-    Kept until another version of the data is drawn.
-    """
-    cached = st.cache_resource(max_entries=128, show_spinner=False)(PACE.timed(prepare))
-    PACE.at_another(cached.clear)
-    return cast(Callable[P, T], cached)
 
 
 @dataclass(frozen=True)
@@ -159,13 +51,13 @@ class _Builds:
 
 @lru_cache(maxsize=4)
 def _named_builds(builds: _Builds) -> NamedBuilds:
-    return named_builds(facets.builds(_database(builds.url)))
+    return named_builds(facets.builds(opened(builds.url)))
 
 
 @remembered
 def read_choices(snapshot: Snapshot) -> Choices:
     """What there is to choose from."""
-    database = _database(snapshot.url)
+    database = opened(snapshot.url)
     return choices(
         machines=facets.machines(database),
         builds=_named_builds(_Builds(snapshot.url, facets.known_builds(database))),
@@ -177,18 +69,34 @@ def read_choices(snapshot: Snapshot) -> Choices:
     )
 
 
+def _known(snapshot: Snapshot, found: pd.DataFrame) -> pd.DataFrame:
+    """`found` without builds and machines that `read_choices` does not name.
+
+    While pages are still drawn of an earlier version, what was read before is kept and the rest is read now.
+    What came in between waits for the next version with all that names it.
+    """
+    if data_version(opened(snapshot.url)) == snapshot.version:
+        return found
+    choices_then = read_choices(snapshot)
+    chosen = found["build_id"].isin(list(choices_then.builds))
+    chosen &= found["machine_id"].isin(list(choices_then.machines))
+    return found if chosen.all() else found[chosen].reset_index(drop=True)
+
+
 @remembered
 def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
-    kept = _kept_of(snapshot.url)
-    return shaping.with_labels(kept.trials(_database(snapshot.url), snapshot.version, filters))
+    kept = kept_of(snapshot.url)
+    found = kept.trials(opened(snapshot.url), snapshot.version, filters)
+    return shaping.with_labels(_known(snapshot, found))
 
 
 @remembered
 def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
-    kept = _kept_of(snapshot.url)
-    return shaping.with_labels(kept.cases(_database(snapshot.url), snapshot.version, filters))
+    kept = kept_of(snapshot.url)
+    found = kept.cases(opened(snapshot.url), snapshot.version, filters)
+    return shaping.with_labels(_known(snapshot, found))
 
 
 def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
@@ -199,19 +107,23 @@ def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 @remembered
 def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
-    return parts.newest_build(_database(snapshot.url), filters)
+    found = parts.newest_build(opened(snapshot.url), filters)
+    if found is None or found in read_choices(snapshot).builds:
+        return found
+    return next(iter(read_measured_builds(snapshot, filters)), None)
 
 
 @remembered
 def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
     """The builds of the trials that `filters` let through, the one measured last first."""
-    return parts.measured_builds(_database(snapshot.url), filters)
+    known = read_choices(snapshot).builds
+    return [build for build in parts.measured_builds(opened(snapshot.url), filters) if build in known]
 
 
 @remembered
 def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
-    found = measured_workloads(_database(snapshot.url), filters)
+    found = measured_workloads(opened(snapshot.url), filters)
     return shaping.with_labels(_cases_of(found, filters))
 
 
@@ -235,7 +147,7 @@ def read_comparison(
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
     machine = filters.machines[0] if filters.machines else None
-    database, kept = _database(snapshot.url), _kept_of(snapshot.url)
+    database, kept = opened(snapshot.url), kept_of(snapshot.url)
     if filters.builds or filters.runs:
         found = comparison_frame(database, first, second, filters, machine_id=machine)
     else:
@@ -246,21 +158,21 @@ def read_comparison(
 @remembered
 def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
     """Every recorded regression that no later verdict replaced, oldest first."""
-    return standing_regressions(_database(snapshot.url))
+    return standing_regressions(opened(snapshot.url))
 
 
 @remembered
 def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
-    database = _database(snapshot.url)
+    database = opened(snapshot.url)
     found = facets.runs(database, newest=newest)
-    return found, parts.run_parts(database, found["run_id"])
+    return found, _known(snapshot, parts.run_parts(database, found["run_id"]))
 
 
 @remembered
 def read_machines(snapshot: Snapshot) -> pd.DataFrame:
     """One row per machine, as `db.queries.facets.machines` returns them."""
-    return facets.machines(_database(snapshot.url))
+    return facets.machines(opened(snapshot.url))
 
 
 def read_requests(ended: int) -> list[RunRequest]:
@@ -289,7 +201,7 @@ def read_hosts() -> list[HostState]:
 @remembered
 def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
     """Machine id -> the smallest change it can show, from its newest run of identical trials."""
-    database = _database(snapshot.url)
+    database = opened(snapshot.url)
     # By run, which trials are found by quickly: most are of other suites.
     noisy = tuple(facets.runs(database, newest=_NOISE_RUNS, suite=NOISE_SUITE)["run_id"])
     if not noisy:
@@ -308,13 +220,14 @@ def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
 @remembered
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
-    kept = _kept_of(snapshot.url)
-    return shaping.with_labels(kept.points(_database(snapshot.url), snapshot.version, filters, by))
+    kept = kept_of(snapshot.url)
+    found = kept.points(opened(snapshot.url), snapshot.version, filters, by)
+    return shaping.with_labels(_known(snapshot, found))
 
 
 def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) -> Filters:
     """`filters` narrowed to the newest `RECENT_RUNS` runs, with `up_to` those up to that build's last one."""
-    database = _database(snapshot.url)
+    database = opened(snapshot.url)
     if up_to is not None:
         filters = replace(filters, until=parts.last_measured_at(database, replace(filters, builds=(up_to,))))
     began = parts.newest_runs_began(database, filters, RECENT_RUNS)
@@ -326,21 +239,22 @@ def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) ->
 @remembered
 def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
     """The newest trials, oldest first, with labels added, and how many there are in all."""
-    database = _database(snapshot.url)
-    frame = shaping.with_labels(newest_trials_frame(database, filters, limit))
-    return frame, count_trials(database, filters)
+    database = opened(snapshot.url)
+    found = newest_trials_frame(database, filters, limit)
+    return shaping.with_labels(_known(snapshot, found)), count_trials(database, filters)
 
 
 @remembered
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial and phase, as `db.queries.trials.cold_start_frame` returns them."""
-    return _cases_of(trials.cold_start_frame(_database(snapshot.url), filters), filters)
+    found = trials.cold_start_frame(opened(snapshot.url), filters)
+    return _cases_of(_known(snapshot, found), filters)
 
 
 @remembered
 def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
     """One whole trial. Raises NotFoundError."""
-    return records.trial_record(_database(snapshot.url), trial_id)
+    return records.trial_record(opened(snapshot.url), trial_id)
 
 
 def filters_of(link: Link) -> Filters:
@@ -360,21 +274,3 @@ def filters_of(link: Link) -> Filters:
         statuses=tuple(Status(status) for status in link.status) if per_trial else (),
         sources=tuple(SourceKind(kind) for kind in link.source) if per_trial else (),
     )
-
-
-def warm() -> None:
-    """Import and read what the first page needs, before the first reader comes."""
-    from dashboard import app  # noqa: F401
-
-    snapshot = Snapshot.now()
-    newest = read_choices(snapshot).newest_machine
-    if newest is not None:
-        Thread(target=_warm_newest_runs, args=(snapshot, newest), daemon=True).start()
-
-
-def _warm_newest_runs(snapshot: Snapshot, machine_id: str) -> None:
-    """Read what most pages show first, beside the readers that come already."""
-    try:
-        read_points(snapshot, recent(snapshot, Filters(machines=(machine_id,))))
-    except CompilewatchError as error:
-        _LOG.warning("the newest runs could not be read ahead: %s", error)

@@ -97,7 +97,7 @@ def file_name(shown: Shown, origin: Origin, suffix: str) -> str:
     return f"{words[:_LONGEST_NAME]}_v{origin.data_version}.{suffix}"
 
 
-def as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG001 - a header would be no CSV
+def _as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG001 - a header would be no CSV
     """A header of titles and a line per row (RFC 4180), as UTF-8."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -107,7 +107,7 @@ def as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG001
     return out.getvalue().encode(errors="replace")
 
 
-def as_json(table: Table, origin: Origin, at: datetime) -> bytes:
+def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
     """The rows by column name, with the titles, and where they come from."""
     document = {
         "schema": TABLE_SCHEMA,
@@ -122,7 +122,7 @@ def as_json(table: Table, origin: Origin, at: datetime) -> bytes:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
 
 
-def as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
+def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
     names = [name for name in table.columns if not _holds_lists(table.frame[name])]
     lines = [
@@ -150,9 +150,9 @@ def _pdf(chart: Chart, origin: Origin, at: datetime) -> bytes:
 
 
 _TABLE_FORMATS = (
-    Format("CSV", "csv", "text/csv", as_csv),
-    Format("JSON", "json", "application/json", as_json),
-    Format("Markdown", "md", "text/markdown", as_markdown),
+    Format("CSV", "csv", "text/csv", _as_csv),
+    Format("JSON", "json", "application/json", _as_json),
+    Format("Markdown", "md", "text/markdown", _as_markdown),
 )
 _CHART_FORMATS = (
     Format("PNG", "png", "image/png", _png),

@@ -18,6 +18,7 @@ from dashboard.api.errors import DEFECT, error_response
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_STATIC_PATH = "/static/"
 _COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
 
 
@@ -100,10 +101,9 @@ class CompressedStatic:
     this. Their names carry a content hash, so they may be cached for ever.
     """
 
-    def __init__(self, app: ASGIApp, *, folder: Path, prefix: str = "/static/") -> None:
+    def __init__(self, app: ASGIApp, *, folder: Path) -> None:
         self._app = app
         self._folder = folder.resolve()
-        self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         file = self._file(scope)
@@ -123,9 +123,9 @@ class CompressedStatic:
         if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
             return None
         path = str(scope["path"])
-        if not path.startswith(self._prefix) or "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
+        if not path.startswith(_STATIC_PATH) or "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
             return None
-        file = (self._folder / path.removeprefix(self._prefix)).resolve()
+        file = (self._folder / path.removeprefix(_STATIC_PATH)).resolve()
         inside = file.is_relative_to(self._folder) and file.suffix in _COMPRESSIBLE
         return file if inside and file.is_file() else None
 

@@ -38,6 +38,7 @@ class Headline:
 
     @property
     def change(self) -> float | None:
+        """As a share of what it was before; None where one of the two is unknown."""
         return self.now / self.before - 1 if self.now and self.before else None
 
 
@@ -63,7 +64,7 @@ def build_before(points: pd.DataFrame, build_id: str) -> str | None:
     return None if shared.empty else str(shared.loc[shared["last_started_at"].idxmax(), "build_id"])
 
 
-def leading_strategy(cases: pd.DataFrame) -> str | None:
+def _leading_strategy(cases: pd.DataFrame) -> str | None:
     """The compiled strategy with the most cases that have a speedup; the earlier in order among equals."""
     compiled = cases[(cases["strategy"] != "eager") & cases["speedup"].notna()]
     counts = compiled["strategy"].value_counts()
@@ -78,7 +79,7 @@ def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> 
     points = points[["run_id", "workload_id", "task", "strategy", "speedup"]]
     for task in Task:
         mine = now[now["task"] == task.value]
-        strategy = leading_strategy(mine)
+        strategy = _leading_strategy(mine)
         if strategy is None:
             continue
         sides = {NOW: mine[mine["strategy"] == strategy]}
@@ -119,6 +120,7 @@ def _history(points: pd.DataFrame) -> tuple[float, ...]:
 
 
 def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
+    """Of the cases of a build, `now`, against those of the build `before` it."""
     columns = [*CASE, "workload_label", "strategy", "speedup"]
     compiled = now.loc[now["strategy"] != "eager", columns]
     earlier = before.loc[before["strategy"] != "eager", columns]

@@ -58,6 +58,7 @@ def _among(wanted: Sequence[str], value: str | None) -> bool:
 
 
 def state_text(state: TriageState) -> str:
+    """Mark and word."""
     return f"{MARKS[state]} {state.value}"
 
 

@@ -206,9 +206,12 @@ class Kept:
 
     def _selection(self, database: Database, version: int, filters: Filters) -> _Selection:
         kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)
+        newest = self._version
+        # Versions only grow: this is another database in the place of the one before. Read without the lock,
+        # which everybody needs.
+        another = version < newest and data_version(database) < newest
         with self._lock:
-            if version < self._version and data_version(database) < self._version:
-                # Versions only grow: this is another database in the place of the one before.
+            if another:
                 self._selections.clear()
                 self._version = version
             self._version = max(self._version, version)

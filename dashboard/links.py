@@ -1,4 +1,4 @@
-"""The one file that knows URL keys: a frozen `Link`, its query string, and the sentence that says it.
+"""The one file that knows URL keys: a frozen `Link`, and its query string there and back.
 
 A link carries every selector of its page. In the address bar only what differs from the default is written;
 a permalink (`permalink`) writes all of them and the data version, so that it keeps its meaning when a default
@@ -263,55 +263,3 @@ def settle(link: Link, known: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[
             hint = f" Did you mean {quoted(close[0])}?" if close else ""
             problems.append(f"No {field.name} {quoted(item)} is stored here; it was left out.{hint}")
     return replace(link, **changes), tuple(problems)
-
-
-_METRIC_WORDS = {
-    "speedup": "Speedup",
-    "latency": "Latency",
-    "compile_cost": "Compile cost",
-    "peak_memory": "Peak memory",
-    "break_even": "Break-even",
-}
-_GOAL_WORDS = {"latency": "for latency", "memory": "for memory"}
-
-
-def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """What `link` shows, in words. `names` maps `machine` and `build` from id to label."""
-    labels = names or {}
-    parts = [_subject(link)]
-    if link.trial:
-        return f"{parts[0]} {link.trial}."
-    if link.focus and link.page in _FOCUS:
-        parts.append(f"of {link.focus}")
-    elif Page(link.page) in SELECTORS["workload"][1]:
-        parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
-    if Page(link.page) in _CASES and link.strategy:
-        parts.append(f"with {_listed(link.strategy)}")
-    for key, word in (("machine", "on"), ("build", "with build"), ("base", "from"), ("head", "to")):
-        if value := getattr(link, key):
-            parts.append(f"{word} {labels.get(key, {}).get(value, value)}")
-    if link.suite:
-        parts.append(f"in suite {link.suite}")
-    if link.task:
-        parts.append(f"for {_listed(link.task)}")
-    parts += [f"{key} {getattr(link, key)}" for key in ("since", "until") if getattr(link, key)]
-    return " ".join(parts) + "."
-
-
-def _subject(link: Link) -> str:
-    if link.page is Page.TRENDS:
-        over = {"time": " over time", "torch": " over torch versions"}.get(link.axis, "")
-        return f"{_METRIC_WORDS[link.metric]}{over}"
-    if link.page is Page.UPGRADE:
-        return f"Upgrade in {_METRIC_WORDS[link.metric].lower()}"
-    if link.page is Page.MODES:
-        return f"Modes {_GOAL_WORDS.get(link.goal, f'for {link.steps:,} steps')}"
-    if link.page is Page.BREAK_EVEN:
-        return f"Break-even at {link.steps:,} steps and {link.restarts:,} restarts per day"
-    return TITLES[link.page]
-
-
-def _listed(items: Sequence[str]) -> str:
-    if len(items) > 3:
-        return f"{', '.join(items[:2])} and {len(items) - 2} more"
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

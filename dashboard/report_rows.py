@@ -16,7 +16,7 @@ def report_rows(reports: pd.DataFrame, subjects: Mapping[str, str]) -> pd.DataFr
         [
             {
                 "title": row["title"],
-                "state": state_words(row),
+                "state": _state_words(row),
                 "subject": subjects.get(row["report_id"], units.MISSING),
                 "created_at": row["created_at"],
                 "created_by": row["created_by"],
@@ -28,7 +28,7 @@ def report_rows(reports: pd.DataFrame, subjects: Mapping[str, str]) -> pd.DataFr
     )
 
 
-def state_words(row: Mapping[str, object]) -> str:
+def _state_words(row: Mapping[str, object]) -> str:
     """Whether it is there, and who took it away when."""
     if pd.isna(row["revoked_at"]):  # type: ignore[call-overload]
         return "● there"

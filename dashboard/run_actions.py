@@ -9,7 +9,7 @@ from typing import TypeVar
 from ulid import ULID
 
 from dashboard.access import Role, require
-from dashboard.data import database_url
+from dashboard.database import database_url
 from db.requests import RequestKind, RequestSpec, RequestState
 from db.schedules import Schedule
 from db.session import Database, open_database

@@ -108,7 +108,7 @@ def machine_rows(
         {
             "machine": row["machine"],
             **_host_cells(by_name.get(row["machine"]), now),
-            "noise": noise_words(noise.get(row["machine_id"])),
+            "noise": _noise_words(noise.get(row["machine_id"])),
             "device": row["device_name"],
             "cpu": row["cpu_name"],
             "threads": row["threads"],
@@ -131,7 +131,7 @@ def machine_rows(
     return pd.DataFrame(rows)
 
 
-def noise_words(floor: NoiseFloor | None) -> str | None:
+def _noise_words(floor: NoiseFloor | None) -> str | None:
     """The smallest change that five trials a side show on a machine."""
     if floor is None:
         return None
@@ -222,7 +222,7 @@ def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:
             {
                 "state": request.state.value,
                 "kind": request.kind.value,
-                "what": request_words(request.spec),
+                "what": _request_words(request.spec),
                 "machine": request.spec.machine or "any",
                 "asked_by": request.asked_by,
                 "asked_at": request.asked_at,
@@ -235,7 +235,7 @@ def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:
     )
 
 
-def request_words(spec: RequestSpec) -> str:
+def _request_words(spec: RequestSpec) -> str:
     """What a request wants measured."""
     parts = [f"suite {spec.suite}"] if spec.suite else []
     parts += (

@@ -23,15 +23,18 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from dashboard import data, links, theme
+from dashboard import links, theme
 from dashboard.api import routes as api
 from dashboard.base_path import BasePath, usable_prefix
+from dashboard.database import DATABASE_VARIABLE, close_databases
+from dashboard.foreign_text import escaped
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.index_page import index_pages
 from dashboard.login import install
 from dashboard.reports.routes import reports
 from dashboard.same_site import SameSite
 from dashboard.uploading import LARGEST_MB
+from dashboard.warming import warm
 from db.errors import CompilewatchError
 from db.session import open_database
 from db.sign_in import SignIn
@@ -64,7 +67,7 @@ def serve(
         _require_private(host, allow_public=allow_public)
     open_database(database_url, read_only=True).close()
     _require_free(host, port)
-    os.environ[data.DATABASE_VARIABLE] = database_url
+    os.environ[DATABASE_VARIABLE] = database_url
     if sign_in is not None and sign_in.proxy is not None:
         # uvicorn would put the reader's address in the place of the proxy's, by which the proxy is known.
         os.environ["FORWARDED_ALLOW_IPS"] = ""
@@ -112,7 +115,7 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:
-        await to_thread.run_sync(data.warm)
+        await to_thread.run_sync(warm)
         # What was imported and cached so far lives as long as the process: keep the collector away from it.
         gc.collect()
         gc.freeze()
@@ -120,7 +123,7 @@ def build_app(
             sys.stdout.write(f"compilewatch dashboard: {address}\n")
             sys.stdout.flush()
         yield {}
-        await to_thread.run_sync(data.close_databases)
+        await to_thread.run_sync(close_databases)
 
     pages = index_pages((STATIC / "index.html").read_text(encoding="utf-8"))
     return st.App(
@@ -174,7 +177,7 @@ def options(host: str, port: int) -> dict[str, Any]:
 
 def _report_script_error(error: Exception) -> bool:
     if isinstance(error, CompilewatchError):
-        st.error(data.plain(str(error)), icon=":material/error:")
+        st.error(escaped(str(error)), icon=":material/error:")
         return True
     _LOG.error("a page failed", exc_info=error)
     st.error(

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from db import units
-from db.records import SourceKind
+from db.records import CacheState, SourceKind
 from db.strategies import BUILTIN, EAGER, not_applicable_reason
 
 # What a build is made of, in the order in which a difference is told.
@@ -232,6 +232,11 @@ def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
         and (not asked or name in asked)
         and (reason := not_applicable_reason(strategy, device)) is not None
     }
+
+
+def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
+    """Rows of the chosen cache states, and those that have none, as eager; all for none chosen."""
+    return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
 
 
 def with_strategies(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ulid import ULID
 
 from dashboard.access import Role, require
-from dashboard.data import database_url
+from dashboard.database import database_url
 from db import units
 from db.session import open_database
 from db.sign_offs import Decision, SignOff

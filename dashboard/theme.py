@@ -21,9 +21,6 @@ ORANGE = "#E69F00"
 SKY = "#56B4E9"
 GREY = "#8A8F98"
 
-# A mid grey that has at least 3:1 against both backgrounds (WCAG 2.2, 1.4.11): rules, annotations.
-RULE = "#858B94"
-
 _BASE_COLOURS = {
     "eager": GREY,
     "default": BLUE,
@@ -115,6 +112,7 @@ def _look(name: str) -> StrategyLook:
 
 
 def colours(strategies: Sequence[str]) -> list[str]:
+    """The colour of each strategy as hex, in the order given."""
     return [_look(name).colour for name in strategies]
 
 

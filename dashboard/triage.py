@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from dashboard.access import Role, require
-from dashboard.data import PACE
+from dashboard.snapshots import PACE
 from db.errors import CompilewatchError
 from db.regressions import TriageEvent, TriageState
 from db.session import open_database
@@ -83,9 +83,9 @@ def record(url: str, what: Said) -> tuple[str, bool]:
                 try:
                     new += triage(database, regression_id, event)
                 except CompilewatchError as error:
-                    problems.append(f"{error.message} {error.next_step}")
+                    problems.append(str(error))
     except CompilewatchError as error:
-        problems.append(f"{error.message} {error.next_step}")
+        problems.append(str(error))
     PACE.catch_up()
     known = len(what.regression_ids) - new - len(problems)
     told = f"Recorded {plural(new, 'regression')} as {what.state.value}, by {what.author}."

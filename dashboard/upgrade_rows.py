@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from dashboard import verdict_words
-from dashboard.charts.upgrade import label
 from db.strategies import sort_key
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, METRIC_NAMES, Metric, Verdict
@@ -53,7 +52,9 @@ def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFra
     by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
     for row in comparison.rows:
         if row.metric in _SHIFT:
-            by_case.setdefault((label(row.case, labels), row.strategy), {})[row.metric] = row
+            by_case.setdefault((verdict_words.workload_label(row.case, labels), row.strategy), {})[
+                row.metric
+            ] = row
     ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
     return pd.DataFrame(
         [
@@ -97,7 +98,11 @@ def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataF
     ]
     return pd.DataFrame(
         [
-            {"workload": label(row.case, labels), "strategy": row.strategy, **row_cells(row)}
+            {
+                "workload": verdict_words.workload_label(row.case, labels),
+                "strategy": row.strategy,
+                **row_cells(row),
+            }
             for row in verdict_words.worst_first(moved)
         ]
     )
@@ -106,7 +111,8 @@ def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataF
 def failing_on_both(comparison: Comparison, labels: Mapping[str, str]) -> list[str]:
     """Cases that fail on either side alike: no change, and yet no pass."""
     return [
-        f"{label(row.case, labels)} with {row.strategy}: {verdict_words.figure(row.metric, row.head)}"
+        f"{verdict_words.workload_label(row.case, labels)} with {row.strategy}: "
+        f"{verdict_words.figure(row.metric, row.head)}"
         for row in comparison.rows
         if row.metric is Metric.NUMERICS and row.verdict is Verdict.UNCHANGED and row.head != "pass"
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.access import Role, require
-from dashboard.data import PACE
+from dashboard.snapshots import PACE
 from db.errors import CompilewatchError
 from db.interchange.generic_csv import UnmappedError
 from db.interchange.imported import UntoldError
@@ -72,6 +72,7 @@ class Preview:
 
     @property
     def sentence(self) -> str:
+        """How many trials are new and how many known."""
         known = f", {plural(self.known, 'trial')} known already" if self.known else ""
         return f"{plural(self.new, 'new trial')}{known}"
 
@@ -113,7 +114,7 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
         require(Role.EDITOR)
         report = _import(url, upload, dry_run=False)
     except CompilewatchError as error:
-        return f"{error.message} {error.next_step}", False
+        return str(error), False
     PACE.catch_up()
     known = f" {plural(report.known, 'trial')} were known already." if report.known else ""
     problems = [f"{error.message} {_next_step(error)}".strip() for error in report.errors]
@@ -121,7 +122,7 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
 
 
 def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
-    options = replace(options_of(upload.told), columns=columns_of(upload.meanings))
+    options = replace(options_of(upload.told), columns=_columns_of(upload.meanings))
     with open_database(url) as database:
         return import_uploads(
             database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
@@ -143,7 +144,7 @@ def options_of(told: Mapping[str, str]) -> ImportOptions:
     return ImportOptions(**given)
 
 
-def columns_of(meanings: Mapping[str, str]) -> dict[str, str]:
+def _columns_of(meanings: Mapping[str, str]) -> dict[str, str]:
     """Field -> column, from what each column means. Raises CompilewatchError for a field that two mean."""
     columns: dict[str, str] = {}
     for column, meaning in meanings.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from db import units
-from db.verdicts.results import Comparison, LeftOut, Row
+from db.verdicts.results import CaseKey, Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.verdicts.whole import overall_verdict
 
@@ -39,7 +39,13 @@ WORST_FIRST = (
 NAMED_CASES = 5
 
 
+def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
+    """What the workload of `case` is called; `labels`: workload id -> label."""
+    return labels.get(case.workload_id, case.workload)
+
+
 def figure(metric: Metric, value: float | str | None) -> str:
+    """`value` of `metric` in its unit."""
     return units.MISSING if value is None else _FORMATS[metric](value).replace("_", " ")
 
 
@@ -54,6 +60,7 @@ def change(row: Row) -> str:
 
 
 def interval(row: Row) -> str:
+    """The interval of the change, as two signed shares."""
     if row.interval is None:
         return units.MISSING
     low, high = (units.percent(bound, signed=True) for bound in row.interval)
@@ -62,19 +69,21 @@ def interval(row: Row) -> str:
 
 def verdict(row: Row) -> str:
     """Mark and word; a suspicion is said, for it asks for a second look."""
-    return f"{MARKS[row.verdict]} {verdict_word(row)}"
+    return f"{MARKS[row.verdict]} {_verdict_word(row)}"
 
 
-def verdict_word(row: Row) -> str:
+def _verdict_word(row: Row) -> str:
     suspected = row.suspected and row.verdict is Verdict.INCONCLUSIVE
     return "suspected" if suspected else row.verdict.value
 
 
 def moved(row: Row) -> str:
+    """Who moved: the compiled side, eager, or the machine."""
     return row.who_moved.value if row.who_moved else units.MISSING
 
 
 def q_value(row: Row) -> str:
+    """The q-value of the change (Benjamini and Hochberg), to two digits."""
     return units.MISSING if row.q_value is None else f"{row.q_value:.2g}"
 
 

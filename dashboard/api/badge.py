@@ -9,9 +9,10 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard import data, theme
+from dashboard import theme
 from dashboard.api.parameters import Parameter, Text, Word, read_all
 from dashboard.api.representation import entity_tag, tagged, unchanged
+from dashboard.database import read_version, reader
 from db import units
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
@@ -46,11 +47,11 @@ def badge(request: Request) -> Response:
     values = read_all(
         _PARAMETERS, {name: request.query_params.getlist(name) for name in request.query_params}
     )
-    tag = entity_tag(data.read_version(), request.url.path, request.url.query)
+    tag = entity_tag(read_version(), request.url.path, request.url.query)
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
-    said = _said(data.reader(), workload, strategy, values["machine"], values["metric"])
+    said = _said(reader(), workload, strategy, values["machine"], values["metric"])
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
     return Response(draw(label, said), media_type="image/svg+xml", headers=tagged(tag))
 

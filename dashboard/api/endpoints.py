@@ -53,6 +53,7 @@ class Endpoint:
 
     @property
     def name(self) -> str:
+        """The path as an identifier: `trials_trial` for `/trials/{trial}`."""
         return "_".join(part.strip("{}") for part in self.path.strip("/").replace("-", "_").split("/"))
 
 

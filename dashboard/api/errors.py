@@ -37,16 +37,12 @@ _STATUSES: tuple[tuple[type[CompilewatchError], int], ...] = (
 )
 
 
-def error_body(message: str, next_step: str) -> dict[str, dict[str, str]]:
-    return {"error": {"message": message, "next_step": next_step}}
-
-
 def error_response(
     status: int, message: str, next_step: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    return JSONResponse(
-        error_body(message, next_step), status, headers={"Cache-Control": "no-store", **(headers or {})}
-    )
+    """A sentence and the next step as a response that nobody keeps."""
+    body = {"error": {"message": message, "next_step": next_step}}
+    return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})})
 
 
 def told_by_us(_: Request, error: Exception) -> Response:

@@ -41,7 +41,7 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
 }
 
 
-def comparison_of(database: Database, values: Values) -> Comparison:
+def _comparison(database: Database, values: Values) -> Comparison:
     """The verdict on `head` against `base`; raises what `resolve_side` and `compare_builds` raise."""
     try:
         base, head = (resolve_side(values[side], database) for side in ("base", "head"))
@@ -55,12 +55,13 @@ def comparison_of(database: Database, values: Values) -> Comparison:
 
 def compare(database: Database, values: Values) -> Answer:
     """Two builds or runs, every matched case, every metric, as `compilewatch compare --json`."""
-    document = {"schema": COMPARE_SCHEMA, **comparison_of(database, values).to_json()}
+    document = {"schema": COMPARE_SCHEMA, **_comparison(database, values).to_json()}
     columns = ("workload", "strategy", *(name for name in Row.model_fields if name != "case"))
     return Answer(document, document["rows"], columns)
 
 
 def compare_schema(_: Database) -> JsonSchema:
+    """The JSON Schema of what `compare` answers."""
     schema = Comparison.model_json_schema(mode="serialization")
     # It has the name of its case beside it, so it is another schema than the row of a recorded regression.
     row = schema["$defs"].pop("Row")
@@ -91,6 +92,7 @@ def break_even(database: Database, values: Values) -> Answer:
 
 
 def break_even_schema(_: Database) -> JsonSchema:
+    """The JSON Schema of what `break_even` answers."""
     row = {
         "type": "object",
         "properties": _BREAK_EVEN_ROW,

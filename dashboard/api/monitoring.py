@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from dashboard import data
 from dashboard.api.representation import rows_of
+from dashboard.database import read_version, reader
 from db import __version__
 from db.errors import DatabaseError
 from db.queries import facets
@@ -27,8 +27,9 @@ _HEADERS = {"Cache-Control": "no-cache"}
 
 
 def health(_: Request) -> Response:
+    """200 with the data version, or 503 where the database cannot be read."""
     try:
-        return JSONResponse({"status": "ok", "data_version": data.read_version()}, headers=_HEADERS)
+        return JSONResponse({"status": "ok", "data_version": read_version()}, headers=_HEADERS)
     except DatabaseError as error:
         # Everybody may ask, and the reason names the database's address.
         _LOG.warning("the database cannot be read: %s", error.message)
@@ -39,7 +40,7 @@ def health(_: Request) -> Response:
 def metrics(_: Request) -> Response:
     """Always 200: that the database cannot be read is a value, not a failure to tell it."""
     try:
-        lines = list(_told(data.reader(), datetime.now(UTC)))
+        lines = list(_told(reader(), datetime.now(UTC)))
     except DatabaseError:
         lines = list(_database(reachable=False))
     return PlainTextResponse("\n".join(lines) + "\n", media_type=_EXPOSITION, headers=_HEADERS)
@@ -48,7 +49,7 @@ def metrics(_: Request) -> Response:
 def _told(database: Database, now: datetime) -> Iterator[str]:
     machines = facets.machines(database)
     yield from _database(reachable=True)
-    yield from _metric("compilewatch_data_version", "Grows with every write.", [({}, data.read_version())])
+    yield from _metric("compilewatch_data_version", "Grows with every write.", [({}, read_version())])
     failed = int(machines["failed_trials"].sum())
     yield from _metric(
         "compilewatch_trials",

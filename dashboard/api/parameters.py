@@ -1,4 +1,7 @@
-"""Query parameters: what each may hold, read strictly, and the same as JSON Schema for OpenAPI."""
+"""Query parameters: what each may hold, read strictly, and the same as JSON Schema for OpenAPI.
+
+Every kind of value has its `schema`, and `read`, which raises ValueError with what a text must be.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,8 @@ class Word:
 
 @dataclass(frozen=True)
 class Whole:
+    """A whole number from `low` to `high`."""
+
     low: int
     high: int
 
@@ -69,6 +74,8 @@ class Whole:
 
 @dataclass(frozen=True)
 class Decimal:
+    """A number from `low` to `high`."""
+
     low: float
     high: float
 
@@ -145,6 +152,7 @@ class Parameter:
 
     @property
     def schema(self) -> JsonSchema:
+        """The JSON Schema of its value, its default included."""
         if self.several:
             return {"type": "array", "items": self.kind.schema}
         return self.kind.schema if self.default is None else {**self.kind.schema, "default": self.default}

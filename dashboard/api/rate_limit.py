@@ -89,6 +89,7 @@ def client_of(scope: Scope) -> str:
 
 
 def too_many(wait_s: float, per_second: float) -> Response:
+    """429, with `wait_s` rounded up to whole seconds as Retry-After."""
     seconds = max(1, math.ceil(wait_s))
     return error_response(
         429,

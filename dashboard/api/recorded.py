@@ -33,12 +33,12 @@ _KEY_DIGITS = 16
 def _reports(database: Database) -> pd.DataFrame:
     """One row per report, newest first, without its id."""
     frame = reports_frame(database)
-    keys = [report_key(report_id) for report_id in frame.pop("report_id")]
+    keys = [_report_key(report_id) for report_id in frame.pop("report_id")]
     frame.insert(0, "key", pd.Series(keys, dtype="str"))
     return frame
 
 
-def report_key(report_id: str) -> str:
+def _report_key(report_id: str) -> str:
     """What a report is called where its id must not be told."""
     return hashlib.sha256(report_id.encode(errors="surrogatepass")).hexdigest()[:_KEY_DIGITS]
 
@@ -76,6 +76,7 @@ def regression(database: Database, values: Values) -> Answer:
 
 
 def regression_schema(_: Database) -> JsonSchema:
+    """The JSON Schema of what `regression` answers."""
     return RegressionAnswer.model_json_schema(mode="serialization")
 
 
@@ -104,6 +105,7 @@ def report(database: Database, values: Values) -> Answer:
 
 
 def report_schema(_: Database) -> JsonSchema:
+    """The JSON Schema of what `report` answers."""
     return Content.model_json_schema(mode="serialization")
 
 

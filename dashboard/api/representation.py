@@ -69,6 +69,7 @@ def row_schema(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def as_json(document: Mapping[str, Any]) -> bytes:
+    """`document` without spaces. Raises ValueError for NaN and infinities, which JSON does not have."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -141,6 +142,7 @@ def tagged(tag: str, *, may_be_kept: bool = True) -> dict[str, str]:
 
 
 def response(answer: Answer, media: str, headers: Mapping[str, str], next_url: str | None = None) -> Response:
+    """`answer` as `media`, `JSON` or `CSV`; `next_url` is where the page after it is (RFC 8288)."""
     headers = dict(headers)
     if next_url is not None:
         headers["Link"] = f'<{next_url}>; rel="next"'

@@ -16,7 +16,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from dashboard import data
 from dashboard.api import openapi
 from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
@@ -35,6 +34,7 @@ from dashboard.api.representation import (
     tagged,
     unchanged,
 )
+from dashboard.database import read_version, reader
 from db.errors import CompilewatchError
 
 Handler = Callable[[Request], Response]
@@ -94,12 +94,12 @@ def _handler(endpoint: Endpoint) -> Handler:
             values[parameter.name] = parameter.read((request.path_params[parameter.name],))
         media = media_type(request, values["format"])
         # Read before the data: a write in between gives a tag too old, never one too new.
-        state = (data.read_version(), endpoint.freshness(data.reader()) if endpoint.freshness else None)
+        state = (read_version(), endpoint.freshness(reader()) if endpoint.freshness else None)
         tag = entity_tag(*state, request.url.path, request.url.query, media)
         headers = tagged(tag, may_be_kept=endpoint.may_be_kept)
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
-        answer = endpoint.answer(data.reader(), values)
+        answer = endpoint.answer(reader(), values)
         return response(answer, media, headers, _next_url(asked, answer))
 
     return handle
@@ -121,7 +121,7 @@ def _next_url(asked: dict[str, list[str]], answer: Answer) -> str | None:
 
 def _openapi(request: Request) -> Response:
     read_all((), _query(request))
-    body = as_json(openapi.document(data.reader()))
+    body = as_json(openapi.document(reader()))
     tag = entity_tag(body)
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))

@@ -40,14 +40,17 @@ class Listing:
     moment: str = "started_at"
 
     def answer(self, database: Database, values: Values) -> Answer:
+        """A page of the rows that `values` let through. Raises NotFoundError for a cursor that is no row."""
         frame = _selected(self.read(database), values, self.moment)
         return _page(self.name, _following(frame, self.key, values), self.key, values["limit"])
 
     def schema(self, database: Database) -> JsonSchema:
+        """The JSON Schema of such a page."""
         return page_schema(self.name, row_schema(self.read(database)))
 
 
 def page_schema(name: str, row: JsonSchema) -> JsonSchema:
+    """The JSON Schema of one page of the listing `name`, whose rows are as `row` says."""
     return {
         "type": "object",
         "properties": {
@@ -68,6 +71,7 @@ def trials(database: Database, values: Values) -> Answer:
 
 
 def trials_schema(database: Database) -> JsonSchema:
+    """The JSON Schema of what `trials` answers."""
     return page_schema("trials", row_schema(trials_frame(database, Filters(runs=("",)))))
 
 
@@ -84,6 +88,7 @@ def trial(database: Database, values: Values) -> Answer:
 
 
 def trial_schema(_: Database) -> JsonSchema:
+    """The JSON Schema of what `trial` answers: that of a record."""
     return Trial.model_json_schema(mode="serialization", by_alias=True)
 
 
@@ -94,6 +99,7 @@ def series(database: Database, values: Values) -> Answer:
 
 
 def series_row_schema(database: Database) -> JsonSchema:
+    """The JSON Schema of one row of `series`."""
     return row_schema(series_frame(database, Filters(machines=("",))))
 
 
@@ -123,6 +129,7 @@ def points(database: Database, values: Values) -> Answer:
 
 
 def points_schema(database: Database) -> JsonSchema:
+    """The JSON Schema of what `points` answers."""
     return {
         "type": "object",
         "properties": {

@@ -19,6 +19,7 @@ from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.case_modes import totals_frame
 from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
 
+Mark = dict[str, object]
 GRID = 60
 # A linear axis that must also show a crossing this many times further out would hide the nearest one.
 _FAR = 25
@@ -40,48 +41,60 @@ class Curves:
 def curves(
     options: Sequence[ModeOption], break_even: Mapping[str, int], *, steps: int, restarts: int, log: bool
 ) -> Curves:
-    """Lines of `options` (eager first). `break_even` are the stated steps per strategy, for the labels."""
+    """Lines of `options` (eager first). `break_even` are the stated steps per strategy, for the labels.
+
+    `steps` and `restarts` are the plan of the reader; `log` is a logarithmic axis of steps.
+    """
     crossing = {option.strategy: _crossing(option, options[0]) for option in options[1:]}
     switches = _switches(options, restarts)
     finite = sorted(
         [*(at for at in crossing.values() if at is not None), *(each.first_steps for each in switches)]
     )
     last = _last_step(finite, steps, log=log)
-    grid = _grid(last, log=log)
-    totals = totals_frame(options, grid, restarts)
+    totals = totals_frame(options, _grid(last, log=log), restarts)
     unit, divisor = _unit(float(totals["total_ns"].max()))
-    lines = _lines(totals, divisor)
     best = totals[totals["best"]]
-    envelope = pd.DataFrame({"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor})
+    pays_off = {name: at for name, at in crossing.items() if at is not None}
     marks = [
-        {
-            "strategy": name,
-            "steps": at,
-            "total": float(options[0].total(at, restarts).value) / divisor,
-            "label": units.count(break_even.get(name, at)),
-            "says": f"{name} pays off after {units.steps(break_even.get(name, at))}",
-        }
-        for name, at in crossing.items()
-        if at is not None and at <= last
+        _pays_off(name, at, break_even.get(name, at), float(options[0].total(at, restarts).value) / divisor)
+        for name, at in pays_off.items()
+        if at <= last
     ]
-    marks += [
-        {
-            "strategy": each.strategy,
-            "steps": each.first_steps,
-            "total": float(each.total_at_first.value) / divisor,
-            "label": units.count(each.first_steps),
-            "says": f"{each.strategy} is done first from {units.steps(each.first_steps)} on",
-        }
-        for each in switches
-        if each.first_steps <= last
+    marks += [_done_first(each, divisor) for each in switches if each.first_steps <= last]
+    return Curves(
+        lines=_lines(totals, divisor),
+        envelope=pd.DataFrame({"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}),
+        crossings=_side_by_side(marks),
+        unit=unit,
+        beyond=tuple(name for name, at in pays_off.items() if at > last),
+        last_step=last,
+    )
+
+
+def _pays_off(strategy: str, steps: int, stated: int, total: float) -> Mark:
+    """Where a strategy crosses eager; `stated` are the steps that are said of it."""
+    says = f"{strategy} pays off after {units.steps(stated)}"
+    return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(stated), "says": says}
+
+
+def _done_first(segment: Segment, divisor: float) -> Mark:
+    """Where a compiled strategy takes over from another."""
+    return {
+        "strategy": segment.strategy,
+        "steps": segment.first_steps,
+        "total": float(segment.total_at_first.value) / divisor,
+        "label": units.count(segment.first_steps),
+        "says": f"{segment.strategy} is done first from {units.steps(segment.first_steps)} on",
+    }
+
+
+def _side_by_side(marks: Sequence[Mark]) -> pd.DataFrame:
+    """By steps. Neighbours would write over each other: their labels stand on opposite sides."""
+    placed = [
+        {**mark, "side": "left" if place % 2 == 0 and len(marks) > 1 else "right"}
+        for place, mark in enumerate(sorted(marks, key=lambda mark: int(str(mark["steps"]))))
     ]
-    beyond = tuple(name for name, at in crossing.items() if at is not None and at > last)
-    marks.sort(key=lambda mark: int(str(mark["steps"])))
-    for place, mark in enumerate(marks):
-        # Neighbours would write over each other: their labels stand on opposite sides.
-        mark["side"] = "left" if place % 2 == 0 and len(marks) > 1 else "right"
-    table = pd.DataFrame(marks, columns=["strategy", "steps", "total", "label", "says", "side"])
-    return Curves(lines, envelope, table, unit, beyond, last)
+    return pd.DataFrame(placed, columns=["strategy", "steps", "total", "label", "says", "side"])
 
 
 def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
@@ -134,6 +147,10 @@ def _lines(totals: pd.DataFrame, divisor: float) -> pd.DataFrame:
 
 @lru_cache(maxsize=128)
 def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> style.Spec:
+    """Over the frames of `Curves` as `main`, `envelope` and `crossings`, and `wanted`.
+
+    `unit` is that of the time axis, `last_step` the end of the axis of steps.
+    """
     log = scale == "log"
     kind = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
     domain = [1, last_step] if log else [0, last_step]

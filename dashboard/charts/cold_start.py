@@ -14,6 +14,8 @@ from db import units
 
 _BAR = 13
 _ROW = 38
+MOST_CASES = 24
+"""More bars are no chart that anybody reads, and take a browser seconds."""
 # What the legend (six lines on a phone) and the axis take of the height.
 _AROUND = 150
 
@@ -56,7 +58,7 @@ def frame(long: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
             "strategy": sums["strategy"],
             "cache": sums["cache"],
             "case": [
-                case_name(*names)
+                _case_name(*names)
                 for names in zip(sums["workload_label"], sums["strategy"], sums["cache"], strict=True)
             ],
             "phase": phases,
@@ -69,7 +71,7 @@ def frame(long: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def case_name(workload: str, strategy: str, cache: str) -> str:
+def _case_name(workload: str, strategy: str, cache: str) -> str:
     """One row of the chart: the cache state is told where it is not the usual one."""
     state = "" if cache in {"cold", "none"} else f" ({cache} cache)"
     return f"{workload} · {strategy}{state}"
@@ -79,6 +81,16 @@ def totals(rows: pd.DataFrame) -> pd.DataFrame:
     """Per case where its bar ends and the text that stands there."""
     ends = rows.groupby("case", sort=False)["seconds"].sum().reset_index()
     return ends.assign(text=[units.duration(seconds * 1e9) for seconds in ends["seconds"]])
+
+
+def longest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of more than `MOST_CASES` the cases that take longest, longest first; else `rows` as they are."""
+    sums = rows.groupby("case", sort=False)["seconds"].sum()
+    if len(sums) <= MOST_CASES:
+        return rows
+    kept = {case: place for place, case in enumerate(sums.nlargest(MOST_CASES).index)}
+    places = rows["case"].map(kept)
+    return rows.loc[places.dropna().sort_values(kind="stable").index].reset_index(drop=True)
 
 
 @lru_cache(maxsize=64)

@@ -20,6 +20,8 @@ NO_NUMBER = "no number"
 FULL_COLOUR = 1.0
 # log2 of a speedup from which the cell is dark enough for white text.
 _WHITE_TEXT = 0.62
+# What a number in a cell takes of its width.
+_NUMBER_PX = 44
 
 
 def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: list[str]) -> pd.DataFrame:
@@ -85,17 +87,11 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
     }
 
 
-# What a number in a cell takes of its width.
-_NUMBER_PX = 44
-
-
 @lru_cache(maxsize=64)
 def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     """Cells over the frame `main`, in the order given; a click picks one."""
     base = alt.Chart(style.data("main"))
-    x = alt.X("strategy", type="nominal", sort=list(strategies), title=None, axis=_top_axis(len(strategies)))
-    y_axis = alt.Axis(labelLimit=190, labelPadding=8)
-    y = alt.Y("workload", type="nominal", sort=list(workloads), title=None, axis=y_axis)
+    x, y = style.matrix_columns(strategies), style.matrix_rows(workloads)
     tooltip = style.text_tooltip(
         workload="Workload",
         strategy="Strategy",
@@ -104,7 +100,6 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         latency_text="Latency",
         trials_text="Trials (n)",
     )
-    chosen = style.pick("workload", "strategy")
     scale = alt.Scale(domain=[-FULL_COLOUR, 0, FULL_COLOUR], range=theme.DIVERGING, interpolate="rgb")
     squares = (
         base.mark_rect(cornerRadius=5, stroke=None)
@@ -118,7 +113,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
             ),
             tooltip=tooltip,
         )
-        .add_params(chosen)
+        .add_params(style.pick("workload", "strategy"))
     )
     fitting = alt.ExprRef(expr=f"width < {_NUMBER_PX * len(strategies)} ? 10 : 13")
     numbers = base.mark_text(fontSize=fitting, fontWeight=600, aria=False).encode(
@@ -129,19 +124,4 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         tooltip=tooltip,
     )
     chart = alt.layer(squares, numbers).properties(height=44 * len(workloads) + 60)
-    spec = style.spec_of(chart)
-    spec["config"] = {"scale": {"bandPaddingInner": 0.06}, "axis": {"grid": False}}
-    return spec
-
-
-def _top_axis(columns: int) -> alt.Axis:
-    """Names above the columns, slanted where upright ones (about 120 px each) would not fit."""
-    narrow = f"width < {120 * columns}"
-    return alt.Axis(
-        orient="top",
-        labelAngle=alt.ExprRef(expr=f"{narrow} ? -35 : 0"),
-        labelAlign=alt.ExprRef(expr=f"{narrow} ? 'left' : 'center'"),
-        labelLimit=190,
-        labelPadding=6,
-        labelOverlap=False,
-    )
+    return style.matrix_spec_of(chart)

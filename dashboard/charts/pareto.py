@@ -92,13 +92,26 @@ def spec(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
         scale=alt.Scale(zero=False, padding=14),
         axis=alt.Axis(tickCount=6),
     )
-    colour = style.strategy_colour(strategies)
-    base = alt.Chart(style.data("main"))
-    step = (
+    fronts = (
         style.inked("front")
         .mark_line(interpolate="step-after", strokeDash=[4, 3], strokeWidth=1.2, opacity=0.55, aria=False)
         .encode(x=x, y=y, detail=alt.Detail("workload", type="nominal"), stroke=style.ink_stroke())
     )
+    # A phone has no room for them; the tooltip names the workload.
+    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
+    names = (
+        style.inked("ends")
+        .mark_text(align="center", dy=-13, fontSize=11, aria=False, opacity=wide_only)
+        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
+    )
+    layers = alt.layer(fronts, *_points(x, y, strategies), names)
+    return style.spec_of(layers.properties(height=style.HEIGHT))
+
+
+def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
+    """A point per case, and its intervals of compile cost and of speedup."""
+    colour = style.strategy_colour(strategies)
+    base = alt.Chart(style.data("main"))
     across = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
         x=alt.X("cost_low", type="quantitative"), x2="cost_high", y=y, color=colour
     )
@@ -118,11 +131,4 @@ def spec(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
             trials_text="Trials (n)",
         ),
     )
-    # A phone has no room for them; the tooltip names the workload.
-    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
-    names = (
-        style.inked("ends")
-        .mark_text(align="center", dy=-13, fontSize=11, aria=False, opacity=wide_only)
-        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
-    )
-    return style.spec_of(alt.layer(step, across, along, points, names).properties(height=style.HEIGHT))
+    return [across, along, points]

@@ -74,6 +74,7 @@ def distribution(samples_ns: Sequence[int], control_ns: Sequence[int], strategy:
 
 @lru_cache(maxsize=32)
 def over_time(strategies: tuple[str, ...]) -> style.Spec:
+    """Every sample in the order measured, over `main` (`frame`), and a rule per side over `medians`."""
     points = (
         alt.Chart(style.data("main"))
         .mark_point(filled=True, size=34, opacity=0.8)
@@ -97,6 +98,7 @@ def over_time(strategies: tuple[str, ...]) -> style.Spec:
 
 @lru_cache(maxsize=32)
 def histogram(strategies: tuple[str, ...]) -> style.Spec:
+    """Shares of the samples over `main` (`distribution`)."""
     bars = (
         alt.Chart(style.data("main"))
         .mark_rect(opacity=0.62, stroke=None)
@@ -127,6 +129,7 @@ def histogram(strategies: tuple[str, ...]) -> style.Spec:
 
 
 def medians(samples_ns: Sequence[int], control_ns: Sequence[int], strategy: str) -> pd.DataFrame:
+    """The median of each side that has samples: `strategy`, `ms`."""
     sides = {strategy: samples_ns, CONTROL: control_ns}
     return pd.DataFrame(
         [

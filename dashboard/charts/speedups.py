@@ -45,7 +45,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         type="nominal",
         sort=list(workloads),
         title=None,
-        axis=alt.Axis(labelLimit=190, labelPadding=8, grid=True, tickBand="extent", labelOverlap=False),
+        axis=style.names_axis(grid=True, tickBand="extent", labelOverlap=False),
     )
     lane = alt.YOffset("strategy", type="nominal", sort=list(strategies))
     x_axis = alt.Axis(format=".3~g", labelExpr="datum.label + 'x'", tickCount=6, grid=True)

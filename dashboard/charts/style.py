@@ -23,10 +23,12 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
 
 
 def data(name: str) -> alt.NamedData:
+    """The frame that is handed over as `name`."""
     return alt.NamedData(name=name)
 
 
 def strategy_colour(strategies: tuple[str, ...], *, legend: bool = True) -> alt.Color:
+    """The colours that `dashboard.theme` gives strategies."""
     return alt.Color(
         "strategy",
         type="nominal",
@@ -37,6 +39,7 @@ def strategy_colour(strategies: tuple[str, ...], *, legend: bool = True) -> alt.
 
 
 def strategy_shape(strategies: tuple[str, ...], *, legend: bool = True) -> alt.Shape:
+    """Their shapes, for points."""
     looks = theme.looks(strategies)
     return alt.Shape(
         "strategy",
@@ -48,6 +51,7 @@ def strategy_shape(strategies: tuple[str, ...], *, legend: bool = True) -> alt.S
 
 
 def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
+    """Their dashes, for lines."""
     looks = theme.looks(strategies)
     return alt.StrokeDash(
         "strategy",
@@ -56,6 +60,50 @@ def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
         scale=alt.Scale(domain=list(strategies), range=[looks[name].dash for name in strategies]),
         legend=top_legend(),
     )
+
+
+def names_axis(**more: Any) -> alt.Axis:
+    """An axis of names on the left."""
+    return alt.Axis(labelLimit=190, labelPadding=8, **more)
+
+
+def matrix_columns(strategies: tuple[str, ...]) -> alt.X:
+    """A column per strategy, names above: slanted where upright ones (about 120 px each) would not fit."""
+    narrow = f"width < {120 * len(strategies)}"
+    return alt.X(
+        "strategy",
+        type="nominal",
+        sort=list(strategies),
+        scale=alt.Scale(domain=list(strategies)),
+        title=None,
+        axis=alt.Axis(
+            orient="top",
+            labelAngle=alt.ExprRef(expr=f"{narrow} ? -35 : 0"),
+            labelAlign=alt.ExprRef(expr=f"{narrow} ? 'left' : 'center'"),
+            labelLimit=190,
+            labelPadding=6,
+            labelOverlap=False,
+        ),
+    )
+
+
+def matrix_rows(workloads: tuple[str, ...]) -> alt.Y:
+    """A row per workload."""
+    return alt.Y(
+        "workload",
+        type="nominal",
+        sort=list(workloads),
+        scale=alt.Scale(domain=list(workloads)),
+        title=None,
+        axis=names_axis(),
+    )
+
+
+def matrix_spec_of(chart: alt.TopLevelMixin) -> Spec:
+    """`spec_of` for cells side by side, without lines between them."""
+    spec = spec_of(chart)
+    spec["config"] = {"scale": {"bandPaddingInner": 0.06}, "axis": {"grid": False}}
+    return spec
 
 
 def top_legend(columns: int = 5) -> alt.Legend:

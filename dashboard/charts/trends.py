@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 import altair as alt
 
@@ -31,48 +32,65 @@ def spec(
     `builds` is the order of the version axis.
     """
     figure = FIGURES[metric]
-    time_format = "%d %b %H:%M" if shown.last - shown.first < _WITH_HOURS else "%d %b"
+    log = scale == "log"
+    values = alt.Scale(type="log") if log else alt.Scale(domain=[shown.low, shown.high], nice=True)
+    x, y = _x(axis, builds, shown), _y(metric, values)
+    base = alt.Chart(style.data("main"))
+    line = base.mark_line(strokeWidth=2.2, aria=False).encode(
+        x=x, y=y, color=style.strategy_colour(strategies), strokeDash=style.strategy_dash(strategies)
+    )
+    layers = [*_spread(base, x, values, strategies), line, *_points(base, x, y, figure, strategies)]
+    if targets:
+        layers = [*target_lines.layers(), *layers]
     if axis == "time":
-        x = alt.X(
+        layers = [*_event_layers(), *layers]
+    return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT))
+
+
+def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
+    """Time, or builds in the order of their versions."""
+    if axis == "time":
+        time_format = "%d %b %H:%M" if shown.last - shown.first < _WITH_HOURS else "%d %b"
+        return alt.X(
             "at",
             type="temporal",
             title="Time of the run (UTC)",
             scale=alt.Scale(domain=[_moment(shown.first), _moment(shown.last)]),
             axis=alt.Axis(grid=False, tickCount=6, format=time_format),
         )
-    else:
-        x = alt.X(
-            "build",
-            type="ordinal",
-            sort=list(builds),
-            title="Build, in order of versions",
-            axis=alt.Axis(labelAngle=-30 if len(builds) > 4 else 0, labelLimit=140, grid=False),
-        )
-    y_scale = (
-        alt.Scale(type="log") if scale == "log" else alt.Scale(domain=[shown.low, shown.high], nice=True)
+    return alt.X(
+        "build",
+        type="ordinal",
+        sort=list(builds),
+        title="Build, in order of versions",
+        axis=alt.Axis(labelAngle=-30 if len(builds) > 4 else 0, labelLimit=140, grid=False),
     )
-    y_axis = style.steps_axis(tickCount=6) if metric == "break_even" else alt.Axis(tickCount=6, format=",~f")
-    y = alt.Y(
-        "value", type="quantitative", title=f"{figure.word} ({figure.unit})", scale=y_scale, axis=y_axis
+
+
+def _y(metric: str, values: alt.Scale) -> alt.Y:
+    figure = FIGURES[metric]
+    steps = metric == "break_even"
+    return alt.Y(
+        "value",
+        type="quantitative",
+        title=f"{figure.word} ({figure.unit})",
+        scale=values,
+        axis=style.steps_axis(tickCount=6) if steps else alt.Axis(tickCount=6, format=",~f"),
     )
-    colour = style.strategy_colour(strategies)
-    base = alt.Chart(style.data("main"))
-    band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(
-        x=x, y=alt.Y("low", type="quantitative", scale=y_scale), y2="high", color=colour
-    )
-    whiskers = base.mark_rule(opacity=0.5, strokeWidth=2, aria=False).encode(
-        x=x, y=alt.Y("low", type="quantitative", scale=y_scale), y2="high", color=colour
-    )
-    line = base.mark_line(strokeWidth=2.2, aria=False).encode(
-        x=x, y=y, color=colour, strokeDash=style.strategy_dash(strategies)
-    )
-    points = _points(base, x, y, figure, strategies)
-    layers = [band, whiskers, line, *points]
-    if targets:
-        layers = [*target_lines.layers(), *layers]
-    if axis == "time":
-        layers = [*_event_layers(), *layers]
-    return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT))
+
+
+def _spread(base: alt.Chart, x: alt.X, values: alt.Scale, strategies: tuple[str, ...]) -> list[alt.Chart]:
+    """From `low` to `high`: a band, and a whisker at each point, since a point alone has no band."""
+    ends: dict[str, Any] = {
+        "x": x,
+        "y": alt.Y("low", type="quantitative", scale=values),
+        "y2": "high",
+        "color": style.strategy_colour(strategies),
+    }
+    return [
+        base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(**ends),
+        base.mark_rule(opacity=0.5, strokeWidth=2, aria=False).encode(**ends),
+    ]
 
 
 def _points(

@@ -64,6 +64,7 @@ class People:
         return self._sessions.person(self.session_name(headers))
 
     def session_name(self, headers: Mapping[str, str]) -> str | None:
+        """The name of the session that `headers` carry as a cookie, if any."""
         return cookie_parser(headers.get("cookie", "")).get(self.cookie)
 
     def sent_by(self, scope: Scope) -> Scope:

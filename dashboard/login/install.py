@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from dashboard import access, data
+from dashboard import access
+from dashboard.database import reader
 from dashboard.login.gate import Gate, People
 from dashboard.login.sessions import Sessions
 from db.errors import CompilewatchError
@@ -59,7 +60,7 @@ def login(settings: SignIn | None) -> Login:
     sessions = Sessions(lasts_s=settings.session_hours * 3600)
     people = People(settings, sessions)
     gate = Middleware(
-        Gate, settings=settings, people=people, token_of=lambda secret: token_of(data.reader(), secret)
+        Gate, settings=settings, people=people, token_of=lambda secret: token_of(reader(), secret)
     )
     host = urlsplit(settings.base_url).hostname
     access.tell_apart_by(people.identify, leave_at=None if settings.issuer is None else "logout")

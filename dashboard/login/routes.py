@@ -40,6 +40,7 @@ class LoginRoutes:
         self._attempt = f"{people.cookie}-login"
 
     def routes(self) -> list[BaseRoute]:
+        """In, back from the provider, and out."""
         return [
             Route("/login", self._begin, middleware=[LIMIT]),
             Route(CALLBACK, self._finish),

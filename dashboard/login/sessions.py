@@ -33,12 +33,11 @@ class Sessions:
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
-    def begin(self, person: Person, *, lasts_s: float | None = None) -> str:
-        """A new session of `person`, at most `lasts_s` long: the name its browser gets, 256 random bits."""
+    def begin(self, person: Person) -> str:
+        """A new session of `person`: the name its browser gets, 256 random bits."""
         name = secrets.token_urlsafe(32)
-        lasts_s = self.lasts_s if lasts_s is None else min(lasts_s, self.lasts_s)
         with self._lock:
-            self._sessions[_key(name)] = _Session(person, self._clock() + lasts_s)
+            self._sessions[_key(name)] = _Session(person, self._clock() + self.lasts_s)
             while len(self._sessions) > _MOST_SESSIONS:
                 self._sessions.popitem(last=False)
         return name
@@ -56,6 +55,7 @@ class Sessions:
         return None if session is None else session.person
 
     def end(self, name: str | None) -> None:
+        """Forget the session of that name, if there is one."""
         with self._lock:
             self._sessions.pop(_key(name or ""), None)
 

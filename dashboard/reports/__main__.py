@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dashboard.data import database_url
+from dashboard.database import database_url
 from dashboard.reports.content import Content, ReportError, content_of
 from dashboard.reports.freeze import freeze_comparison, freeze_link
 from dashboard.reports.page import render

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from dashboard import theme, upgrade_rows, verdict_words
-from dashboard.charts import upgrade as charts
+from dashboard.charts import verdict_matrix
 from dashboard.reports.content import Chart, Figures, Lines, Section
 from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
@@ -67,12 +67,12 @@ def _figures(comparison: Comparison) -> Figures:
 
 
 def _matrix(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -> list[Section]:
-    cells = charts.cells(comparison, metric, labels)
+    cells = verdict_matrix.cells(comparison, metric, labels)
     if cells.empty or len(cells) > _MOST_CELLS:
         return []
     shown = tuple(str(verdict) for verdict in Verdict if verdict.value in set(cells["verdict"]))
     word = METRIC_NAMES[metric]
-    spec = charts.matrix(
+    spec = verdict_matrix.spec(
         tuple(sorted(set(cells["workload"]))), tuple(theme.ordered(cells["strategy"])), shown, word
     )
     return [
@@ -90,7 +90,7 @@ def _verdicts(title: str, rows: Sequence[Row], labels: Mapping[str, str]) -> Sec
     frame = pd.DataFrame(
         [
             {
-                "workload": charts.label(row.case, labels),
+                "workload": verdict_words.workload_label(row.case, labels),
                 "strategy": row.strategy,
                 **upgrade_rows.row_cells(row),
             }

@@ -17,6 +17,8 @@ class ReportError(CompilewatchError):
 
 
 class Part(BaseModel):
+    """Part of a report. What is not named here is refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -37,6 +39,8 @@ class Figures(Part):
 
 
 class Column(Part):
+    """The title of a column; numbers stand on the right."""
+
     title: str
     numeric: bool = False
 

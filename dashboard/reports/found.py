@@ -29,4 +29,5 @@ def newest_builds(rows: pd.DataFrame, moment: str) -> tuple[str, ...]:
 
 
 def nothing_fits() -> ReportError:
+    """What is raised where a view has nothing to freeze."""
     return ReportError("Nothing fits the filters of this link.", "Widen them, then freeze it.")

@@ -13,13 +13,16 @@ import pandas as pd
 from dashboard import links, shaping
 from dashboard.api.judged import COMPARE_SCHEMA
 from dashboard.choices import Choices
-from dashboard.data import Snapshot, filters_of, newest_build, read_choices, read_workloads, reader
+from dashboard.data import filters_of, newest_build, read_choices, read_workloads
+from dashboard.database import reader
+from dashboard.link_sentence import sentence
 from dashboard.links import Link, Page
 from dashboard.policy import policy_in_force
 from dashboard.reports import comparison, views
 from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
 from dashboard.reports.tables import environment, policy_table
+from dashboard.snapshots import Snapshot
 from db import __version__
 from db.errors import one_line
 from db.queries import facets
@@ -137,7 +140,7 @@ def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
         link = replace(link, build=newest_build(snapshot, filters_of(link)))
     found = views.frozen(snapshot, link)
     return _Shown(
-        subject=links.sentence(found.link, choices.names),
+        subject=sentence(found.link, choices.names),
         made_from=links.href(found.link, full=True),
         sections=found.sections,
         environment=environment(

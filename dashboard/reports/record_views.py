@@ -9,9 +9,8 @@ import pandas as pd
 from dashboard import inbox, run_rows, theme, upgrade_rows
 from dashboard.api.representation import rows_of
 from dashboard.charts import samples as samples_charts
-from dashboard.charts import upgrade as upgrade_charts
+from dashboard.charts import side_strips
 from dashboard.data import (
-    Snapshot,
     filters_of,
     read_choices,
     read_hosts,
@@ -29,6 +28,7 @@ from dashboard.reports.found import Frozen, newest_builds, nothing_fits
 from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
 from dashboard.shaping import row_dicts
+from dashboard.snapshots import Snapshot
 from db import units
 from db.errors import NotFoundError
 from db.identities import build_identity
@@ -98,11 +98,11 @@ def _regression(snapshot: Snapshot, each: RegressionState) -> tuple[Section, ...
     row = found.row
     title = f"{METRIC_NAMES[row.metric]} of {row.workload} with {row.strategy}"
     sides = (found.base, found.head)
-    builds = tuple(dict.fromkeys(build for side in sides for build in side.build_ids))
+    runs = (*found.base.run_ids, *found.head.run_ids)
     machines = (found.machine_id,) if found.machine_id else ()
-    trials = read_trials(snapshot, Filters(builds=builds, machines=machines))
-    strip = upgrade_charts.strip(
-        [upgrade_charts.side_trials(trials, side, row.case) for side in sides], row.case, row.metric
+    trials = read_trials(snapshot, Filters(machines=machines, runs=runs))
+    strip = side_strips.frame(
+        [side_strips.side_trials(trials, side, row.case) for side in sides], row.case, row.metric
     )
     parts: tuple[Section, ...] = (
         table_of(upgrade_rows.case_table([row]), _CASE, title=title, numeric=_NUMBERS),
@@ -116,8 +116,8 @@ def _regression(snapshot: Snapshot, each: RegressionState) -> tuple[Section, ...
                 caption="A point is a trial, the upright line the median of them.",
                 alt=f"{title}, every trial of the base side and of the head side",
                 svg=draw(
-                    upgrade_charts.strips(lanes, strategies, row.metric),
-                    {"main": strip, "middles": upgrade_charts.middles(strip)},
+                    side_strips.spec(lanes, strategies, row.metric),
+                    {"main": strip, "middles": side_strips.middles(strip)},
                 ),
             ),
         )

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard import data
 from dashboard.api.rate_limit import RateLimit
+from dashboard.database import reader
 from dashboard.reports.content import content_of
 from dashboard.reports.page import message, render
 from db import units
@@ -29,7 +29,7 @@ def reports() -> Mount:
 
 def _report(request: Request) -> Response:
     try:
-        report = find_report(data.reader(), request.path_params["report"])
+        report = find_report(reader(), request.path_params["report"])
         if report is None:
             return _said(404, "No such report", "There is no report at this address. Is the link complete?")
         if report.content is None:

@@ -21,6 +21,8 @@ from dashboard.foreign_text import readable, readable_frame, readable_spec
 from dashboard.reports.content import ReportError
 
 WIDTH_PX = 860
+# Of a picture, per unit of the drawing.
+_PIXELS = 2.0
 _SVG = "http://www.w3.org/2000/svg"
 _ELEMENTS = frozenset(
     f"{{{_SVG}}}{name}"
@@ -80,9 +82,9 @@ def draw(
     return drawn
 
 
-def as_png(drawn: str, *, scale: float = 2.0) -> bytes:
-    """A chart as a picture, `scale` pixels per unit. Raises ReportError without vl-convert."""
-    picture: bytes = _converter().svg_to_png(drawn, scale=scale)
+def as_png(drawn: str) -> bytes:
+    """A chart as a picture, `_PIXELS` per unit. Raises ReportError without vl-convert."""
+    picture: bytes = _converter().svg_to_png(drawn, scale=_PIXELS)
     return picture
 
 

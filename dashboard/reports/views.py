@@ -15,7 +15,6 @@ from dashboard.charts import cold_start as cold_start_charts
 from dashboard.charts import heat_map, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
 from dashboard.data import (
-    Snapshot,
     filters_of,
     of_workload,
     read_cases,
@@ -30,6 +29,7 @@ from dashboard.reports.content import Chart, Lines, ReportError, Section
 from dashboard.reports.found import Frozen, newest_builds, nothing_fits
 from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
+from dashboard.snapshots import Snapshot
 from db import units
 from db.metrics.case_modes import mode_options
 from db.records import CacheState

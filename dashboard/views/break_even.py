@@ -9,18 +9,17 @@ import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import break_even as charts
-from dashboard.data import Snapshot, filters_of, read_cases, remembered
+from dashboard.data import filters_of, read_cases
 from dashboard.links import Link
-from dashboard.shaping import asides, with_strategies
+from dashboard.shaping import asides, with_caches, with_strategies
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import break_even_history, break_even_plan, controls, elements
-from dashboard.views.shell import View, focused, strategies
+from dashboard.views.shell import View, caches, focused, strategies
 from db.metrics.case_modes import mode_options
 from db.metrics.mode_choice import ModeOption, lower_envelope
-from db.records import CacheState
 from db.strategies import EAGER
 
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
-_CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,7 @@ def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str
 
 
 def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:
-    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
-    return cases[cases["cache"].isin([*link.cache, CacheState.NONE.value])] if link.cache else cases
+    return with_caches(with_strategies(read_cases(snapshot, filters_of(link)), link.strategy), link.cache)
 
 
 @remembered
@@ -71,6 +69,7 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
 
 
 def draw(view: View) -> Link:
+    """The page of one workload; the link it returns has that in focus."""
     workloads, cache_states = _workloads(view.snapshot, view.link)
     _filters(view, workloads, cache_states)
     if not workloads:
@@ -92,16 +91,13 @@ def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> 
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads})
         controls.segments("scale", "Scale", _SCALE_WORDS)
-        offered = [state for state in _CACHES if state in {*cache_states, *view.link.cache}]
-        if len(offered) > 1:
-            controls.pills("cache", "Cache state", {state: state for state in offered})
+        caches(view, cache_states)
     strategies(view)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=340):
             controls.step_slider(
                 "steps",
                 "Steps per process",
-                "{:,}".format,
                 low=1,
                 high=100_000_000,
                 help_="How often one process runs the compiled code.",
@@ -110,7 +106,6 @@ def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> 
             controls.step_slider(
                 "restarts",
                 "Restarts per day",
-                "{:,}".format,
                 low=0,
                 high=10_000,
                 help_="Every restart compiles again. R restarts are R + 1 processes a day.",

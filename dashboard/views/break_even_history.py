@@ -9,11 +9,11 @@ import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import trend_rows, trends
-from dashboard.data import Snapshot, filters_of, of_workload, read_choices, read_points, remembered
+from dashboard.data import filters_of, of_workload, read_choices, read_points
 from dashboard.links import Link
-from dashboard.shaping import with_strategies
+from dashboard.shaping import with_caches, with_strategies
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import break_even_plan, elements
-from db.records import CacheState
 from db.strategies import EAGER
 
 _METRIC = "break_even"
@@ -35,8 +35,7 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
     points = with_strategies(everything, link.strategy)
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
-    if link.cache:
-        points = points[points["cache"].isin([*link.cache, CacheState.NONE.value])]
+    points = with_caches(points, link.cache)
     names = read_choices(snapshot).builds
     measured = set(points["build_id"])
     builds = tuple(name for key, name in names.items() if key in measured)

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import shaping
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 from dashboard.links import Link
 from dashboard.views import elements
 from db import units
@@ -50,7 +50,7 @@ def cards(link: Link, options: list[ModeOption]) -> None:
             ),
             ("Money saved per day", units.money(_money(saved, link.price)), "At the price of a device-hour."),
         ):
-            st.metric(title, plain(value), border=True, height="stretch", help=explained)
+            elements.card(title, escaped(value), explained=explained)
 
 
 def _money(ns: float, price_per_hour: float) -> float:
@@ -92,7 +92,7 @@ def _row(
     return {
         "strategy": case["strategy"],
         "steps": "reference" if reference else steps_words(case),
-        "interval": interval_words(case),
+        "interval": _interval_words(case),
         "time": units.duration(reached),
         "money": units.MISSING if reached is None else units.money(_money(reached, link.price)),
         "cost": units.MISSING if reference else units.duration(case["compile_cost_ns"]),
@@ -111,7 +111,7 @@ def steps_words(case: dict[str, Any]) -> str:
     return str(case["break_even"])
 
 
-def interval_words(case: dict[str, Any]) -> str:
+def _interval_words(case: dict[str, Any]) -> str:
     """Its 95 % interval; an end that may never be reached is said so."""
     kind, low, high = case["break_even_interval"], case["break_even_low"], case["break_even_high"]
     if kind == "bounded":

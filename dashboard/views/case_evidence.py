@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import theme, upgrade_rows
-from dashboard.charts import upgrade as charts
+from dashboard.charts import side_strips as charts
 from dashboard.links import Page
 from dashboard.views import controls, elements
 from db import units
@@ -45,8 +45,9 @@ class Evidence:
 def evidence(
     trials: pd.DataFrame, sides: Sequence[BuildSide], case: CaseKey, rows: Sequence[Row], metric: Metric
 ) -> Evidence:
+    """Of the verdicts `rows` on `case`, and of its `trials` on both `sides`, base first."""
     found = [charts.side_trials(trials, side, case) for side in sides]
-    strip = charts.strip(found, case, metric)
+    strip = charts.frame(found, case, metric)
     drawn = strip.loc[strip["strategy"] == case.strategy, "trial_id"].nunique()
     return Evidence(
         strip=strip,
@@ -65,7 +66,7 @@ def draw(found: Evidence, metric: Metric, *, key: str) -> None:
         strategies = tuple(theme.ordered(found.strip["strategy"]))
         elements.note(_reading(shown, found))
         elements.chart(
-            charts.strips(_lanes(strategies), strategies, shown),
+            charts.spec(_lanes(strategies), strategies, shown),
             {"main": found.strip, "middles": found.middles},
             key=f"{key}-strip",
             alt=f"{METRIC_NAMES[shown]} of every trial of the base side and of the head side",

@@ -8,7 +8,8 @@ import pandas as pd
 
 from dashboard.charts import trend_rows, trends
 from dashboard.charts.figures import FIGURES
-from dashboard.data import Snapshot, read_choices, read_points, remembered
+from dashboard.data import read_choices, read_points
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import elements
 from db.queries.filters import Filters
 from db.verdicts.results import CaseKey
@@ -16,21 +17,23 @@ from db.verdicts.vocabulary import Metric
 
 
 @dataclass(frozen=True)
-class Series:
+class _Series:
+    """Frames as `dashboard.charts.trend_rows` makes them; `builds` are names, oldest version first."""
+
     rows: pd.DataFrame
     events: pd.DataFrame
     builds: tuple[str, ...]
 
 
 @remembered
-def _series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
+def _series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> _Series:
     points = read_points(snapshot, Filters(machines=(machine_id,), workloads=(case.workload,)))
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices(snapshot).builds
     mine = trend_rows.in_order(mine, "time", list(names))
     rows = trend_rows.frame(mine, metric, names)
     shown = set(rows["build"])
-    return Series(rows, trend_rows.events(mine), tuple(name for name in names.values() if name in shown))
+    return _Series(rows, trend_rows.events(mine), tuple(name for name in names.values() if name in shown))
 
 
 def draw(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: Metric, *, key: str) -> None:

@@ -9,23 +9,25 @@ import streamlit as st
 
 from dashboard import shaping
 from dashboard.charts import cold_start as charts
-from dashboard.data import Snapshot, filters_of, read_cases, read_cold_start, remembered
+from dashboard.data import filters_of, read_cases, read_cold_start
 from dashboard.links import Link
-from dashboard.shaping import asides, with_strategies
+from dashboard.shaping import asides, with_caches, with_strategies
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
-from dashboard.views.shell import View, strategies
+from dashboard.views.shell import View, caches, strategies
 from db import units
-from db.records import CacheState
 from db.strategies import EAGER, sort_key
-
-_CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the page is drawn from: bars and their ends, the cases' figures, and what has none."""
+    """What the page is drawn from: bars and their ends, the cases' figures, and what has none.
+
+    `left_out` counts the cases for whose bars there is no room.
+    """
 
     bars: pd.DataFrame
+    left_out: int
     totals: pd.DataFrame
     order: tuple[str, ...]
     phases: tuple[str, ...]
@@ -46,19 +48,18 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
     cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
     if link.focus in set(cases["workload_label"]):
         cases = cases[cases["workload_label"] == link.focus]
-    if link.cache:
-        cases = cases[cases["cache"].isin([*link.cache, CacheState.NONE.value])]
+    cases = with_caches(cases, link.cache)
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
     long = read_cold_start(snapshot, filters_of(link))
-    bars = charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
-    ordered = sorted(
-        shaping.row_dicts(bars), key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"])
-    )
+    every = charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
+    bars = charts.longest(every)
+    left_out = every["case"].nunique() - bars["case"].nunique()
     present = set(bars["phase"])
     return Seen(
         bars=bars,
+        left_out=left_out,
         totals=charts.totals(bars),
-        order=tuple(dict.fromkeys(row["case"] for row in ordered)),
+        order=tuple(dict.fromkeys(bars["case"] if left_out else _side_by_side(bars))),
         phases=tuple(name for name in dict.fromkeys(charts.PHASES.values()) if name in present),
         figures=_figures(cases),
         cases=_case_rows(cases),
@@ -66,7 +67,15 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
     )
 
 
+def _side_by_side(bars: pd.DataFrame) -> list[str]:
+    """The case of each bar, strategies of one workload beside each other."""
+    rows = shaping.row_dicts(bars)
+    rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
+    return [row["case"] for row in rows]
+
+
 def draw(view: View) -> Link:
+    """The page of one workload, or of all where the link names none."""
     workloads, cache_states = _workloads(view.snapshot, view.link)
     _filters(view, workloads, cache_states)
     if view.link.focus not in {None, *workloads}:
@@ -79,11 +88,12 @@ def draw(view: View) -> Link:
         return view.link
     with st.grid(4, min_column_width=150):
         for title, value, explained in seen.figures:
-            st.metric(title, value, border=True, height="stretch", help=explained)
+            elements.card(title, value, explained=explained)
     with st.container(border=True):
         elements.finding(
             charts.finding(seen.bars),
-            "Medians over trials, phase by phase, from spawning the process to its first result.",
+            "Medians over trials, phase by phase, from spawning the process to its first result."
+            + _what_is_left_out(seen),
         )
         elements.chart(
             charts.spec(seen.order, seen.phases),
@@ -96,13 +106,21 @@ def draw(view: View) -> Link:
     return view.link
 
 
+def _what_is_left_out(seen: Seen) -> str:
+    if not seen.left_out:
+        return ""
+    shown = len(seen.order)
+    return (
+        f" The {shown} slowest of {shown + seen.left_out} cases; the table has all, "
+        "and a workload chosen above shows its own."
+    )
+
+
 def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {"": "All workloads", **{name: name for name in workloads}})
-        offered = [state for state in _CACHES if state in {*cache_states, *view.link.cache}]
-        if len(offered) > 1:
-            controls.pills("cache", "Cache state", {state: state for state in offered})
+        caches(view, cache_states)
     strategies(view)
 
 

@@ -6,7 +6,7 @@ query string, which the browser records, so that back and forward undo and redo 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -28,12 +28,13 @@ def remember(link: Link) -> None:
 
 
 def current() -> Link:
+    """The link that `remember` was given last in this session."""
     link = st.session_state[_LINK]
     assert isinstance(link, Link)
     return link
 
 
-def show(link: Link) -> None:
+def _show(link: Link) -> None:
     """Put `link` into the address bar; its page must be the page shown."""
     st.query_params.from_dict(links.query(link))
 
@@ -41,7 +42,7 @@ def show(link: Link) -> None:
 def change(**changes: object) -> None:
     """Callback: show the current link with `changes`. The data version it was made at is forgotten."""
     wanted: dict[str, Any] = {"data": None, **changes}
-    show(replace(current(), **wanted))
+    _show(replace(current(), **wanted))
 
 
 def _widget(key: str, value: object) -> str:
@@ -65,7 +66,7 @@ def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
     if not words:
         return
     value = getattr(current(), key) or ""
-    name = _widget(key, value if value in words else next(iter(words), ""))
+    name = _widget(key, value if value in words else next(iter(words)))
     st.selectbox(
         label,
         list(words),
@@ -84,9 +85,7 @@ def _chose_one(key: str, name: str, offered: frozenset[str]) -> None:
         change(**{key: chosen or None})
 
 
-def segments(
-    key: str, label: str, words: dict[str, str], *, visible: bool = True, value: str | None = None
-) -> None:
+def segments(key: str, label: str, words: dict[str, str], *, value: str | None = None) -> None:
     """A segmented control for a selector with few fixed values; `words` says each.
 
     `value` is what the page made of the link's own, where it left the choice to the page.
@@ -100,7 +99,6 @@ def segments(
         on_change=_changed,
         args=(key, name),
         required=True,
-        label_visibility="visible" if visible else "collapsed",
     )
 
 
@@ -127,17 +125,18 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
     )
 
 
-def step_slider(key: str, label: str, say: Callable[[int], str], *, low: int, high: int, help_: str) -> None:
+def step_slider(key: str, label: str, *, low: int, high: int, help_: str) -> None:
     """A slider over 1, 2, 5, 10, 20, 50, ... that also holds whatever value the link carries."""
     value = getattr(current(), key)
     marks = sorted({mark for mark in _STEP_MARKS if low <= mark <= high} | {value})
     name = _widget(key, value)
     st.select_slider(
-        label, marks, format_func=say, key=name, on_change=_changed, args=(key, name), help=help_
+        label, marks, format_func="{:,}".format, key=name, on_change=_changed, args=(key, name), help=help_
     )
 
 
 def number(key: str, label: str, *, low: float, high: float, step: float, help_: str) -> None:
+    """A field for a selector with a decimal number, two places."""
     name = _widget(key, float(getattr(current(), key)))
     st.number_input(
         label,
@@ -166,16 +165,6 @@ def day(key: str, label: str, *, first: date, last: date) -> None:
         on_change=_changed,
         args=(key, name),
     )
-
-
-def text(key: str, label: str, placeholder: str) -> None:
-    """A free text for a selector with one value; empty means none."""
-    name = _widget(key, getattr(current(), key) or "")
-
-    def changed() -> None:
-        change(**{key: str(st.session_state[name]).strip() or None})
-
-    st.text_input(label, key=name, on_change=changed, placeholder=placeholder)
 
 
 def go(page: Page, **changes: object) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import exporting, sparklines
-from dashboard.data import plain
-from dashboard.foreign_text import readable_frame, readable_spec
+from dashboard.foreign_text import escaped, readable_frame, readable_spec
 from db import units
 
 Spec = dict[str, Any]
@@ -63,13 +63,16 @@ def table(
     key: str,
     alt: str,
     on_select: Callable[[], None] | Literal["rerun"] | None = None,
+    values: Sequence[object] = (),
     several: bool = False,
     chosen: Sequence[int] = (),
 ) -> None:
     """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash.
 
-    With `several` more than one row can be chosen; `chosen` are the rows that are ticked at first.
+    `values` has what `picked_value` gives for each row. With `several` more than one row can be chosen;
+    `chosen` are the rows that are ticked at first.
     """
+    st.session_state[_values_of(key)] = list(values)
     mode = "multi-row" if several else "single-row"
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
     if on_select and chosen:
@@ -100,6 +103,16 @@ def picked_row(key: str) -> int | None:
     return rows[0] if rows else None
 
 
+def picked_value(key: str) -> Any:
+    """What the table `key` was drawn with as the value of the row that was chosen, or None."""
+    row, values = picked_row(key), st.session_state.get(_values_of(key), [])
+    return values[row] if row is not None and row < len(values) else None
+
+
+def _values_of(key: str) -> str:
+    return f"{key}-values"
+
+
 def picked_rows(key: str) -> list[int]:
     """The positions of the rows that were chosen in the table `key`, from the top."""
     rows = (st.session_state.get(key) or {}).get("selection", {}).get("rows") or []
@@ -109,19 +122,53 @@ def picked_rows(key: str) -> list[int]:
 def finding(text: str, detail: str = "") -> None:
     """The title of a chart: what it found, and below it how to read it. Both may hold foreign strings."""
     # a number and its unit stay on one line
-    st.markdown(f"#### {plain(text).replace(' %', chr(160) + '%')}")
+    st.markdown(f"#### {escaped(text).replace(' %', chr(160) + '%')}")
     if detail:
-        st.caption(plain(detail))
+        st.caption(escaped(detail))
 
 
 def note(text: str) -> None:
-    st.caption(plain(text))
+    """A sentence in small grey letters; it may hold foreign strings."""
+    st.caption(escaped(text))
 
 
 def notes(lines: Sequence[str]) -> None:
     """Sentences below each other, as one block."""
     if lines:
-        st.caption("  \n".join(plain(line) for line in lines))
+        st.caption("  \n".join(escaped(line) for line in lines))
+
+
+def card(title: str, text: str, *, explained: str, beside: str | None = None) -> None:
+    """A figure in a box; `beside` stands below it in grey and says nothing of better or worse."""
+    st.metric(
+        title,
+        text,
+        beside,
+        delta_color="off",
+        delta_arrow="off",
+        border=True,
+        height="stretch",
+        help=explained,
+    )
+
+
+def part(title: str) -> DeltaGenerator:
+    """A box with a title, to be filled as a context."""
+    box = st.container(border=True)
+    box.markdown(f"#### {title}")
+    return box
+
+
+def pairs(texts: Mapping[str, str | None]) -> None:
+    """A compact list of names and texts, both shown as they are, a missing text as a dash."""
+    st.table(
+        {escaped(name): escaped(text or units.MISSING) for name, text in texts.items()}, border="horizontal"
+    )
+
+
+def moment_column(title: str) -> Any:
+    """A column of times in UTC, which `title` says."""
+    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
 
 
 def history_column(title: str, reach: float) -> Any:
@@ -132,7 +179,8 @@ def history_column(title: str, reach: float) -> Any:
 
 
 def nothing_to_show(reason: str, *, next_step: str = "") -> None:
-    st.info(f"{plain(reason)} {plain(next_step)}".strip(), icon=":material/filter_alt_off:")
+    """In the place of what has no data: why, and what to do. Both may hold foreign strings."""
+    st.info(f"{escaped(reason)} {escaped(next_step)}".strip(), icon=":material/filter_alt_off:")
 
 
 def nothing_measured() -> None:
@@ -152,5 +200,5 @@ def listed(title: str, lines: Sequence[str], *, icon: str) -> None:
     if not lines:
         return
     with st.container(border=True):
-        st.markdown(f"{icon} **{plain(title)}**")
-        st.markdown("\n".join(f"- {plain(line)}" for line in lines))
+        st.markdown(f"{icon} **{escaped(title)}**")
+        st.markdown("\n".join(f"- {escaped(line)}" for line in lines))

@@ -8,15 +8,17 @@ import streamlit as st
 
 from dashboard import uploading
 from dashboard.access import Role, person_here, require
-from dashboard.data import database_url, plain
+from dashboard.database import database_url
+from dashboard.foreign_text import escaped
 from dashboard.uploading import QUESTIONS, Preview, Upload
-from dashboard.views import elements
+from dashboard.views import elements, telling
 from db.errors import CompilewatchError
 from db.interchange.formats import Format
 from db.interchange.generic_csv import FIELDS, GROUPS
 from db.interchange.importing import AUTO
 
-_LOOKED, _TOLD, _ASKED, _ROUND = "import-looked", "import-told", "import-asked", "import-round"
+_PAGE = "import"
+_LOOKED, _ASKED, _ROUND = "import-looked", "import-asked", "import-round"
 _COLUMNS = "import-columns"
 _UNUSED = ""
 
@@ -26,7 +28,7 @@ def draw() -> None:
     if not person_here().may(Role.EDITOR):
         return
     st.markdown("#### Bring results in")
-    _tell()
+    telling.tell(_PAGE)
     state = st.session_state
     looked: Preview | None = state.get(_LOOKED)
     with st.form(f"import-{state.get(_ROUND, 0)}", border=True):
@@ -63,11 +65,11 @@ def _meanings(columns: Mapping[str, str]) -> dict[str, str]:
     for number, (column, cell) in enumerate(columns.items()):
         with places[number % len(places)]:
             found[column] = st.selectbox(
-                plain(column) or "(no name)",
+                escaped(column) or "(no name)",
                 (_UNUSED, *FIELDS, *(f"{group}.{column}" for group in GROUPS if column)),
                 index=1 + FIELDS.index(column) if column in FIELDS else 0,
                 format_func=lambda name: name or "not used",
-                help=plain(f"First cell: {cell[:80]}") if cell else None,
+                help=escaped(f"First cell: {cell[:80]}") if cell else None,
                 key=f"import-column-{st.session_state.get(_ROUND, 0)}-{number}",
             )
     return found
@@ -86,7 +88,7 @@ def _look(
         require(Role.EDITOR)
         seen = uploading.preview(database_url(), Upload(uploading.files_of(files), chosen, told, meanings))
     except CompilewatchError as error:
-        st.warning(plain(f"{error.message} {error.next_step}"), icon=":material/report:")
+        st.warning(escaped(str(error)), icon=":material/report:")
         return
     state[_LOOKED] = seen
     asked = state.get(_ASKED, ())
@@ -101,7 +103,7 @@ def _look(
 def _show(looked: Preview) -> None:
     with st.container(border=True):
         for problem in looked.problems:
-            st.warning(plain(problem), icon=":material/report:")
+            st.warning(escaped(problem), icon=":material/report:")
         if looked.rows.empty:
             elements.note("Nothing would come in.")
             return
@@ -138,11 +140,8 @@ def _show(looked: Preview) -> None:
 
 
 def _bring_in(upload: Upload) -> None:
-    try:
-        require(Role.EDITOR)
-        st.session_state[_TOLD] = uploading.bring_in(database_url(), upload)
-    except CompilewatchError as error:
-        st.session_state[_TOLD] = (f"{error.message} {error.next_step}", False)
+    sentence, whole = uploading.bring_in(database_url(), upload)
+    telling.say(_PAGE, sentence, done=whole)
     _forget()
 
 
@@ -153,10 +152,3 @@ def _forget() -> None:
     state.pop(_ASKED, None)
     state.pop(_COLUMNS, None)
     state[_ROUND] = state.get(_ROUND, 0) + 1
-
-
-def _tell() -> None:
-    if _TOLD in st.session_state:
-        sentence, whole = st.session_state.pop(_TOLD)
-        show = st.success if whole else st.warning
-        show(plain(sentence), icon=":material/check:" if whole else ":material/report:")

@@ -6,8 +6,30 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from dashboard.database import reader
+from dashboard.links import Page
+from dashboard.snapshots import drawn_version
+from db.queries import activity
+from db.queries.reports import reports_revision
+from db.session import Database
+
 EVERY_S = 8
 """New results are on an open page within twice this time, the drawing included."""
+
+_BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
+    Page.RUNS: activity.service_pulse,
+    Page.REPORTS: reports_revision,
+    Page.UPGRADE: activity.sign_off_pulse,
+}
+
+
+def pulse_of(page: Page) -> Callable[[], object]:
+    """What tells whether a page would look different now: the data version, and what it does not count.
+
+    The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
+    """
+    beside = _BESIDE_THE_DATA.get(page)
+    return drawn_version if beside is None else lambda: (drawn_version(), beside(reader()))
 
 
 @st.fragment(run_every=EVERY_S)

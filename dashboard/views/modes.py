@@ -9,10 +9,11 @@ import streamlit as st
 
 from dashboard import theme
 from dashboard.charts import heat_map, pareto
-from dashboard.data import Snapshot, filters_of, read_cases, remembered
+from dashboard.data import filters_of, read_cases
 from dashboard.links import Link, Page
 from dashboard.published_lines import published_lines
 from dashboard.shaping import asides, not_applicable, with_strategies
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
 from db import units
@@ -58,6 +59,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
 
 
 def draw(view: View) -> Link:
+    """The page for the goal that the link names."""
     strategies(view)
     seen = _seen(view.snapshot, view.link)
     if seen is None:
@@ -126,7 +128,6 @@ def _best(view: View, table: pd.DataFrame) -> None:
                     controls.step_slider(
                         "steps",
                         "Steps per process",
-                        "{:,}".format,
                         low=1,
                         high=100_000_000,
                         help_="How often the compiled code runs in one process. Compile cost is paid once.",

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from dashboard import inbox
-from dashboard.data import Snapshot, plain, read_regressions
+from dashboard.data import read_regressions
+from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
-from dashboard.views import controls
+from dashboard.snapshots import Snapshot
+from dashboard.views import controls, elements
 from db import units
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
@@ -26,6 +28,7 @@ class Found:
 
 
 def find(snapshot: Snapshot, link: Link) -> Found:
+    """Those of the machine, tasks and workloads of `link`."""
     recorded = read_regressions(snapshot)
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
     shown = [each for each in inbox.chosen(recorded, like) if each.state in inbox.OPEN_STATES]
@@ -33,15 +36,12 @@ def find(snapshot: Snapshot, link: Link) -> Found:
 
 
 def card(found: Found) -> None:
-    st.metric(
+    """How many there are, and whether somebody looks after them."""
+    elements.card(
         "Open regressions",
         units.count(len(found.regressions)),
-        border=True,
-        height="stretch",
-        help="Recorded by compare, gate or the schedule on this machine, and closed by nobody.",
-        delta=_owners(found),
-        delta_color="off",
-        delta_arrow="off",
+        explained="Recorded by compare, gate or the schedule on this machine, and closed by nobody.",
+        beside=_owners(found),
     )
 
 
@@ -64,6 +64,6 @@ def draw(found: Found) -> None:
             st.button(
                 "Open the inbox", icon=":material/inbox:", on_click=controls.go, args=(Page.REGRESSIONS,)
             )
-        lines = [f"- {plain(inbox.line(each))}" for each in found.regressions[:_NAMED]]
+        lines = [f"- {escaped(inbox.line(each))}" for each in found.regressions[:_NAMED]]
         more = len(found.regressions) - _NAMED
         st.markdown("\n".join([*lines, *([f"- and {units.count(more)} more"] if more > 0 else [])]))

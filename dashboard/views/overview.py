@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,9 +11,11 @@ import streamlit as st
 
 from dashboard import headline, sparklines, theme
 from dashboard.charts import speedups
-from dashboard.data import Snapshot, filters_of, plain, read_cases, read_points, recent, remembered
+from dashboard.data import filters_of, read_cases, read_points, recent
+from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
-from dashboard.shaping import Aside, asides, build_changes, confounded, not_applicable
+from dashboard.shaping import Aside, Change, asides, build_changes, confounded, not_applicable
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements, open_regressions, silence
 from dashboard.views.shell import View, moment
 from dashboard.workload_rows import workload_rows
@@ -67,6 +70,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
 
 
 def draw(view: View) -> Link:
+    """The page of one build on one machine."""
     silence.draw()
     seen = _seen(view.snapshot, view.link)
     if seen is None:
@@ -86,54 +90,50 @@ def draw(view: View) -> Link:
 
 
 def _cards(view: View, seen: Seen) -> None:
-    covered, last = seen.covered, seen.last_started_at
-    builds = view.choices.builds
+    covered, last = seen.covered, moment(seen.last_started_at)
     compared_to = _compared_to(view, seen)
+    failing = sum(1 for aside in seen.found if "failed" in aside.reason)
     with st.grid(6, min_column_width=150):
         for item in seen.headlines:
-            change = item.change
-            moved, notable = (change is not None and abs(change) >= least for least in (0.0005, NOTABLE))
-            st.metric(
-                f"{item.task.value.capitalize()} speedup",
-                units.ratio(item.now),
-                None if change is None else units.percent(change, signed=True) if moved else "no change",
-                delta_color="normal" if notable else "off",
-                delta_arrow="auto" if notable else "off",
-                delta_description=plain(compared_to) if change is not None and compared_to else None,
-                border=True,
-                height="stretch",
-                help=plain(
-                    f"Geometric mean of {item.strategy} over the {item.cases} cases of the matched set: "
-                    "those that passed with this build and the one before."
-                ),
-                chart_data=list(item.history) if sparklines.notable(item.history) else None,
-            )
+            _headline(item, compared_to)
         open_regressions.card(seen.regressed)
-        st.metric(
+        elements.card(
             "Cases compared",
             f"{covered.compared} of {covered.wanted}",
-            border=True,
-            height="stretch",
-            help="Compiled cases with a speedup, out of those measured with this build or the one before.",
-            delta=moment(last),
-            delta_color="off",
-            delta_arrow="off",
+            explained="Compiled cases with a speedup, out of those measured with this build or the one "
+            "before.",
+            beside=last,
         )
-        failing = sum(1 for aside in seen.found if "failed" in aside.reason)
-        st.metric(
+        elements.card(
             "Failing cases",
             units.count(failing),
-            border=True,
-            height="stretch",
-            help="Cases with at least one failed trial. Each is listed below with its reason.",
-            delta="all passed" if not failing else "see below",
-            delta_color="off",
-            delta_arrow="off",
+            explained="Cases with at least one failed trial. Each is listed below with its reason.",
+            beside="see below" if failing else "all passed",
         )
-    machine, build = view.choices.machines[view.link.machine or ""], builds.get(view.link.build or "", "")
+    machine = view.choices.machines[view.link.machine or ""]
+    build = view.choices.builds.get(view.link.build or "", "")
     elements.note(
-        f"Compared {covered.compared} of {covered.wanted} cases, last run {moment(last)} on {machine}, "
-        f"{build}."
+        f"Compared {covered.compared} of {covered.wanted} cases, last run {last} on {machine}, {build}."
+    )
+
+
+def _headline(item: headline.Headline, compared_to: str | None) -> None:
+    change = item.change
+    moved, notable = (change is not None and abs(change) >= least for least in (0.0005, NOTABLE))
+    st.metric(
+        f"{item.task.value.capitalize()} speedup",
+        units.ratio(item.now),
+        None if change is None else units.percent(change, signed=True) if moved else "no change",
+        delta_color="normal" if notable else "off",
+        delta_arrow="auto" if notable else "off",
+        delta_description=escaped(compared_to) if change is not None and compared_to else None,
+        border=True,
+        height="stretch",
+        help=escaped(
+            f"Geometric mean of {item.strategy} over the {item.cases} cases of the matched set: "
+            "those that passed with this build and the one before."
+        ),
+        chart_data=list(item.history) if sparklines.notable(item.history) else None,
     )
 
 
@@ -167,7 +167,6 @@ def _main_chart(rows: pd.DataFrame) -> None:
 
 
 def _workloads(table: pd.DataFrame, reach: float) -> None:
-    st.session_state["overview-rows"] = list(table["workload"])
     st.markdown("#### Every workload")
     right = st.column_config.TextColumn
     elements.table(
@@ -187,21 +186,20 @@ def _workloads(table: pd.DataFrame, reach: float) -> None:
         key="overview-table",
         alt="Every workload with its fastest strategy, speedup, history, latencies and break-even",
         on_select=_open_trend,
+        values=list(table["workload"]),
     )
     elements.note("Choose a row for its trend.")
 
 
 def _open_trend() -> None:
-    row = elements.picked_row("overview-table")
-    names = st.session_state.get("overview-rows", [])
-    if row is not None and row < len(names):
-        controls.go(Page.TRENDS, focus=names[row])
+    workload = elements.picked_value("overview-table")
+    if workload is not None:
+        controls.go(Page.TRENDS, focus=workload)
 
 
 def _build(view: View, seen: Seen) -> None:
     """What the newest build changed against the one before."""
-    with st.container(border=True):
-        st.markdown("#### Newest build")
+    with elements.part("Newest build"):
         if seen.build_before is None or not view.link.build:
             elements.note(
                 f"{view.choices.builds.get(view.link.build or '', '')}: the first build that these cases "
@@ -211,29 +209,28 @@ def _build(view: View, seen: Seen) -> None:
         builds = view.choices.build_rows
         changes = build_changes(builds[seen.build_before], builds[view.link.build])
         elements.note(f"Against {view.choices.builds[seen.build_before]}:")
-        if not changes:
-            elements.note("Only settings, packages or sources differ.")
+        if changes:
+            _changes(changes)
         else:
-            st.dataframe(
-                pd.DataFrame(
-                    [
-                        {
-                            "part": c.component,
-                            "before": c.before or units.MISSING,
-                            "after": c.after or units.MISSING,
-                        }
-                        for c in changes
-                    ]
-                ),
-                column_config={"part": "Part", "before": "Before", "after": "Now"},
-                hide_index=True,
-                key="overview-build",
-                alt="Parts of the build that changed",
-            )
+            elements.note("Only settings, packages or sources differ.")
         if confounded(changes):
             elements.note(
                 "Several parts changed at once: a change in speed cannot be put down to one of them."
             )
+
+
+def _changes(changes: Sequence[Change]) -> None:
+    rows = [
+        {"part": each.component, "before": each.before or units.MISSING, "after": each.after or units.MISSING}
+        for each in changes
+    ]
+    st.dataframe(
+        pd.DataFrame(rows),
+        column_config={"part": "Part", "before": "Before", "after": "Now"},
+        hide_index=True,
+        key="overview-build",
+        alt="Parts of the build that changed",
+    )
 
 
 def _beside(seen: Seen) -> None:
@@ -245,8 +242,7 @@ def _beside(seen: Seen) -> None:
     if lines:
         elements.listed("Beside the numbers", lines, icon=":material/report:")
         return
-    with st.container(border=True):
-        st.markdown("#### Beside the numbers")
+    with elements.part("Beside the numbers"):
         elements.note("Every case was measured, nothing failed, nothing is missing.")
 
 

@@ -10,18 +10,17 @@ import streamlit as st
 
 from dashboard import inbox, verdict_words
 from dashboard.data import (
-    Snapshot,
     filters_of,
-    plain,
     read_comparison,
     read_measured_builds,
     read_regressions,
     read_trials,
     recent,
-    remembered,
 )
+from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
-from dashboard.views import case_evidence, case_series, controls, elements, triage_form
+from dashboard.snapshots import Snapshot, remembered
+from dashboard.views import case_evidence, case_series, controls, elements, telling, triage_form
 from dashboard.views.shell import View, moment, strategies
 from db import units
 from db.queries.filters import Filters
@@ -33,7 +32,8 @@ from db.verdicts.vocabulary import Verdict
 
 
 def draw(view: View) -> Link:
-    triage_form.tell()
+    """The inbox with the evidence of what is chosen; where nothing was ever recorded, the newest run."""
+    telling.tell(triage_form.PAGE)
     recorded = read_regressions(view.snapshot)
     if recorded:
         controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
@@ -57,14 +57,13 @@ def _cards(states: Sequence[RegressionState]) -> None:
     counts = Counter(each.state for each in states)
     with st.grid(4, min_column_width=140):
         for state in inbox.OPEN_STATES:
-            st.metric(
+            elements.card(
                 inbox.state_text(state).capitalize(),
                 units.count(counts[state]),
-                help=f"{inbox.MEANINGS[state].capitalize()}.",
-                border=True,
+                explained=f"{inbox.MEANINGS[state].capitalize()}.",
             )
         closed = sum(counts[state] for state in TriageState if state not in inbox.OPEN_STATES)
-        st.metric("Closed", units.count(closed), help="Expected, fixed or a false alarm.", border=True)
+        elements.card("Closed", units.count(closed), explained="Expected, fixed or a false alarm.")
 
 
 _FINDING = {
@@ -96,7 +95,7 @@ def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
             "from": "From",
             "to": "To",
             "machine": "Machine",
-            "recorded_at": _moment_column("Recorded (UTC)"),
+            "recorded_at": elements.moment_column("Recorded (UTC)"),
             "by": "Last said by",
             "note": "Note",
             "link": _link_column(),
@@ -109,10 +108,6 @@ def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
     )
     if not view.link.regression:
         elements.note("Choose rows to see the evidence and to say what they are.")
-
-
-def _moment_column(title: str) -> object:
-    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
 
 
 def _link_column() -> object:
@@ -169,7 +164,7 @@ def _one(view: View, each: RegressionState) -> None:
         elements.table(
             inbox.story(each),
             {
-                "at": _moment_column("When (UTC)"),
+                "at": elements.moment_column("When (UTC)"),
                 "state": "State",
                 "by": "Who",
                 "note": st.column_config.TextColumn("What", width="large"),
@@ -249,7 +244,7 @@ def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> None:
     if not rows:
         found = verdict_words.no_regression(comparison, wanted)
         show, icon = (st.success, "check_circle") if found.shown else (st.info, "help")
-        show(plain(found.sentence), icon=f":material/{icon}:")
+        show(escaped(found.sentence), icon=f":material/{icon}:")
         elements.listed("Not compared", found.left_out, icon=":material/block:")
         return
     columns = {**_FINDING, "q": st.column_config.TextColumn("q", alignment="right"), "reason": "Why"}

@@ -12,7 +12,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.access import Role, person_here, require
-from dashboard.data import database_url, plain, reader
+from dashboard.database import database_url, reader
+from dashboard.foreign_text import escaped
 from dashboard.links import Link
 from dashboard.report_rows import report_rows
 from dashboard.reports import svg
@@ -32,6 +33,7 @@ _TABLE = "reports-table"
 
 
 def draw(view: View) -> Link:
+    """The list and the chosen report; the link it returns names none where there is no such report."""
     telling.tell("reports")
     database = reader()
     rows = report_rows(reports_frame(database), report_subjects(database))
@@ -61,30 +63,25 @@ def _kept() -> None:
 
 
 def _table(rows: pd.DataFrame) -> None:
-    ids = list(rows["report_id"])
-    st.session_state["reports-rows"] = ids
     elements.table(
         rows,
         {
             "title": st.column_config.TextColumn("Report", pinned=True, width=300),
             "state": "State",
             "created_by": "Frozen by",
-            "created_at": st.column_config.DatetimeColumn(
-                "Frozen (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
-            ),
+            "created_at": elements.moment_column("Frozen (UTC)"),
             "subject": st.column_config.TextColumn("What it shows", width="medium"),
             "data_version": st.column_config.NumberColumn("Data version"),
         },
         key=_TABLE,
         alt="Every frozen report with its state, who froze it when, and what it shows",
         on_select=_choose,
+        values=list(rows["report_id"]),
     )
 
 
 def _choose() -> None:
-    row = elements.picked_row(_TABLE)
-    ids = st.session_state.get("reports-rows", [])
-    controls.change(report=ids[row] if row is not None and row < len(ids) else None)
+    controls.change(report=elements.picked_value(_TABLE))
 
 
 def _one(view: View, report: Report) -> None:
@@ -125,7 +122,7 @@ def _charts(report: Report, content: Content) -> None:
     for number, chart in enumerate(charts):
         name = f"compilewatch-report-{report.report_id[:8]}-chart-{number + 1}"
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(plain(chart.title), width="content")
+            st.markdown(escaped(chart.title), width="content")
             for title, suffix, mime, make in (
                 ("PNG", "png", "image/png", svg.as_png),
                 ("PDF", "pdf", "application/pdf", svg.as_pdf),

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard import run_actions
 from dashboard.access import Role, person_here
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 from dashboard.views import signing
 from dashboard.views.shell import View
 from db.hosts import HostState
@@ -19,6 +19,7 @@ PAGE = "runs"
 
 
 def may_operate() -> bool:
+    """Whether whoever drives the page may ask for runs, cancel them and pause schedules."""
     return person_here().may(Role.OPERATOR)
 
 
@@ -93,7 +94,7 @@ def about_schedule(schedule: Schedule) -> None:
 def _confirmed(title: str, what: str, *, icon: str, key: str, act: Callable[[str], str]) -> None:
     """A button that asks once: who says so, and yes."""
     with st.popover(title, icon=icon, key=key):
-        st.markdown(plain(f"{what}: {title.lower()}?"))
+        st.markdown(escaped(f"{what}: {title.lower()}?"))
         signing.name_field(f"{key}-name")
         st.button(
             "Yes", type="primary", on_click=signing.act, args=(PAGE, f"{key}-name", act), key=f"{key}-yes"

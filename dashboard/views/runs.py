@@ -10,8 +10,6 @@ import streamlit as st
 
 from dashboard import run_rows
 from dashboard.data import (
-    Snapshot,
-    plain,
     read_choices,
     read_hosts,
     read_machines,
@@ -19,9 +17,10 @@ from dashboard.data import (
     read_requests,
     read_runs,
     read_schedules,
-    remembered,
 )
+from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements, import_upload, run_forms, silence, telling
 from dashboard.views.shell import View
 from db import units
@@ -43,6 +42,7 @@ def _runs(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.Data
 
 
 def draw(view: View) -> Link:
+    """The page; machine and suite of the link choose among the runs alone."""
     silence.draw()
     telling.tell(run_forms.PAGE)
     rows = _runs(view.snapshot, view.link.machine, view.link.suite)
@@ -68,7 +68,7 @@ def _running(rows: pd.DataFrame) -> None:
         for row in running.to_dict("records"):
             words = run_rows.progress_words({str(name): value for name, value in row.items()}, now)
             share = 0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100
-            st.progress(share, text=plain(f"{words} (run {row['run_id']})"))
+            st.progress(share, text=escaped(f"{words} (run {row['run_id']})"))
 
 
 def _queue(view: View, hosts: Sequence[HostState]) -> None:
@@ -89,7 +89,7 @@ def _queue(view: View, hosts: Sequence[HostState]) -> None:
             "what": st.column_config.TextColumn("What", width="medium"),
             "machine": "Machine",
             "asked_by": "Asked by",
-            "asked_at": _moment("Asked (UTC)"),
+            "asked_at": elements.moment_column("Asked (UTC)"),
             "owner": "Measured by",
             "note": "Note",
             "request_id": "Request",
@@ -97,10 +97,11 @@ def _queue(view: View, hosts: Sequence[HostState]) -> None:
         key="runs-queue",
         alt="Run requests: those being measured, the queue in its order, and those that ended last",
         on_select="rerun",
+        values=requests,
     )
-    row = elements.picked_row("runs-queue")
-    if row is not None and row < len(requests):
-        run_forms.about_request(requests[row])
+    request = elements.picked_value("runs-queue")
+    if request is not None:
+        run_forms.about_request(request)
 
 
 def _schedules() -> None:
@@ -119,25 +120,22 @@ def _schedules() -> None:
             "timezone": "Time zone",
             "suite": "Suite",
             "machine": "Machine",
-            "next_run_at": _moment("Next firing (UTC)"),
+            "next_run_at": elements.moment_column("Next firing (UTC)"),
             "then": "The four after it (UTC)",
-            "last_fired_at": _moment("Last firing (UTC)"),
+            "last_fired_at": elements.moment_column("Last firing (UTC)"),
             "outcome": "Its outcome",
             "changed_by": "Last paused or resumed by",
         },
         key="runs-schedules",
         alt="Schedules with their next five firings and the last one",
         on_select="rerun",
+        values=schedules,
     )
-    row = elements.picked_row("runs-schedules")
-    if row is not None and row < len(schedules):
-        run_forms.about_schedule(schedules[row])
+    schedule = elements.picked_value("runs-schedules")
+    if schedule is not None:
+        run_forms.about_schedule(schedule)
     elif run_forms.may_operate():
         elements.note("Choose a schedule to run it now, to pause or to resume it.")
-
-
-def _moment(title: str) -> object:
-    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
 
 
 _STATES = (
@@ -151,11 +149,10 @@ def _every_run(rows: pd.DataFrame) -> None:
     if rows.empty:
         elements.nothing_to_show("No run fits these filters.", next_step="Widen them in the sidebar.")
         return
-    st.session_state["runs-rows"] = list(zip(rows["run_id"], rows["machine_id"], strict=True))
     elements.table(
         rows,
         {
-            "started_at": _moment("Started (UTC)"),
+            "started_at": elements.moment_column("Started (UTC)"),
             "state": st.column_config.TextColumn("State", help=_STATES),
             "suite": "Suite",
             "machine": "Machine",
@@ -171,16 +168,16 @@ def _every_run(rows: pd.DataFrame) -> None:
         key="runs-table",
         alt="Every run with its state, suite, machine, build, stored and failed trials",
         on_select=_open_trials,
+        values=list(zip(rows["run_id"], rows["machine_id"], strict=True)),
     )
     limit = f" The newest {NEWEST} are listed." if len(rows) >= NEWEST else ""
     elements.note(f"Choose a row for its trials.{limit}")
 
 
 def _open_trials() -> None:
-    row = elements.picked_row("runs-table")
-    shown = st.session_state.get("runs-rows", [])
-    if row is not None and row < len(shown):
-        run, machine = shown[row]
+    picked = elements.picked_value("runs-table")
+    if picked is not None:
+        run, machine = picked
         controls.go(Page.TRIAL, run=run, machine=None if pd.isna(machine) else machine)
 
 
@@ -199,8 +196,8 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
                 alignment="right",
                 help="Its noise floor: the smallest change of latency that five trials a side show.",
             ),
-            "last_seen_at": _moment("Last result (UTC)"),
-            "service_seen_at": _moment("Service last heard of (UTC)"),
+            "last_seen_at": elements.moment_column("Last result (UTC)"),
+            "service_seen_at": elements.moment_column("Service last heard of (UTC)"),
             "disk": "Disk",
             "devices": text("GPUs while idle", width="large"),
             "trials": st.column_config.NumberColumn("Trials"),
@@ -209,7 +206,7 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
             "cpu": "CPU",
             "threads": st.column_config.NumberColumn("Threads"),
             "memory": text("Memory", alignment="right"),
-            "first_seen_at": _moment("First seen (UTC)"),
+            "first_seen_at": elements.moment_column("First seen (UTC)"),
             "machine_id": "Id",
         },
         key="runs-machines",

@@ -10,7 +10,9 @@ import streamlit as st
 
 from dashboard import exporting, links
 from dashboard.access import Role, person_here, require
-from dashboard.data import database_url, plain
+from dashboard.database import database_url
+from dashboard.foreign_text import escaped
+from dashboard.link_sentence import sentence
 from dashboard.links import Link, Page
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.store import store_report
@@ -46,7 +48,7 @@ def _origin(view: View) -> exporting.Origin:
     base = base_url(view.link.page)
     return exporting.Origin(
         link=view.link,
-        sentence=links.sentence(view.link, view.choices.names),
+        sentence=sentence(view.link, view.choices.names),
         permalink=links.permalink(view.link, view.snapshot.version, base),
         data_version=view.snapshot.version,
     )
@@ -57,7 +59,7 @@ def _share(link: Link, origin: exporting.Origin) -> None:
     """A fragment: what happens in here draws nothing else anew."""
     st.markdown("Everything chosen on this page is written out in this link.")
     st.code(origin.permalink, language=None, wrap_lines=True)
-    st.caption(plain(origin.sentence))
+    st.caption(escaped(origin.sentence))
     _short_link(link, origin)
     if link.page in FREEZABLE:
         _freeze(link, origin)
@@ -92,7 +94,7 @@ def _freeze(link: Link, origin: exporting.Origin) -> None:
     if asked:
         _frozen(link)
     for title, address in st.session_state.get(_FROZEN, [])[-1:]:
-        st.success(f"Frozen: {plain(title)}", icon=":material/check:")
+        st.success(f"Frozen: {escaped(title)}", icon=":material/check:")
         st.code(f"{base_url(link.page)}{address}", language=None, wrap_lines=True)
 
 
@@ -114,7 +116,7 @@ def _frozen(link: Link) -> None:
 
 
 def _trouble(error: CompilewatchError) -> None:
-    st.warning(plain(str(error)), icon=":material/report:")
+    st.warning(escaped(str(error)), icon=":material/report:")
 
 
 @st.fragment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -12,12 +12,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import links
 from dashboard.choices import Choices
-from dashboard.data import Snapshot, filters_of, newest_build, plain
+from dashboard.data import filters_of, newest_build
+from dashboard.foreign_text import escaped
 from dashboard.links import TITLES, Link, Page
+from dashboard.snapshots import Snapshot
 from dashboard.views import controls
 from db import units
 from db.errors import CompilewatchError
-from db.records import Task
+from db.records import CacheState, Task
 from db.strategies import EAGER
 
 ICONS: dict[Page, str] = {
@@ -53,6 +55,8 @@ ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS, Page.REPORTS})
 # Pages that the filters of the sidebar mean nothing to.
 WITHOUT_FILTERS = frozenset({Page.REPORTS, Page.GUIDE})
 
+_CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
+
 
 @dataclass(frozen=True)
 class View:
@@ -66,6 +70,7 @@ class View:
 
     @property
     def empty(self) -> bool:
+        """Whether nothing has been measured yet."""
         return self.choices.newest_machine is None
 
 
@@ -110,7 +115,7 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
     st.caption(f"{QUESTIONS[page]} {_freshness(view)}")
     if problems:
         st.warning(
-            "This link could not be applied in full. " + " ".join(plain(problem) for problem in problems),
+            "This link could not be applied in full. " + " ".join(escaped(problem) for problem in problems),
             icon=":material/link_off:",
         )
     if view.link.data is not None and view.link.data != view.snapshot.version:
@@ -123,7 +128,7 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
 
 def trouble(error: CompilewatchError) -> None:
     """A page that cannot be drawn for a reason that somebody can act on: the sentence and the next step."""
-    st.error(f"{plain(error.message)} {plain(error.next_step)}".strip(), icon=":material/database_off:")
+    st.error(escaped(str(error)), icon=":material/database_off:")
 
 
 def _freshness(view: View) -> str:
@@ -149,12 +154,19 @@ def strategies(view: View) -> None:
         controls.pills("strategy", "Strategies", {name: name for name in names})
 
 
+def caches(view: View, measured: Set[str]) -> None:
+    """The page's filter of cache states; nothing where `measured` leaves no choice."""
+    offered = [state for state in _CACHES if state in {*measured, *view.link.cache}]
+    if len(offered) > 1:
+        controls.pills("cache", "Cache state", {state: state for state in offered})
+
+
 def focused(link: Link, workloads: list[str]) -> str:
     """The workload that the page is about: the one asked for, else the first. `workloads` is not empty."""
     if link.focus in workloads:
         return str(link.focus)
     if link.focus is not None:
-        st.caption(plain(f"{link.focus} has nothing under these filters; showing {workloads[0]}."))
+        st.caption(escaped(f"{link.focus} has nothing under these filters; showing {workloads[0]}."))
     return workloads[0]
 
 

@@ -8,7 +8,8 @@ import streamlit as st
 
 from dashboard import sign_offs
 from dashboard.access import Role, person_here
-from dashboard.data import plain, reader
+from dashboard.database import reader
+from dashboard.foreign_text import escaped
 from dashboard.links import Link
 from dashboard.views import elements, signing, telling
 from db.queries.sign_offs import sign_offs as read_sign_offs
@@ -43,7 +44,7 @@ def _decision(decided: SignOff | None, data_version: int) -> None:
     if decided is None:
         elements.note("Nobody has signed this upgrade off yet.")
         return
-    st.markdown(f"**{plain(sign_offs.sentence(decided))}**")
+    st.markdown(f"**{escaped(sign_offs.sentence(decided))}**")
     if decided.note:
         st.text(decided.note)
     elements.note(f"The judge said then: {decided.verdict}")

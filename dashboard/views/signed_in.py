@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.access import person_here, sign_out_path
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 
 
 def draw() -> None:
@@ -13,6 +13,6 @@ def draw() -> None:
     person = person_here()
     if person.name is None:
         return
-    st.caption(f"{plain(person.name)} · {person.role.value}")
+    st.caption(f"{escaped(person.name)} · {person.role.value}")
     if path := sign_out_path():
         st.link_button("Sign out", path, icon=":material/logout:", type="tertiary")

@@ -8,7 +8,7 @@ import streamlit as st
 from pydantic import ValidationError
 
 from dashboard.access import person_here
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 from dashboard.views import telling
 from db.errors import CompilewatchError
 
@@ -21,7 +21,7 @@ def name_field(key: str, label: str = "Your name") -> None:
     """Ask for a name where nobody is signed in; what was typed last is offered again."""
     person = person_here()
     if person.name is not None:
-        st.caption(f"Signed as {plain(person.name)}.")
+        st.caption(f"Signed as {escaped(person.name)}.")
         return
     st.text_input(
         label,

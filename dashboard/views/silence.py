@@ -6,23 +6,19 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from dashboard import data
-from db.errors import DatabaseError
+from dashboard.database import reader
+from dashboard.foreign_text import escaped
 from db.queries.watch import silent_schedules
 from db.units import MISSING, moment
 
 
 def draw() -> None:
-    """A warning per silent schedule; nothing where the database is away, which the page says itself."""
-    try:
-        silent = silent_schedules(data.reader(), datetime.now(UTC))
-    except DatabaseError:
-        return
-    for watch in silent:
+    """A warning per silent schedule. Raises DatabaseError."""
+    for watch in silent_schedules(reader(), datetime.now(UTC)):
         last = moment(watch.last_result_at) if watch.last_result_at else MISSING
         due = moment(watch.due_at) if watch.due_at else MISSING
         st.warning(
-            f"Schedule **{data.plain(watch.schedule)}** has produced nothing for its period: "
+            f"Schedule **{escaped(watch.schedule)}** has produced nothing for its period: "
             f"last result {last}, the next was due by {due}. "
             "Is a service running? `compilewatch schedule list` shows what became of its firings.",
             icon=":material/notifications_off:",

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import streamlit as st
 
 from dashboard.access import person_here
-from dashboard.data import database_url, reader
+from dashboard.database import database_url, reader
 from dashboard.links import STORED_VIEW, Page
 from dashboard.selectors import quoted
 from db.queries.stored_views import stored_link

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 
 
 def say(key: str, text: str, *, done: bool = True) -> None:
@@ -17,4 +17,4 @@ def tell(key: str) -> None:
     text, done = st.session_state.pop(f"told-{key}", ("", True))
     if text:
         show = st.success if done else st.warning
-        show(plain(text), icon=":material/check:" if done else ":material/report:")
+        show(escaped(text), icon=":material/check:" if done else ":material/report:")

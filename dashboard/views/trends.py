@@ -14,19 +14,11 @@ import streamlit as st
 from dashboard import sparklines, theme
 from dashboard.charts import target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
-from dashboard.data import (
-    Snapshot,
-    filters_of,
-    of_workload,
-    read_choices,
-    read_points,
-    read_workloads,
-    recent,
-    remembered,
-)
+from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link, Page
 from dashboard.policy import targets_in_force
 from dashboard.shaping import asides, with_strategies
+from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
 from db import units
@@ -91,6 +83,7 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
 
 
 def draw(view: View) -> Link:
+    """The page; the link it returns names its axis and has the workload of the chart in focus."""
     view = replace(view, link=replace(view.link, axis=_axis(view.snapshot, view.link)))
     workloads = _workloads(view.snapshot, view.link)
     _filters(view, workloads)
@@ -190,7 +183,6 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
         return
     figure = FIGURES[view.link.metric]
     before = trend_rows.POINT_WORDS[view.link.axis]
-    st.session_state["trend-rows"] = list(table["workload"])
     st.markdown(f"#### {figure.word} of every case")
     elements.table(
         table,
@@ -203,13 +195,12 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
             ),
             "history": elements.history_column("History", reach),
             "runs": st.column_config.NumberColumn("Runs", help="How many runs the history shows."),
-            "last": st.column_config.DatetimeColumn(
-                "Newest run (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"
-            ),
+            "last": elements.moment_column("Newest run (UTC)"),
         },
         key="trend-table",
         alt=f"{figure.word} of every case: newest value, change since the {before} before, history",
         on_select=_focus_row,
+        values=list(table["workload"]),
     )
 
 
@@ -234,7 +225,6 @@ def _change(values: Sequence[float]) -> float | None:
 
 
 def _focus_row() -> None:
-    row = elements.picked_row("trend-table")
-    names = st.session_state.get("trend-rows", [])
-    if row is not None and row < len(names):
-        controls.change(focus=names[row])
+    workload = elements.picked_value("trend-table")
+    if workload is not None:
+        controls.change(focus=workload)

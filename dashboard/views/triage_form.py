@@ -8,23 +8,16 @@ import streamlit as st
 
 from dashboard import triage
 from dashboard.access import Role, person_here
-from dashboard.data import database_url, plain
+from dashboard.database import database_url
 from dashboard.inbox import MEANINGS, state_text
-from dashboard.views import elements, signing
+from dashboard.views import elements, signing, telling
 from db.regressions import TriageState
 from db.units import plural
 
-_ASKED, _TOLD, _NAME = "triage-asked", "triage-told", "triage-name"
+PAGE = "triage"
+_ASKED, _NAME = "triage-asked", "triage-name"
 _IS = {True: "is", False: "are"}
 _CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
-
-
-def tell() -> None:
-    """Say what came of the last thing that was recorded, once."""
-    if _TOLD in st.session_state:
-        sentence, all_written = st.session_state.pop(_TOLD)
-        show = st.success if all_written else st.warning
-        show(plain(sentence), icon=":material/check:" if all_written else ":material/report:")
 
 
 def draw(regression_ids: Sequence[str]) -> None:
@@ -97,7 +90,8 @@ def _question(asked: triage.Said) -> None:
 
 
 def _record(asked: triage.Said) -> None:
-    st.session_state[_TOLD] = triage.record(database_url(), asked)
+    sentence, all_written = triage.record(database_url(), asked)
+    telling.say(PAGE, sentence, done=all_written)
     _forget()
 
 

@@ -8,7 +8,6 @@ import streamlit as st
 from dashboard import theme
 from dashboard.charts import first_iteration as charts
 from dashboard.charts.samples import CONTROL
-from dashboard.data import plain
 from dashboard.views import elements
 from db import units
 from db.metrics.streams import stream_texts
@@ -31,10 +30,7 @@ def stream(trial: Trial) -> None:
         with left:
             _chart(facts, trial.strategy.name)
         with right:
-            st.table(
-                {plain(name.capitalize()): plain(text) for name, text in stream_texts(facts)},
-                border="horizontal",
-            )
+            elements.pairs({name.capitalize(): text for name, text in stream_texts(facts)})
         _compiles(facts)
 
 

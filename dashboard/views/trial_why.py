@@ -7,7 +7,7 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 from dashboard.views import elements
 from db import units
 from db.diagnosis import Profile, Trace
@@ -80,7 +80,7 @@ def _longest(trial: Trial, profile: Profile) -> None:
             "share": st.column_config.TextColumn("Of the step", alignment="right", width="small"),
         },
         key="trial-longest",
-        alt=f"The kernels or operators of {plain(trial.strategy.name)} that take longest",
+        alt=f"The kernels or operators of {escaped(trial.strategy.name)} that take longest",
     )
 
 

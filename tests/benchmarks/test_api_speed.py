@@ -17,9 +17,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message
 
-from dashboard import data
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
+from dashboard.database import close_databases
 from db.session import open_database
 from db.store import save_trials
 from tests.benchmarks.test_load import PATHS
@@ -38,7 +38,7 @@ def _database(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     monkeypatch.setenv(DATABASE, url)
     monkeypatch.setattr(RateLimit, "take", lambda self, client: 0.0)
     yield
-    data.close_databases()
+    close_databases()
 
 
 async def _two_bytes(_: Request) -> Response:

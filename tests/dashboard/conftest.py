@@ -12,9 +12,10 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 import dashboard.app
-from dashboard.data import PACE, close_databases
+from dashboard.database import close_databases
 from dashboard.links import Link, params
 from dashboard.reports.content import Column, Content, Lines, Table
+from dashboard.snapshots import PACE
 from db.queries.filters import Filters
 from db.queries.regressions import standing_regressions
 from db.queries.sides import resolve_side

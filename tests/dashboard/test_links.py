@@ -159,20 +159,3 @@ def test_every_field_of_a_link_is_a_selector() -> None:
     assert {key: selector.default for key, (selector, _) in SELECTORS.items()} == {
         key: getattr(Link(), key) for key in SELECTORS
     }
-
-
-def test_the_sentence_says_what_is_shown() -> None:
-    link = Link(
-        page=Page.TRENDS,
-        metric="latency",
-        axis="torch",
-        workload=("bert-base", "mlp"),
-        strategy=("default",),
-        machine="abc",
-        since=date(2026, 11, 1),
-    )
-    said = links.sentence(link, {"machine": {"abc": "gpu-box-3 (NVIDIA H200)"}})
-    assert said == (
-        "Latency over torch versions of bert-base and mlp with default on gpu-box-3 (NVIDIA H200) "
-        "since 2026-11-01."
-    )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from dashboard import data
+from dashboard.database import DATABASE_VARIABLE
 from dashboard.pace import LONGEST_S, Pace
+from dashboard.snapshots import PACE, Snapshot, remembered
 from db.session import open_database
 from db.store import save_trial
 from tests.builders import make_trial
@@ -98,20 +99,20 @@ def test_what_was_kept_is_forgotten_with_another_version(pace: Pace) -> None:
 
 def test_frames_of_earlier_versions_are_let_go(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a server over a database that is written to fills its memory with what nobody asks for."""
-    monkeypatch.setenv(data.DATABASE_VARIABLE, sqlite_url)
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
     seen = []
 
-    @data.remembered
-    def frame(snapshot: data.Snapshot) -> int:
+    @remembered
+    def frame(snapshot: Snapshot) -> int:
         seen.append(snapshot.version)
         return snapshot.version
 
-    first = data.Snapshot.now()
+    first = Snapshot.now()
     assert frame(first) == frame(first)
     with open_database(sqlite_url) as database:
         save_trial(database, make_trial())
-    data.PACE.catch_up()
-    second = data.Snapshot.now()
+    PACE.catch_up()
+    second = Snapshot.now()
     assert second.version > first.version
     frame(second)
     frame(first)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.data import close_databases
+from dashboard.database import close_databases
 from dashboard.links import Link, Page
 from db.errors import DatabaseError
 from db.queries.records import trial_records

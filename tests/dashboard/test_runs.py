@@ -101,7 +101,7 @@ def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], tmp_path
     cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
     test = opened(Link(page=Page.RUNS, machine=cpu))
     assert list(_table(test, "progress")["run_id"]) == ["run-cpu-box-0-0000"]
-    assert test.session_state["runs-rows"] == [("run-cpu-box-0-0000", cpu)]
+    assert test.session_state["runs-table-values"] == [("run-cpu-box-0-0000", cpu)]
     assert len(_table(opened(Link(page=Page.RUNS)), "progress")) == 2
 
 

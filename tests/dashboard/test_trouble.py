@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import links
-from dashboard.data import plain
+from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
 from db.migrations import VERSION_TABLE
 from db.records import CompilerEvent, CompilerFacts, Failure, FailureKind
@@ -106,11 +106,11 @@ def test_hostile_strings_never_reach_markdown(
 
 @pytest.mark.parametrize("character", "\\`*_{}[]()#+-!|<>~$:^")
 def test_plain_escapes_every_character_with_a_meaning(character: str) -> None:
-    assert plain(f"a{character}b") == f"a\\{character}b"
+    assert escaped(f"a{character}b") == f"a\\{character}b"
 
 
 def test_plain_keeps_text_on_one_line() -> None:
-    assert plain("a\n\n# b\r\n\tc") == "a \\# b c"
+    assert escaped("a\n\n# b\r\n\tc") == "a \\# b c"
 
 
 def test_every_selector_field_is_hashable_for_the_cache() -> None:

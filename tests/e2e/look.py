@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.data import close_databases
+from dashboard.database import close_databases
 from dashboard.links import TITLES, Link, Page, href
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame

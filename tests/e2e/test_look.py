@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from dashboard.data import close_databases
+from dashboard.database import close_databases
 from dashboard.links import Page
 from tests.dashboard.serving import Served, served
 from tests.e2e import busy

@@ -27,7 +27,7 @@ KEPT_IN = {
         "dashboard/access.py",
         "dashboard/app.py",
         "dashboard/server.py",
-        "dashboard/data.py",
+        "dashboard/snapshots.py",
         "dashboard/views/",
     ),
 }

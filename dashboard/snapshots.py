@@ -1,0 +1,48 @@
+"""The data version that pages are drawn of, and what was prepared for it: kept until the next is taken up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar, cast
+
+import streamlit as st
+
+from dashboard.database import database_url, read_version
+from dashboard.pace import Pace
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PACE = Pace()
+
+
+def drawn_version() -> int:
+    """The data version that pages are drawn of now: the newest, as far as `dashboard.pace` keeps up with it.
+
+    Raises DatabaseError when the database cannot be read.
+    """
+    return PACE.take(database_url(), read_version())
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The database at one data version; part of every cache key."""
+
+    url: str
+    version: int
+
+    @classmethod
+    def now(cls) -> Snapshot:
+        """What a page that is drawn now is drawn of. Raises DatabaseError."""
+        return cls(database_url(), drawn_version())
+
+
+def remembered(prepare: Callable[P, T]) -> Callable[P, T]:
+    """Cache what `prepare` makes of its arguments, which hold a `Snapshot`; shared between sessions.
+
+    Kept until another version of the data is drawn.
+    """
+    cached = st.cache_resource(max_entries=128, show_spinner=False)(PACE.timed(prepare))
+    PACE.at_another(cached.clear)
+    return cast(Callable[P, T], cached)

@@ -1,0 +1,119 @@
+"""The matrix of verdicts on the Upgrade page, and the evidence of the cell that was chosen in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import theme, verdict_words
+from dashboard.charts import verdict_matrix
+from dashboard.data import filters_of, read_comparison, read_trials
+from dashboard.links import METRICS, Link, Page
+from dashboard.shaping import row_dicts
+from dashboard.snapshots import Snapshot, remembered
+from dashboard.views import case_evidence, case_series, controls, elements
+from db import units
+from db.verdicts.results import CaseKey, Comparison
+from db.verdicts.vocabulary import METRIC_NAMES, Metric
+
+_METRICS = {metric.value: METRIC_NAMES[metric] for metric in map(Metric, METRICS)}
+
+
+def draw(link: Link, comparison: Comparison, cells: pd.DataFrame) -> None:
+    """The matrix of the figure that `link` names. `cells` as `dashboard.charts.verdict_matrix` makes them."""
+    metric = Metric(link.metric)
+    name = METRIC_NAMES[metric]
+    with st.container(border=True):
+        controls.segments("metric", "Figure", _METRICS)
+        rows = [row for row in comparison.rows if row.metric is metric]
+        elements.finding(
+            f"{name}: {verdict_words.tally(rows)}" if rows else f"{name} has no verdict",
+            "Each cell: the change from base to head, and its verdict: ✗ regressed, ✓ improved, = unchanged "
+            f"(shown to be within the margin), ? inconclusive, {units.MISSING} left out. "
+            "Click a cell for its evidence.",
+        )
+        if cells.empty:
+            elements.nothing_to_show(f"{name} was not measured on both sides.")
+            return
+        chosen = cells[(cells["workload"] == link.focus) & (cells["strategy"] == link.focus_strategy)]
+        elements.chart(
+            verdict_matrix.spec(
+                tuple(sorted(set(cells["workload"]))),
+                tuple(theme.ordered(cells["strategy"])),
+                tuple(sorted(set(cells["verdict"]))),
+                name,
+            ),
+            {"main": cells, "chosen": chosen},
+            key="upgrade-matrix",
+            alt=f"Verdict on {name.lower()} of every workload with every strategy, the change as text",
+            on_select=_look_at,
+        )
+
+
+def _look_at() -> None:
+    mark = elements.picked("upgrade-matrix")
+    if mark:
+        controls.change(focus=str(mark["workload"]), focus_strategy=str(mark["strategy"]))
+
+
+def case_in_focus(
+    snapshot: Snapshot, link: Link, comparison: Comparison, cells: pd.DataFrame, labels: Mapping[str, str]
+) -> None:
+    """Both sides of the case that was chosen in the matrix. `labels`: workload id -> label."""
+    if link.focus is None:
+        return
+    title = f"{link.focus} with {link.focus_strategy or 'any strategy'}"
+    case = next(
+        (
+            row.case
+            for row in comparison.rows
+            if (verdict_words.workload_label(row.case, labels), row.strategy)
+            == (link.focus, link.focus_strategy)
+        ),
+        None,
+    )
+    with st.container(border=True):
+        elements.finding(title)
+        if case is None:
+            reason = _why_left_out(link, cells)
+            elements.nothing_to_show(reason or f"{title} is no case of this comparison.")
+            return
+        case_evidence.draw(_evidence(snapshot, link, case), Metric(link.metric), key="upgrade-case")
+        case_series.draw(snapshot, link.machine, case, Metric(link.metric), key="upgrade-series")
+        _ways_on(link)
+
+
+def _ways_on(link: Link) -> None:
+    with st.container(horizontal=True):
+        st.button(
+            "Its history",
+            icon=":material/show_chart:",
+            on_click=controls.go,
+            args=(Page.TRENDS,),
+            kwargs={"focus": link.focus, "strategy": (link.focus_strategy,), "metric": link.metric},
+        )
+        st.button(
+            "Close",
+            icon=":material/close:",
+            on_click=controls.change,
+            kwargs={"focus": None, "focus_strategy": None},
+        )
+
+
+@remembered
+def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> case_evidence.Evidence:
+    filters = filters_of(link)
+    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
+    rows = [row for row in comparison.rows if row.case == case]
+    trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
+    return case_evidence.evidence(trials, (comparison.base, comparison.head), case, rows, Metric(link.metric))
+
+
+def _why_left_out(link: Link, cells: pd.DataFrame) -> str | None:
+    for cell in row_dicts(cells):
+        if (cell["workload"], cell["strategy"]) == (link.focus, link.focus_strategy):
+            return f"Left out of the comparison, {cell['verdict']}: {cell['detail']}"
+    return None

@@ -1,0 +1,80 @@
+"""The tables of the Upgrade page: what the builds differ in, compile cost and break-even, what passes."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.views import elements
+from db.verdicts.vocabulary import METRIC_NAMES, Metric
+
+
+def environment(parts: pd.DataFrame) -> None:
+    """What differs between the builds: columns `part`, `base`, `head`."""
+    with elements.part("What differs between the builds"):
+        if parts.empty:
+            elements.note("No part of the builds that is stored differs.")
+            return
+        elements.table(
+            parts,
+            {
+                "part": st.column_config.TextColumn("Part", pinned=True),
+                "base": "Base",
+                "head": "Head",
+            },
+            key="upgrade-environment",
+            alt="Parts of the build that differ between base and head",
+        )
+
+
+def shift(table: pd.DataFrame) -> None:
+    """Compile cost and break-even before and after, as `dashboard.upgrade_rows.shift_table` returns them."""
+    st.markdown("#### Compile cost and break-even")
+    if table.empty:
+        elements.note("No compiled case has a compile cost on both sides.")
+        return
+    text = st.column_config.TextColumn
+    columns: dict[str, object] = {"workload": text("Workload", pinned=True), "strategy": "Strategy"}
+    for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
+        columns |= {
+            f"{metric.value}_from_to": text(METRIC_NAMES[metric], alignment="right"),
+            f"{metric.value}_change": text("Change", alignment="right"),
+            f"{metric.value}_verdict": text("Verdict"),
+        }
+    elements.table(
+        table,
+        columns,
+        key="upgrade-shift",
+        alt="Compile cost and break-even of every compiled case before and after, with verdicts",
+    )
+
+
+def counts(changed: pd.DataFrame, failing: list[str], *, compared: bool) -> None:
+    """What passes no more or again and counts that `changed` (`dashboard.upgrade_rows.count_changes`).
+
+    `failing` are cases that fail on both sides. With nothing `compared`, nothing is known of either.
+    """
+    st.markdown("#### What passes, graph breaks, recompiles")
+    if not compared:
+        elements.note("Nothing was compared, so nothing is known of what passes, breaks or recompiles.")
+    elif changed.empty:
+        elements.note(
+            "Every compared case passes or fails as before, with as many graph breaks and recompiles."
+        )
+    else:
+        text = st.column_config.TextColumn
+        elements.table(
+            changed,
+            {
+                "workload": text("Workload", pinned=True),
+                "strategy": "Strategy",
+                "metric": "Figure",
+                "base": text("Base", alignment="right"),
+                "head": text("Head", alignment="right"),
+                "verdict": "Verdict",
+                "reason": text("Why", width="large"),
+            },
+            key="upgrade-counts",
+            alt="Cases that pass no more or again, and changed graph breaks and recompiles",
+        )
+    elements.listed("Fails on both sides", failing, icon=":material/report:")
