@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from db.errors import CompilewatchError, NotFoundError
 from runner.build_packages import BuildError, install, make_environment
 from runner.config import BuildSettings, Settings
-from runner.interpreter import MIN_TORCH, check_interpreter
+from runner.interpreter import MIN_TORCH, InterpreterFacts, check_interpreter
 
 # torch warns at import where numpy is missing, and models convert through it.
 _ALWAYS = ("numpy",)
@@ -47,6 +47,7 @@ class CreatedBuild:
 
     @property
     def python(self) -> Path:
+        """Its interpreter."""
         return _python_of(self.directory)
 
 
@@ -116,6 +117,11 @@ def builds_named(names: Sequence[str], settings: Settings) -> list[BuildSettings
         if name not in known:
             raise _unknown(name, list(known))
     return [known[name] for name in dict.fromkeys(names)]
+
+
+def interpreter_facts(builds: Iterable[BuildSettings]) -> list[InterpreterFacts]:
+    """What each build can measure; of this interpreter where there are none. Raises InterpreterError."""
+    return [check_interpreter(str(build.python)) for build in builds] or [check_interpreter(sys.executable)]
 
 
 def builds_directory(settings: Settings) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import socket
 
 from db.errors import ConfigError, one_line
 
@@ -17,3 +18,12 @@ def author(by: str | None) -> str:
         return one_line(by or getpass.getuser(), LONGEST_NAME)
     except (OSError, KeyError, ImportError) as error:
         raise ConfigError("This user has no name on this machine.", "Say who you are with --by.") from error
+
+
+def who_asks() -> str:
+    """The person at this terminal and its host, for the history of a request: "anna@gpu-box-3"."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"

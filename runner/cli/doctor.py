@@ -19,20 +19,17 @@ from db.units import percent, plural
 from db.verdicts.noise_floor import MIN_TRIALS, NOISE_SUITE, NOISE_WORKLOAD
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.measuring import measure
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.progress import run_progress
 from runner.cli.result_table import console
-from runner.cli.stopping import stop_signal
 from runner.config import Settings
 from runner.device_choice import resolve_device
 from runner.doctor.findings import Finding, Standing
 from runner.doctor.hardware import hardware_findings
 from runner.doctor.noise import TRIALS, Noise, noise_of
 from runner.doctor.software import software_findings
-from runner.execution import execute
 from runner.interpreter import InterpreterError, InterpreterFacts, check_interpreter
 from runner.plan import Plan, plan_run
-from runner.spool import Spool
 
 SCHEMA = "compilewatch.doctor/1"
 _STYLES = {Standing.OK: "green", Standing.WARN: "yellow", Standing.FAIL: "red"}
@@ -85,12 +82,8 @@ def _noise(settings: Settings, facts: InterpreterFacts, trials: int) -> Noise | 
         settings, workloads=[NOISE_WORKLOAD], strategies=["eager"], trials=trials, device=device
     )
     plan = _as_suite(planned)
-    cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
     with database_of(settings) as database:
-        with stop_signal() as stop, run_progress(cases, {}) as progress:
-            spool = Spool(settings.data_dir / "spool")
-            outcome = execute(plan, database, spool, progress=progress, is_cancelled=stop.is_set)
-        if outcome.interrupted:
+        if measure(plan, database, settings, {}).interrupted:
             return None
         measured = [
             statistics.median(trial.samples_ns)

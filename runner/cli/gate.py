@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from db.errors import DatabaseError, NotFoundError
+from db.errors import ConfigError, DatabaseError, NotFoundError
 from db.queries.regressions import RegressionState
 from db.queries.sides import resolve_side
 from db.regressions import ACCEPTED, row_subject
@@ -74,29 +74,30 @@ def gate(
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:
-        newest, before = newest_runs(database)
-        named = since or against
-        base = resolve_side(named, database) if named else before
-        if base is None:
-            raise NotFoundError(
-                "There is no run before the newest one.", "Run the suite again, or name --against."
-            )
-        judged = judge(database, base, newest, settings, machine=machine)
+        judged = _judge_newest(database, settings, since, against, machine)
         _record(database, judged, settings)
         decided = confirm_suspicions(database, judged.comparison, settings, confirm, budget)
         judged = replace(_after(judged, decided), states=recorded_states(database, judged.comparison))
-    states = judged.states
-    counted = [row for row in judged.comparison.rows if counts_as_regression(row)]
     if json_ or markdown_:
-        known = [states[row_subject(row)] for row in counted if row_subject(row) in states]
-        more: dict[str, object] = {
-            "regressions": [_state_document(found) for found in known],
-            "confirmations": [each.model_dump(mode="json") for each in decided.confirmations],
-        }
-        print_judged(judged, as_json=json_, as_markdown=markdown_, more=more)
+        print_judged(judged, as_json=json_, as_markdown=markdown_, more=_more(judged, decided))
     else:
-        _print(judged, counted, states)
-    return EXIT_INTERRUPTED if decided.interrupted else _exit_code(judged, states)
+        _print(judged)
+    return EXIT_INTERRUPTED if decided.interrupted else _exit_code(judged)
+
+
+def _judge_newest(
+    database: Database, settings: Settings, since: str | None, against: str | None, machine: str | None
+) -> Judged:
+    if since and against:
+        raise ConfigError("--since and --against name two bases.", "Give one of them.")
+    newest, before = newest_runs(database)
+    named = since or against
+    base = resolve_side(named, database) if named else before
+    if base is None:
+        raise NotFoundError(
+            "There is no run before the newest one.", "Run the suite again, or name --against."
+        )
+    return judge(database, base, newest, settings, machine=machine)
 
 
 def _after(judged: Judged, decided: Decided) -> Judged:
@@ -124,11 +125,15 @@ def _is_accepted(row: Row, states: States) -> bool:
     return found is not None and found.state in ACCEPTED
 
 
-def _print(judged: Judged, counted: list[Row], states: States) -> None:
-    for row in counted:
-        found = states.get(row_subject(row))
+def _counted(judged: Judged) -> list[Row]:
+    return [row for row in judged.comparison.rows if counts_as_regression(row)]
+
+
+def _print(judged: Judged) -> None:
+    for row in _counted(judged):
+        found = judged.states.get(row_subject(row))
         recorded = f" [{found.regression.regression_id}, {found.state.value}]" if found else ""
-        accepted = _is_accepted(row, states)
+        accepted = _is_accepted(row, judged.states)
         prefix = "Accepted: " if accepted else ""
         print(f"{prefix}{regression_line(row)}{recorded}", file=sys.stderr if accepted else sys.stdout)
     for line in target_lines(judged.missed_targets):
@@ -136,6 +141,15 @@ def _print(judged: Judged, counted: list[Row], states: States) -> None:
     unchecked = [check for check in judged.targets if check.met is None]
     for line in (*target_lines(unchecked), *judged.said):
         print(line, file=sys.stderr)
+
+
+def _more(judged: Judged, decided: Decided) -> dict[str, object]:
+    """What the document has beside the comparison: recorded regressions, and what a second look found."""
+    known = [judged.states[row_subject(row)] for row in _counted(judged) if row_subject(row) in judged.states]
+    return {
+        "regressions": [_state_document(found) for found in known],
+        "confirmations": [each.model_dump(mode="json") for each in decided.confirmations],
+    }
 
 
 def _state_document(found: RegressionState) -> dict[str, Any]:
@@ -150,11 +164,11 @@ def _state_document(found: RegressionState) -> dict[str, Any]:
     }
 
 
-def _exit_code(judged: Judged, states: States) -> int:
+def _exit_code(judged: Judged) -> int:
     """A regression that somebody accepted counts no more; a missed target counts like a regression."""
     if judged.missed_targets:
         return 1
-    rows = [row for row in judged.comparison.rows if not _is_accepted(row, states)]
+    rows = [row for row in judged.comparison.rows if not _is_accepted(row, judged.states)]
     verdict = overall_verdict(rows, judged.comparison.policy)
     say_undecided(verdict, judged.comparison)
     return exit_code(verdict)

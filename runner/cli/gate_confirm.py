@@ -18,17 +18,14 @@ from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import METRIC_NAMES
 from runner.cli.judging import say_logged
-from runner.cli.progress import run_progress
-from runner.cli.stopping import stop_signal
+from runner.cli.measuring import measure
 from runner.config import Settings
-from runner.execution import execute
 from runner.free_space import require_space
 from runner.host_stacks import HostStacks, StackGoneError
 from runner.plan import Plan
 from runner.regression_log import log_builds
 from runner.schedule.planning import plan_request
 from runner.second_look import SecondLook, plan_second_look, request_second_look
-from runner.spool import Spool
 
 
 class Confirm(StrEnum):
@@ -85,11 +82,7 @@ def _measure(database: Database, first: Comparison, settings: Settings, look: Se
     if look.plan.over_budget:
         waiting = plural(len(look.plan.over_budget), "suspected case")
         print(f"The budget leaves out {waiting}, the least sure ones.", file=sys.stderr)
-    cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
-    with stop_signal() as stop, run_progress(cases, {}) as progress:
-        spool = Spool(settings.data_dir / "spool")
-        outcome = execute(plan, database, spool, progress=progress, is_cancelled=stop.is_set)
-    if outcome.interrupted:
+    if measure(plan, database, settings, {}).interrupted:
         return Decided(interrupted=True)
     fresh = _judge_fresh(database, first, plan, settings)
     say_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))

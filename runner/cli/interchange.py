@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from db.interchange.flat import figures as figures_of
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
 from db.queries.stored_names import require_stored
-from db.records import Task, Trial
+from db.records import Trial
 from db.units import count, duration, plural, ratio
 from runner.cli.documents import print_document
 from runner.cli.filters import (
@@ -28,6 +29,26 @@ from runner.cli.filters import (
     filters_of,
     moment_of,
 )
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.import_options import (
+    BatchSizeOption,
+    ColumnsOption,
+    CudaOption,
+    DeviceNameOption,
+    DeviceOption,
+    DriverOption,
+    DryRunOption,
+    DtypeOption,
+    FormatOption,
+    MachineNameOption,
+    MeasuredAtOption,
+    PairKeyOption,
+    PythonOption,
+    SuiteNameOption,
+    TaskOption,
+    TorchOption,
+)
+from runner.cli.measure_options import LabelOption
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -41,48 +62,23 @@ from runner.cli.options import (
 
 def import_(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files to read.")],
-    format_: Annotated[str, typer.Option("--format", help="auto, or the name of a format.")] = AUTO,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would come in; store nothing.")
-    ] = False,
-    torch: Annotated[str | None, typer.Option(help="torch version, where the file does not say it.")] = None,
-    cuda: Annotated[str | None, typer.Option(help="CUDA version, where the file does not say it.")] = None,
-    driver: Annotated[
-        str | None, typer.Option(help="Driver version, where the file does not say it.")
-    ] = None,
-    python: Annotated[
-        str | None, typer.Option(help="Python version, where the file does not say it.")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cuda, hip or cpu, where the file does not say it.")
-    ] = None,
-    device_name: Annotated[
-        str | None, typer.Option(help="GPU or CPU model, where the file does not say it.")
-    ] = None,
-    machine: Annotated[str | None, typer.Option(help="A name for the machine.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Data type, where the file does not say it.")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Batch size, where the file does not say it.")
-    ] = None,
-    task: Annotated[Task | None, typer.Option(help="Task, where the file does not say it.")] = None,
-    measured_at: Annotated[
-        str | None,
-        typer.Option(
-            "--measured-at", metavar="TIME", help="When it was measured, where the file does not say it."
-        ),
-    ] = None,
-    pair_key: Annotated[
-        str | None,
-        typer.Option("--pair-key", help="pytest-benchmark: the parameter that names the strategy."),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column", metavar="FIELD=COLUMN", help="csv: what a column is, such as latency_ms=time; repeat."
-        ),
-    ] = None,
-    suite: Annotated[str | None, typer.Option(help="A suite name for what comes in.")] = None,
-    label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
+    format_: FormatOption = AUTO,
+    dry_run: DryRunOption = False,
+    torch: TorchOption = None,
+    cuda: CudaOption = None,
+    driver: DriverOption = None,
+    python: PythonOption = None,
+    device: DeviceOption = None,
+    device_name: DeviceNameOption = None,
+    machine: MachineNameOption = None,
+    dtype: DtypeOption = None,
+    batch_size: BatchSizeOption = None,
+    task: TaskOption = None,
+    measured_at: MeasuredAtOption = None,
+    pair_key: PairKeyOption = None,
+    column: ColumnsOption = None,
+    suite: SuiteNameOption = None,
+    label: LabelOption = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -109,23 +105,10 @@ def import_(
         suite=suite,
         label=label,
     )
-    missing = next((path for path in paths if not path.exists()), None)
-    if missing is not None:
-        raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
-    folder = next((path for path in paths if path.is_dir()), None)
-    if folder is not None:
-        raise CompilewatchError(
-            f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."
-        )
+    _require_files(paths)
     with database_of(settings) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
-    if json_:
-        print_document(report.as_json())
-    else:
-        _print_report(report)
-    for error in report.errors:
-        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
-    return 2 if report.errors else 0
+    return _print(report, as_json=json_)
 
 
 def export(
@@ -175,6 +158,17 @@ def schema() -> int:
     return 0
 
 
+def _require_files(paths: Sequence[Path]) -> None:
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
+    folder = next((path for path in paths if path.is_dir()), None)
+    if folder is not None:
+        raise CompilewatchError(
+            f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."
+        )
+
+
 def _columns(told: list[str] | None) -> dict[str, str]:
     """From what was typed: field -> column."""
     columns: dict[str, str] = {}
@@ -193,7 +187,18 @@ def _columns(told: list[str] | None) -> dict[str, str]:
     return columns
 
 
-def _print_report(report: ImportReport) -> None:
+def _print(report: ImportReport, *, as_json: bool) -> int:
+    """What came in, and on standard error each file that could not be read: then 2, else 0."""
+    if as_json:
+        print_document(report.as_json())
+    else:
+        _print_files(report)
+    for error in report.errors:
+        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
+    return EXIT_CANNOT if report.errors else 0
+
+
+def _print_files(report: ImportReport) -> None:
     verb = "would bring" if report.dry_run else "brought"
     for file in report.files:
         if file.error is not None:

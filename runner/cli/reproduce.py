@@ -15,21 +15,16 @@ from rich.table import Table
 from db.errors import CompilewatchError, ConfigError
 from db.queries.trials import trial_record
 from db.records import Status, Trial
-from db.session import Database
 from db.units import MISSING, count, duration, percent, ratio, size
 from runner.builds import builds_named
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.measuring import measure
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.progress import run_progress
 from runner.cli.result_table import console
-from runner.cli.stopping import stop_signal
 from runner.config import Settings
-from runner.execution import execute
 from runner.interpreter import check_interpreter
-from runner.plan import Plan
 from runner.reproduce import plan_again, script_of
-from runner.spool import Spool
 
 _FIGURES: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("latency_ns", duration),
@@ -75,7 +70,7 @@ def reproduce(
         if script is not None:
             return _write(script_of(stored, settings), script)
         plan = plan_again(stored, settings, _interpreter(python, build, settings))
-        if not _measure(plan, database, settings):
+        if measure(plan, database, settings, {}).interrupted:
             return EXIT_INTERRUPTED
         again = trial_record(database, plan.trials[0].trial_id)
     if json_:
@@ -106,20 +101,6 @@ def _write(text: str, file: Path) -> int:
         ) from error
     print(f"Wrote {file}. Run it with: python {file}", file=sys.stderr)
     return 0
-
-
-def _measure(plan: Plan, database: Database, settings: Settings) -> bool:
-    """Measure and store the one trial of `plan`; False when it was interrupted."""
-    (spec,) = plan.trials
-    with stop_signal() as stop, run_progress([(spec.workload.name, spec.strategy.name)], {}) as progress:
-        outcome = execute(
-            plan,
-            database,
-            Spool(settings.data_dir / "spool"),
-            progress=progress,
-            is_cancelled=stop.is_set,
-        )
-    return not outcome.interrupted
 
 
 def figures(trial: Trial) -> dict[str, float | None]:

@@ -16,7 +16,16 @@ from db.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunR
 from db.store_request import cancel_request, new_request, save_request
 from db.units import MISSING, moment
 from runner.builds import builds_named
+from runner.cli.author import who_asks
 from runner.cli.documents import print_document
+from runner.cli.measure_options import (
+    LabelOption,
+    ProfileOption,
+    StacksOption,
+    SuiteOption,
+    TraceOption,
+    TrialsOption,
+)
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -27,7 +36,6 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.result_table import console
-from runner.cli.schedule import who_asks
 from runner.selection import select
 
 app = typer.Typer(help="Ask the services to measure something.", no_args_is_help=True, rich_markup_mode=None)
@@ -37,24 +45,18 @@ _LISTED = 50
 
 @app.command("create")
 def create(
-    suite: Annotated[str | None, typer.Option(help="A suite by name; unset: that of [run].")] = None,
+    suite: SuiteOption = None,
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
-    build: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A build by name. Repeatable; unset: all.")
-    ] = None,
+    build: StacksOption = None,
     machine: Annotated[
         str | None, typer.Option(help="Host name, machine id or device name, or a pattern; unset: any.")
     ] = None,
-    trials: Annotated[int | None, typer.Option(min=1, help="Fresh processes per case.")] = None,
+    trials: TrialsOption = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Trials at most, over all cases.")] = None,
-    label: Annotated[str | None, typer.Option(help="A name for the build.")] = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Look into the first trial of every case with torch.profiler.")
-    ] = False,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Keep the compiler's own log of every case, where it is measured.")
-    ] = False,
+    label: LabelOption = None,
+    profile: ProfileOption = False,
+    trace: TraceOption = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,

@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Any
 
 import typer
@@ -18,15 +17,25 @@ from db.log_lines import OneLine
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
-from db.queries.trials import trials_frame
+from db.queries.trials import latest_trials_frame, trials_frame
 from db.session import Database
 from db.units import plural
 from db.verdicts.targets import check_targets
 from db.verdicts.vocabulary import Verdict
-from runner.builds import builds_named
+from runner.builds import builds_named, interpreter_facts
 from runner.cli.documents import print_document, run_document
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.judging import Judged, say_logged
+from runner.cli.measure_options import (
+    LabelOption,
+    ProfileOption,
+    PythonsOption,
+    StacksOption,
+    SuiteOption,
+    TraceOption,
+    TrialsOption,
+)
+from runner.cli.measuring import measure
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -36,63 +45,32 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.cli.progress import Case, run_progress
+from runner.cli.progress import Case
 from runner.cli.result_table import console, reasons, result_table
 from runner.cli.run_verdicts import judge_newest_run, worst_verdicts
-from runner.cli.stopping import stop_signal
 from runner.cli.target_text import target_lines
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
-from runner.execution import Outcome, execute
+from runner.execution import Outcome
 from runner.free_space import require_space
-from runner.interpreter import InterpreterFacts, check_interpreter
+from runner.interpreter import InterpreterFacts
 from runner.passes import Passes
 from runner.plan import Plan, plan_run
 from runner.regression_log import log_builds, log_run
 from runner.selection import select
-from runner.spool import Spool
 
 
 def run(
-    suite: Annotated[
-        str | None, typer.Option(help="A suite by name; see `compilewatch list suites`.")
-    ] = None,
+    suite: SuiteOption = None,
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(min=1, help="Fresh processes per case. A verdict needs 3 a side; 5 % at 2 % noise 10."),
-    ] = None,
+    trials: TrialsOption = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
-    python: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--python",
-            metavar="PATH",
-            help="An interpreter with another torch, for the configured builds. Repeatable.",
-        ),
-    ] = None,
-    build: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="One of `compilewatch builds list`. Repeatable."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="A name for the build, such as '2.13 + driver 580'.")
-    ] = None,
-    profile: Annotated[
-        bool,
-        typer.Option(
-            "--profile",
-            help="Look into the first trial of every case with torch.profiler, in a process apart.",
-        ),
-    ] = False,
-    trace: Annotated[
-        bool,
-        typer.Option(
-            "--trace",
-            help="Keep the compiler's own log of every case, and tlparse's report where it is there.",
-        ),
-    ] = False,
+    python: PythonsOption = None,
+    build: StacksOption = None,
+    label: LabelOption = None,
+    profile: ProfileOption = False,
+    trace: TraceOption = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -103,18 +81,17 @@ def run(
     130 when interrupted.
     """
     settings = settings_of(config, db)
+    workloads, strategies = workload or (), strategy or ()
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
-    select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
-    named = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
-    named += builds_named(build or (), settings)
-    builds = named or list(settings.builds)
-    facts = [check_interpreter(str(each.python)) for each in builds] or [check_interpreter(sys.executable)]
+    select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    builds = _builds(python, build, settings)
+    facts = interpreter_facts(builds)
     resolved = resolve_device(settings.run.device if device == "auto" else device, facts)
     plan = plan_run(
         settings,
         suite=suite,
-        workloads=workload or (),
-        strategies=strategy or (),
+        workloads=workloads,
+        strategies=strategies,
         trials=trials,
         device=resolved,
         label=label,
@@ -122,34 +99,36 @@ def run(
         passes=Passes(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
     )
     require_space(settings.data_dir)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine("compilewatch: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    _warn_on_stderr()
     with database_of(settings) as database:
         _say_plan(plan, resolved, facts)
-        with stop_signal() as stop:
-            outcome = _execute(plan, database, settings, stop)
+        outcome = measure(plan, database, settings, _past_durations_s(database, plan))
         frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
         judged = _judge(plan, frame, database, settings)
     _print(plan, frame, judged, settings, json_)
     return _exit_code(outcome, judged)
 
 
-def _execute(plan: Plan, database: Database, settings: Settings, stop: Event) -> Outcome:
-    cases: list[Case] = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
-    with run_progress(cases, _past_durations(database, cases)) as progress:
-        spool = Spool(settings.data_dir / "spool")
-        return execute(plan, database, spool, progress=progress, is_cancelled=stop.is_set)
+def _builds(python: list[Path] | None, build: list[str] | None, settings: Settings) -> list[BuildSettings]:
+    """The builds that were named, else those of the configuration; none stands for this interpreter."""
+    named = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
+    named += builds_named(build or (), settings)
+    return named or list(settings.builds)
 
 
-def _past_durations(database: Database, cases: Sequence[Case]) -> Mapping[Case, float]:
-    """Median seconds a trial of each case took before, on any machine: a guess for the bar."""
-    names = Filters(workloads=tuple({workload for workload, _ in cases}))
-    frame = trials_frame(database, names).dropna(subset=["ended_at"])
+def _warn_on_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("compilewatch: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
+def _past_durations_s(database: Database, plan: Plan) -> Mapping[Case, float]:
+    """Median seconds a trial of each case took the last time, on any machine: a guess for the bar."""
+    names = Filters(workloads=tuple({spec.workload.name for spec in plan.trials}))
+    latest = latest_trials_frame(database, names).dropna(subset=["ended_at"])
     taken: dict[Case, list[float]] = defaultdict(list)
-    recent = frame.tail(500)
-    seconds = (recent["ended_at"] - recent["started_at"]).dt.total_seconds()
-    for workload, strategy, each in zip(recent["workload"], recent["strategy"], seconds, strict=True):
+    seconds = (latest["ended_at"] - latest["started_at"]).dt.total_seconds()
+    for workload, strategy, each in zip(latest["workload"], latest["strategy"], seconds, strict=True):
         taken[workload, strategy].append(each)
     return {case: statistics.median(values) for case, values in taken.items()}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
@@ -22,6 +20,7 @@ from db.session import Database
 from db.store_schedule import pause_schedule, resume_schedule, save_schedule
 from db.units import MISSING, moment, plural
 from db.watch import ScheduleWatch
+from runner.cli.author import who_asks
 from runner.cli.documents import print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
@@ -128,15 +127,6 @@ class LogProgress:
             _LOG.warning("%s failed (%s): %s", case, trial.failure.kind.value, reason)
         else:
             _LOG.info("%s measured, trial %s.", case, trial.trial_id)
-
-
-def who_asks() -> str:
-    """The person at this terminal, for the history of a request."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = "somebody"
-    return f"{user}@{socket.gethostname()}"
 
 
 def _judge(plan: Plan, database: Database, settings: Settings) -> None:

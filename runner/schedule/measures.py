@@ -8,11 +8,12 @@ from typing import Protocol
 
 from db.errors import CompilewatchError
 from db.requests import RequestSpec, RunRequest
+from runner.builds import interpreter_facts
 from runner.config import Settings
 from runner.execution import Outcome
 from runner.free_space import require_space
 from runner.plan import Plan
-from runner.schedule.planning import build_facts, plan_request
+from runner.schedule.planning import plan_request
 from runner.schedule.timetable import Host
 
 _LOG = logging.getLogger("compilewatch.schedule")
@@ -37,9 +38,13 @@ class Measures(Protocol):
         """Whether `request` may begin while those are `under_way`."""
         ...
 
-    def plan(self, settings: Settings, request: RunRequest) -> Plan: ...
+    def plan(self, settings: Settings, request: RunRequest) -> Plan:
+        """The trials that `request` asks for. Raises CompilewatchError where it comes to nothing."""
+        ...
 
-    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome: ...
+    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+        """Have a plan of `plan` measured until it is done or `is_cancelled`. Raises DatabaseError."""
+        ...
 
     def look_ahead(self, settings: Settings) -> None:
         """Do early what would keep the first request waiting."""
@@ -73,6 +78,6 @@ class Here:
     def look_ahead(self, settings: Settings) -> None:
         """The first look into an interpreter imports torch."""
         try:
-            build_facts(settings.builds)
+            interpreter_facts(settings.builds)
         except CompilewatchError as error:
             _LOG.warning("%s", error)

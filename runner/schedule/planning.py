@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 
 from db.errors import ConfigError, one_line
 from db.requests import RequestSpec
-from runner.builds import builds_named
+from runner.builds import builds_named, interpreter_facts
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
 from runner.host_stacks import HostStacks
-from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.passes import Passes
 from runner.plan import Plan, plan_run
 from runner.selection import known_workloads
@@ -27,7 +25,7 @@ def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
     interpreter without torch, or a request that comes to nothing.
     """
     builds = builds_of(settings, spec)
-    device = resolve_device(settings.run.device, build_facts(builds))
+    device = resolve_device(settings.run.device, interpreter_facts(builds))
     return plan_spec(settings, spec, builds, device=device)
 
 
@@ -72,11 +70,6 @@ def builds_of(settings: Settings, spec: RequestSpec) -> list[BuildSettings]:
         host = HostStacks.read(settings)
         return [host.build_like(stack) for stack in spec.stacks]
     return builds_named(spec.builds, settings) if spec.builds else list(settings.builds)
-
-
-def build_facts(builds: Iterable[BuildSettings]) -> list[InterpreterFacts]:
-    """What each build can measure; of this interpreter where there are none. Raises InterpreterError."""
-    return [check_interpreter(str(build.python)) for build in builds] or [check_interpreter(sys.executable)]
 
 
 def _with_trials(plan: Plan, trials: Iterable[TrialSpec]) -> Plan:

@@ -116,6 +116,8 @@ def test_since_and_against_choose_the_base(sqlite_url: str, capsys: pytest.Captu
     capsys.readouterr()
     assert gate(sqlite_url, "--against", "torch=1.0") == 2
     assert "No build with torch=1.0 was measured." in capsys.readouterr().err
+    assert gate(sqlite_url, "--since", RUN_0, "--against", "torch=2.12.0") == 2
+    assert "--since and --against name two bases." in capsys.readouterr().err
 
 
 def test_the_document_names_what_is_recorded(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,12 +17,13 @@ from db.queries.schedule import run_request
 from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.session import Database
 from db.store_request import cancel_request, new_request, save_request
+from runner import builds
 from runner.config import BuildSettings, Settings
 from runner.execution import Outcome
 from runner.interpreter import InterpreterFacts
 from runner.passes import NO_PASSES, Passes
 from runner.plan import Plan
-from runner.schedule import keeper, planning
+from runner.schedule import keeper
 from runner.schedule.abandoned import LEASE_S, Abandoned
 from runner.schedule.health import ErrorCount
 from runner.schedule.measures import Here, Measures
@@ -38,7 +39,7 @@ DONE = Outcome(measured=4, failed=1, waiting=0, interrupted=False)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "check_interpreter", lambda _python: FACTS)
+    monkeypatch.setattr(builds, "check_interpreter", lambda _python: FACTS)
     monkeypatch.setattr(keeper, "BEAT_S", 0.05)
 
 
