@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import sys
 from typing import Annotated
@@ -17,6 +16,7 @@ from runner.device_lock import default_lock_dir
 from runner.device_state import DeviceFacts, device_facts
 from runner.fleet.names import queue_of_device, queues_of_worker
 from runner.fleet.requirements import require_fleet
+from runner.owner import owner_of
 
 
 def worker(
@@ -40,35 +40,35 @@ def worker(
     """
     settings = settings_of(config, db)
     require_fleet(settings.database_url)
-    facts = _choose(gpu)
-    host = socket.gethostname()
-    machine_type = queue or queue_of_device(facts.name)
+    _become_listener(_worker_settings(_choose(gpu), gpu, queue, settings), settings)
+    return 0
+
+
+def _worker_settings(facts: DeviceFacts, gpu: str | None, queue: str | None, settings: Settings) -> bytes:
+    """What the waiting program is told; `gpu` and `queue` as they were given here."""
     from runner.fleet.host_watch import WorkerPlace
     from runner.fleet.listener import WorkerSettings
     from runner.fleet.queue import conninfo_of
 
-    _become_listener(
-        WorkerSettings(
-            conninfo=conninfo_of(settings.database_url),
-            queues=queues_of_worker(machine_type, host, facts.uuid),
-            place=WorkerPlace(
-                host=host,
-                owner=f"{host}:{os.getpid()}:{secrets.token_hex(2)}",
-                device="cuda:0" if facts.uuid else "cpu",
-                served=gpu or ("0" if facts.uuid else "cpu"),
-                data_dir=str(settings.data_dir.absolute()),
-            ),
-            gpu=facts.uuid,
-            config=str(settings.config_file or ""),
-            lock_dir=str(default_lock_dir()),
-            heartbeat_s=settings.fleet.heartbeat_s,
-            stalled_s=settings.fleet.stalled_s,
-            idle_s=settings.fleet.idle_s,
-            log_format=settings.service.log_format,
-        ).to_json(),
-        settings,
-    )
-    return 0
+    host = socket.gethostname()
+    return WorkerSettings(
+        conninfo=conninfo_of(settings.database_url),
+        queues=queues_of_worker(queue or queue_of_device(facts.name), host, facts.uuid),
+        place=WorkerPlace(
+            host=host,
+            owner=owner_of(host),
+            device="cuda:0" if facts.uuid else "cpu",
+            served=gpu or ("0" if facts.uuid else "cpu"),
+            data_dir=str(settings.data_dir.absolute()),
+        ),
+        gpu=facts.uuid,
+        config=str(settings.config_file or ""),
+        lock_dir=str(default_lock_dir()),
+        heartbeat_s=settings.fleet.heartbeat_s,
+        stalled_s=settings.fleet.stalled_s,
+        idle_s=settings.fleet.idle_s,
+        log_format=settings.service.log_format,
+    ).to_json()
 
 
 def _choose(gpu: str | None) -> DeviceFacts:

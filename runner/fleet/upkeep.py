@@ -8,7 +8,6 @@ A process that ends when it is done, so that the waiting worker need not hold wh
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import sys
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from runner.fleet.lifeline import die_with
 from runner.fleet.names import queue_of_host
 from runner.keeping import store_waiting
 from runner.logs import log_to_standard_error
+from runner.owner import owner_of
 from runner.schedule.fingerprint import request_where_changed
 from runner.spool import Spool
 from runner.trace import forget_traces
@@ -38,13 +38,17 @@ def look_after(settings: Settings, database: Database, *, host: str, owner: str,
 
 
 def main(parent: str, config: str = "") -> int:
+    """Do it once for this host. `parent`: the process id of the waiting worker.
+
+    The exit code is 2 where it was not done, and the log says why.
+    """
     die_with(int(parent))
     settings = load_settings(Path(config) if config else None)
     log_to_standard_error(settings.service.log_format)
     host = socket.gethostname()
     try:
         with open_database(settings.database_url) as database:
-            look_after(settings, database, host=host, owner=f"{host}:{os.getpid()}", now=datetime.now(UTC))
+            look_after(settings, database, host=host, owner=owner_of(host), now=datetime.now(UTC))
     except CompilewatchError as error:
         _LOG.warning("The hourly work of this host was not done: %s", error)
         return error.exit_code

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import secrets
 import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +18,7 @@ from db.schedules import ScheduleSpec
 from db.session import Database
 from db.store_request import take_request
 from runner.config import Settings
+from runner.owner import owner_of
 from runner.plan import Plan
 from runner.schedule.health import ErrorCount, Health
 from runner.schedule.host_facts import HostFacts
@@ -41,9 +40,9 @@ _JOIN_S = 2.0
 
 
 def this_host() -> Host:
-    """This host, and this process of it; process ids come again, in containers at once."""
+    """This host, and this process of it."""
     name = socket.gethostname()
-    return Host(name, f"{name}:{os.getpid()}:{secrets.token_hex(2)}")
+    return Host(name, owner_of(name))
 
 
 def configured_schedules(settings: Settings) -> dict[str, ScheduleSpec]:
