@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import String, select, type_coerce
+from sqlalchemy import select
 
+from db.queries.columns import dtypes, selected
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
 from db.queries.selection import matching
@@ -55,11 +56,8 @@ def cold_start_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame
     one phase `first_call` where not. What `total_ns` holds beyond all measured phases is `unattributed`, so
     the phases of a trial add up to its time to first result wherever that is known and not exceeded.
     """
-    columns = [
-        type_coerce(column, String) if dtype == "str" else column for column, dtype in _COLUMNS.values()
-    ]
     statement = (
-        select(*columns, TRIAL_DETAIL.c.cold_start)
+        select(*selected(_COLUMNS), TRIAL_DETAIL.c.cold_start)
         .select_from(TRIAL)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
         .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
@@ -77,8 +75,7 @@ def cold_start_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame
             )
             for phase, phase_ns in phases_of(cold_start)
         ]
-    dtypes = {name: dtype for name, (_, dtype) in _COLUMNS.items()}
-    return frame_of(rows, dtypes | {"phase": "str", "phase_ns": "Int64"})
+    return frame_of(rows, dtypes(_COLUMNS) | {"phase": "str", "phase_ns": "Int64"})
 
 
 def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Column, ColumnElement, String, Table, func, select, type_coerce
+from sqlalchemy import ColumnElement, Table, func, select
 
+from db.queries.columns import plain
 from db.queries.frames import MOMENT, frame_of
 from db.records import SourceKind
 from db.session import Database
@@ -174,15 +175,10 @@ def _facet(
     limit: int | None = None,
 ) -> pd.DataFrame:
     typed = columns | _TALLIES
-    statement = select(*(_plain(table.c[name], dtype) for name, dtype in typed.items()))
+    statement = select(*(plain(table.c[name], dtype) for name, dtype in typed.items()))
     statement = statement.where(*where).order_by(*order).limit(limit)
     with db.read() as connection:
         return frame_of(connection.execute(statement).all(), typed)
-
-
-def _plain(column: Column[object], dtype: str) -> ColumnElement[object]:
-    """Text of an enum column, not its members."""
-    return type_coerce(column, String) if dtype == "str" else column
 
 
 def _version_order(row: dict[str, Any]) -> tuple[object, ...]:

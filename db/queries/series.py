@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Column, ColumnElement, String, exists, select, type_coerce
+from sqlalchemy import Column, ColumnElement, exists, select
 
+from db.queries.columns import CASES, dtypes, selected
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
 from db.queries.selection import matching_series, matching_trials
@@ -36,27 +37,19 @@ def series_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  #
 
     Other filters are about trials and leave a series as it is.
     """
-    columns = [
-        type_coerce(column, String) if dtype == "str" else column for column, dtype in _COLUMNS.values()
-    ]
     statement = (
-        select(*columns)
-        .select_from(SERIES)
-        .join(MACHINE, MACHINE.c.machine_id == SERIES.c.machine_id)
-        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
-        .join(STRATEGY, STRATEGY.c.strategy_id == SERIES.c.strategy_id)
+        select(*selected(_COLUMNS))
+        .select_from(CASES)
         .where(*matching_series(filters))
         .order_by(SERIES.c.series_id)
     )
     with db.read() as connection:
-        return frame_of(
-            connection.execute(statement).all(), {name: dtype for name, (_, dtype) in _COLUMNS.items()}
-        )
+        return frame_of(connection.execute(statement).all(), dtypes(_COLUMNS))
 
 
 def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
     """What a column says of any trial of the workload."""
-    of_workload = select(type_coerce(column, String)).join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+    of_workload = select(column).join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
     return of_workload.where(SERIES.c.workload_id == WORKLOAD.c.workload_id).limit(1).scalar_subquery()
 
 
@@ -78,12 +71,11 @@ def measured_workloads(db: Database, filters: Filters = Filters()) -> pd.DataFra
     of_series = select(SERIES.c.workload_id).where(*matching_series(filters))
     if own := matching_trials(filters):
         of_series = of_series.where(exists().where(TRIAL.c.series_id == SERIES.c.series_id, *own))
-    columns = [column for column, _ in _WORKLOAD_COLUMNS.values()]
     statement = (
-        select(*columns)
+        select(*selected(_WORKLOAD_COLUMNS))
         .where(WORKLOAD.c.workload_id.in_(of_series))
         .order_by(WORKLOAD.c.name, WORKLOAD.c.workload_id)
     )
     with db.read() as connection:
         rows = connection.execute(statement).all()
-    return frame_of(rows, {name: dtype for name, (_, dtype) in _WORKLOAD_COLUMNS.items()})
+    return frame_of(rows, dtypes(_WORKLOAD_COLUMNS))

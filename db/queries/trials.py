@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, String, and_, or_, select, tuple_, type_coerce
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
 
 from db.errors import NotFoundError, one_line
 from db.metrics.compile_cost import compile_cost_ns
 from db.queries.cold_start import cold_start_frame
+from db.queries.columns import CASES, dtypes, plain, selected
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of, matched
 from db.queries.records import trial_record, trial_records
@@ -173,10 +174,7 @@ def _trials(filters: Filters) -> Select[tuple[object, ...]]:
 
 
 def _columns() -> Select[tuple[object, ...]]:
-    columns = [
-        type_coerce(TRIAL.c[name], String) if dtype == "str" else TRIAL.c[name]
-        for name, dtype in _OF_TRIAL.items()
-    ]
+    columns = (plain(TRIAL.c[name], dtype) for name, dtype in _OF_TRIAL.items())
     return select(*columns).select_from(TRIAL)
 
 
@@ -194,20 +192,8 @@ def _frame(connection: Connection, statement: Select[tuple[object, ...]], filter
 
 
 def _series(connection: Connection, filters: Filters) -> pd.DataFrame:
-    columns = [
-        type_coerce(column, String) if dtype == "str" else column for column, dtype in _OF_SERIES.values()
-    ]
-    statement = (
-        select(*columns)
-        .select_from(SERIES)
-        .join(MACHINE, MACHINE.c.machine_id == SERIES.c.machine_id)
-        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
-        .join(STRATEGY, STRATEGY.c.strategy_id == SERIES.c.strategy_id)
-        .where(*matching_series(filters))
-    )
-    return frame_of(
-        connection.execute(statement).all(), {name: dtype for name, (_, dtype) in _OF_SERIES.items()}
-    )
+    statement = select(*selected(_OF_SERIES)).select_from(CASES).where(*matching_series(filters))
+    return frame_of(connection.execute(statement).all(), dtypes(_OF_SERIES))
 
 
 def _builds(connection: Connection) -> pd.DataFrame:
