@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import Connection, and_, or_, select, update
 
 from db.queries.regressions import newest_revisions, states_of
 from db.regressions import NotificationState, Regression, TriageState
@@ -29,56 +29,59 @@ def claim_notifications(db: Database, channel: str, *, at: datetime) -> tuple[Re
     """
     with db.write() as connection:
         lock_data_version(connection)
-        waiting = and_(
-            NOTIFICATION.c.channel == channel,
-            or_(
-                NOTIFICATION.c.state == NotificationState.QUEUED,
-                and_(
-                    NOTIFICATION.c.state == NotificationState.FAILED,
-                    NOTIFICATION.c.deliveries < MOST_DELIVERIES,
-                ),
-            ),
-        )
-        abandoned = connection.execute(
-            update(NOTIFICATION)
-            .where(
-                NOTIFICATION.c.channel == channel,
-                NOTIFICATION.c.state == NotificationState.SENDING,
-                NOTIFICATION.c.changed_at < at - SENDING_TAKES,
-            )
-            .values(
-                state=NotificationState.UNKNOWN,
-                changed_at=at,
-                problem="The process that was sending it ended before it could say how that went.",
-            )
-        ).rowcount
-        asked = select(NOTIFICATION.c.regression_id).where(waiting)
-        standing = newest_revisions(
-            connection,
-            (REGRESSION.c.verdict == Verdict.REGRESSED) & REGRESSION.c.regression_id.in_(asked),
-        )
-        states = states_of(connection, [each.regression_id for each in standing])
-        claimed = tuple(
-            each
-            for each in standing
-            if each.regression_id in states and states[each.regression_id][-1].state is TriageState.CONFIRMED
-        )
+        abandoned = _give_up_abandoned(connection, channel, at)
+        claimed = _confirmed_and_waiting(connection, channel)
         for each in claimed:
-            connection.execute(
-                update(NOTIFICATION)
-                .where(
-                    NOTIFICATION.c.channel == channel,
-                    NOTIFICATION.c.regression_id == each.regression_id,
-                )
-                .values(
-                    state=NotificationState.SENDING,
-                    deliveries=NOTIFICATION.c.deliveries + 1,
-                    changed_at=at,
-                )
-            )
+            _begin_sending(connection, channel, each.regression_id, at)
         if claimed or abandoned:
             bump_data_version(connection)
     return claimed
+
+
+def _give_up_abandoned(connection: Connection, channel: str, at: datetime) -> int:
+    """How many messages of vanished processes became `unknown`."""
+    return connection.execute(
+        update(NOTIFICATION)
+        .where(
+            NOTIFICATION.c.channel == channel,
+            NOTIFICATION.c.state == NotificationState.SENDING,
+            NOTIFICATION.c.changed_at < at - SENDING_TAKES,
+        )
+        .values(
+            state=NotificationState.UNKNOWN,
+            changed_at=at,
+            problem="The process that was sending it ended before it could say how that went.",
+        )
+    ).rowcount
+
+
+def _confirmed_and_waiting(connection: Connection, channel: str) -> tuple[Regression, ...]:
+    """Those that wait on `channel`, still stand as regressions, and whose last state is `confirmed`."""
+    failed = NOTIFICATION.c.state == NotificationState.FAILED
+    asked = select(NOTIFICATION.c.regression_id).where(
+        NOTIFICATION.c.channel == channel,
+        or_(
+            NOTIFICATION.c.state == NotificationState.QUEUED,
+            and_(failed, NOTIFICATION.c.deliveries < MOST_DELIVERIES),
+        ),
+    )
+    standing = newest_revisions(
+        connection, (REGRESSION.c.verdict == Verdict.REGRESSED) & REGRESSION.c.regression_id.in_(asked)
+    )
+    states = states_of(connection, [each.regression_id for each in standing])
+    return tuple(
+        each
+        for each in standing
+        if each.regression_id in states and states[each.regression_id][-1].state is TriageState.CONFIRMED
+    )
+
+
+def _begin_sending(connection: Connection, channel: str, regression_id: str, at: datetime) -> None:
+    connection.execute(
+        update(NOTIFICATION)
+        .where(NOTIFICATION.c.channel == channel, NOTIFICATION.c.regression_id == regression_id)
+        .values(state=NotificationState.SENDING, deliveries=NOTIFICATION.c.deliveries + 1, changed_at=at)
+    )
 
 
 def end_notifications(
