@@ -59,11 +59,7 @@ class Database:
         On SQLite it holds the write lock from the start, so what it reads stays true until it commits.
         Raises DatabaseError where the database is locked, full, damaged, away, or opened read-only.
         """
-        if self._writer is None:
-            raise DatabaseError(
-                f"The database {self.url} is open for reading only.", "Open it for writing to change it."
-            )
-        with explained(self.url), self._writer.begin() as connection:
+        with explained(self.url), self._writable().begin() as connection:
             yield connection
 
     @contextmanager
@@ -80,11 +76,7 @@ class Database:
 
         On SQLite writers wait until it has ended. Raises DatabaseError as `write` does.
         """
-        if self._writer is None:
-            raise DatabaseError(
-                f"The database {self.url} is open for reading only.", "Open it for writing to change it."
-            )
-        with explained(self.url), self._writer.connect() as connection:
+        with explained(self.url), self._writable().connect() as connection:
             # VACUUM runs outside of any transaction, and SQLAlchemy begins one with its first statement.
             driver = connection.connection.driver_connection
             assert driver is not None
@@ -95,6 +87,13 @@ class Database:
             if self.dialect == "postgresql":
                 driver.autocommit = False
 
+    def _writable(self) -> Engine:
+        if self._writer is None:
+            raise DatabaseError(
+                f"The database {self.url} is open for reading only.", "Open it for writing to change it."
+            )
+        return self._writer
+
     def size_bytes(self) -> int:
         """What the database takes on the disk, without SQLite's log."""
         pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
@@ -104,6 +103,7 @@ class Database:
         return size
 
     def close(self) -> None:
+        """Give back all connections."""
         self._reader.dispose()
         if self._writer is not None:
             self._writer.dispose()
