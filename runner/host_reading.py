@@ -11,13 +11,13 @@ from typing import Any
 import pynvml
 
 from runner.device_state import nvml_handle, nvml_query, reasons_in_words
+from runner.free_space import existing_part
 
 
 def disk_room(data_dir: Path) -> tuple[int | None, int | None]:
     """Free and total bytes where the service writes; None where the disk does not tell."""
     try:
-        existing = next(path for path in (data_dir.resolve(), *data_dir.resolve().parents) if path.exists())
-        room = shutil.disk_usage(existing)
+        room = shutil.disk_usage(existing_part(data_dir.resolve()))
     except OSError:
         return None, None
     return room.free, room.total

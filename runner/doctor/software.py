@@ -15,12 +15,11 @@ from db.session import open_database
 from db.units import plural, size
 from runner.config import Settings
 from runner.doctor.findings import Finding, fail, ok, warn
+from runner.free_space import MIN_FREE_BYTES, existing_part
 from runner.host_build import compiler_version
 from runner.interpreter import InterpreterFacts
 from runner.spool import Spool
 
-# A cold trial writes up to 150 MB of precompiled headers beside its kernels; several may lie there at once.
-_FAIL_BYTES = 500 * 2**20
 _WARN_BYTES = 2 * 2**30
 
 
@@ -43,7 +42,7 @@ def compiler_finding(environment: Mapping[str, str] = os.environ) -> Finding:
 
 def place_finding(subject: str, directory: Path, *, runs_code: bool) -> Finding:
     """Whether `directory` can be written, has room, and, for compiled kernels, lets them be loaded."""
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    existing = existing_part(directory)
     if not os.access(existing, os.W_OK | os.X_OK):
         return fail(subject, f"{directory} cannot be written", "Make it writable, or name another directory.")
     if runs_code and os.statvfs(existing).f_flag & os.ST_NOEXEC:
@@ -52,7 +51,7 @@ def place_finding(subject: str, directory: Path, *, runs_code: bool) -> Finding:
         )
     free = shutil.disk_usage(existing).free
     fact = f"{directory}, {size(free)} free"
-    if free < _FAIL_BYTES:
+    if free < MIN_FREE_BYTES:
         return fail(subject, fact, "Free space, or name a directory on another disk.")
     if free < _WARN_BYTES:
         return warn(subject, fact, "A cold compilation may fill it; free space.")
