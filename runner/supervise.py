@@ -3,13 +3,11 @@ end."""
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,24 +17,17 @@ from pydantic import ValidationError
 from db.complaints import first_problem
 from db.diagnosis import Profile
 from db.records import CacheState, Status, StrategyKind, Trial
-from runner.assemble import Listening, assemble
-from runner.death import oom_kills
+from runner.assemble import Listening
 from runner.device_idle import wait_until_idle
 from runner.device_lock import default_lock_dir, device_lock
-from runner.device_state import DeviceFacts, DeviceWatch, device_facts
-from runner.environment import pinned_settings, worker_environment
-from runner.host_build import compiler_version
+from runner.device_state import device_facts
+from runner.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.passes import NO_PASSES, Passes
-from runner.process import GuardedProcess, Outcome
 from runner.scrub import scrub
 from runner.trace import trace_directory, trace_in
 from runner.trial_spec import TrialSpec
-from runner.worker.sampling import SamplingPlan
 
 _LOG = logging.getLogger("compilewatch.runner")
-OnPhase = Callable[[str], None]
-WORKER = Path(__file__).parent / "worker" / "main.py"
-GRACE_S = 3.0
 WAITING = "waiting_for_device"
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
@@ -54,19 +45,6 @@ class TrialInterrupted(KeyboardInterrupt):
 
 def _never() -> bool:
     return False
-
-
-@dataclass
-class _Attempt:
-    """The specification on its way to a record."""
-
-    spec: dict[str, Any]
-    interpreter: str
-    on_phase: OnPhase
-    is_cancelled: Callable[[], bool]
-    device: DeviceFacts
-    passes: Passes = NO_PASSES
-    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 def run_trial(
@@ -89,7 +67,7 @@ def run_trial(
     heard = on_phase or (lambda _phase: None)
     device = device_facts(content["device"])
     asked = passes or (spec.passes if isinstance(spec, TrialSpec) else NO_PASSES)
-    attempt = _Attempt(content, str(interpreter), heard, is_cancelled, device, asked)
+    attempt = Attempt(content, str(interpreter), heard, is_cancelled, device, asked)
     with device_lock(
         device.uuid or content["device"],
         lock_dir or default_lock_dir(),
@@ -107,7 +85,7 @@ def run_trial(
         return _run(attempt, lock)
 
 
-def _run(attempt: _Attempt, lock: int) -> Trial:
+def _run(attempt: Attempt, lock: int) -> Trial:
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     cache = attempt.spec["strategy"]["cache"]
     try:
@@ -124,7 +102,7 @@ def _run(attempt: _Attempt, lock: int) -> Trial:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _explained(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Trial:
+def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
     """`trial` with what the passes after it found. One that fails is told, and its part stays unknown."""
     if trial.status is not Status.OK:
         return trial
@@ -135,20 +113,20 @@ def _explained(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Tri
         directory = trace_directory(data_dir, trial.trial_id)
         directory.mkdir(parents=True, exist_ok=True)
         # What is written into a cache is what there is to see, so this process starts from empty ones.
-        role = _Role(
+        role = Role(
             scratch / "trace",
             told={"prime": True, "settle": True, "artifacts": str(scratch / "trace" / "artifacts")},
             environment={"TORCH_TRACE": str(directory)},
         )
-        if _passed(_listen(attempt, scratch, role, lock), "trace", trial) is not None:
+        if _passed(listen(attempt, scratch, role, lock), "trace", trial) is not None:
             trial = trial.model_copy(update={"trace": trace_in(data_dir, trial.trial_id)})
     return trial
 
 
-def _profiled(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Trial:
+def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
     # The caches of the measured process hold what it compiled, so that the same code is watched.
-    role = _Role(scratch / "measure", told={"profile": True})
-    record = _passed(_listen(attempt, scratch, role, lock), "profile", trial)
+    role = Role(scratch / "measure", told={"profile": True})
+    record = _passed(listen(attempt, scratch, role, lock), "profile", trial)
     if record is None:
         return trial
     try:
@@ -159,7 +137,7 @@ def _profiled(trial: Trial, attempt: _Attempt, scratch: Path, lock: int) -> Tria
         return trial
 
 
-def _passed(finished: _Finished, name: str, trial: Trial) -> dict[str, Any] | None:
+def _passed(finished: Finished, name: str, trial: Trial) -> dict[str, Any] | None:
     """The record of a pass that succeeded; None, with a warning, of one that did not.
 
     Raises TrialInterrupted on Ctrl-C: the trial before it is whole.
@@ -188,14 +166,14 @@ def run_canaries(
     contents = [spec.model_dump(mode="json", by_alias=True) for spec in specs]
     told = contents[0] | {"canaries": [content["workload"] for content in contents]}
     device = device_facts(told["device"])
-    attempt = _Attempt(told, str(interpreter), lambda _phase: None, is_cancelled, device)
+    attempt = Attempt(told, str(interpreter), lambda _phase: None, is_cancelled, device)
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     try:
         with device_lock(
             device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
         ) as lock:
             attempt.started_at = datetime.now(UTC)
-            finished = _listen(attempt, scratch, _Role(scratch / "measure"), lock)
+            finished = listen(attempt, scratch, Role(scratch / "measure"), lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if finished.interrupted or finished.outcome.stopped == "cancelled":
@@ -211,95 +189,12 @@ def _canary_records(listening: Listening, content: Mapping[str, Any]) -> list[di
     return [record | record.get("canaries", {}).get(name, {}) for record in listening.records]
 
 
-@dataclass(frozen=True)
-class _Role:
-    """What one process of a trial is for: where its caches are, and what it is told and given besides."""
-
-    caches: Path
-    told: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class _Finished:
-    """A measured process after its end, with all that was heard of it."""
-
-    outcome: Outcome
-    listening: Listening
-    oom_killed: bool
-    compiler: str | None
-    interrupted: bool
-    ended_at: datetime
-
-    def trial(
-        self, attempt: _Attempt, spec: Mapping[str, Any], records: list[dict[str, Any]] | None = None
-    ) -> Trial:
-        """The record of `spec` from what was heard, or from `records` in place of the ones heard."""
-        return assemble(
-            spec,
-            self.outcome,
-            self.listening if records is None else replace(self.listening, records=records),
-            started_at=attempt.started_at,
-            ended_at=self.ended_at,
-            oom_killed=self.oom_killed,
-            device=attempt.device,
-            compiler=self.compiler,
-        )
-
-
-def _run_process(attempt: _Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
+def _run_process(attempt: Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
     """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
-    finished = _listen(attempt, scratch, _Role(caches, {"prime": prime}), lock)
+    finished = listen(attempt, scratch, Role(caches, {"prime": prime}), lock)
     if prime and not finished.interrupted and finished.listening.succeeded():
         return None
     trial = finished.trial(attempt, attempt.spec)
     if finished.interrupted:
         raise TrialInterrupted(trial)
     return trial
-
-
-def _listen(attempt: _Attempt, scratch: Path, role: _Role, lock: int) -> _Finished:
-    """Start one worker and listen until it is gone."""
-    spec = attempt.spec
-    watch = DeviceWatch(spec["device"])
-    extra = {**spec.get("worker_env", {}), **role.environment}
-    environment = worker_environment(role.caches, threads=spec["threads"], extra=extra)
-    listening = Listening(attempt.on_phase, watch)
-    told = worker_specification(spec, sample_device=watch.is_there)
-    told |= {"artifacts": str(scratch / "artifacts"), **role.told}
-    kills = oom_kills()
-    process = GuardedProcess(
-        [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
-        environment=environment,
-        scratch=scratch,
-        stdin=json.dumps(told).encode() + b"\n",
-        grace_s=GRACE_S,
-        lock=lock,
-        # The caches of one process are what the next one of the trial starts from.
-        keep_scratch=any(role.told.values()) or attempt.passes != NO_PASSES,
-        on_line=listening.hear,
-    )
-    interrupted = False
-    try:
-        outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
-    except KeyboardInterrupt:
-        interrupted, outcome = True, Outcome(stopped="cancelled")
-    return _Finished(
-        outcome,
-        listening,
-        oom_killed=oom_kills() > kills,
-        compiler=compiler_version(environment),
-        interrupted=interrupted,
-        ended_at=datetime.now(UTC),
-    )
-
-
-def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dict[str, Any]:
-    """The specification as the worker gets it: with the pinned environment among the recorded settings."""
-    pinned = {name: value for name, value in pinned_settings(0).items() if name != "OMP_NUM_THREADS"}
-    environment = pinned | dict(spec.get("worker_env", {}))
-    settings = dict(spec.get("settings", {})) | {"environment": environment}
-    if spec["device"] != "cpu":
-        # Samples with and without it are not comparable, unlike those of a longer warm-up.
-        settings["flush_l2"] = spec["sampling"].get("flush_l2", SamplingPlan.flush_l2)
-    return dict(spec) | {"settings": settings, "device_state": sample_device}

@@ -23,7 +23,7 @@ from runner.execution import jobs_of
 from runner.executors.contract import ENDED, Job
 from runner.fleet.executor import ProcrastinateExecutor
 from runner.plan import plan_run
-from runner.supervise import WORKER, worker_specification
+from runner.measured_process import WORKER, worker_specification
 from runner.trial_spec import TrialSpec
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.terminal import COMMAND, ROOT, environment

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from runner import supervise
+from runner import measured_process
 from tests.faults.place import Place, new_place
 from tests.faults.runner_process import GRACE_S
 
@@ -78,7 +78,7 @@ def server_place(empty_postgres_url: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 def _worked_in(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setattr(tempfile, "tempdir", str(place.scratch))
-    monkeypatch.setattr(supervise, "GRACE_S", GRACE_S)
+    monkeypatch.setattr(measured_process, "GRACE_S", GRACE_S)
     return place
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from runner import supervise
+from runner import measured_process, supervise
 from runner.trial_spec import TrialSpec
 from tests.faults.forked import FORKED
 from tests.faults.place import TIMEOUT_S, Place, Told, measure, spec_of
@@ -103,9 +103,10 @@ def _run(
     if group is not None:
         group.write_text(str(os.getpid()))
     tempfile.tempdir = str(place.scratch)
-    supervise.GRACE_S = GRACE_S
+    measured_process.GRACE_S = GRACE_S
     if clock_jumps:
         supervise.datetime = JumpingClock  # type: ignore[misc,assignment]
+        measured_process.datetime = JumpingClock  # type: ignore[misc,assignment]
     measure(place, run_id, specs, Told(lambda trial: os.write(told.fileno(), f"{trial}\n".encode())))
 
 

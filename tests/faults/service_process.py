@@ -23,7 +23,7 @@ import runner.cli.run_verdicts
 import runner.cli.schedule
 import runner.regression_log
 import runner.schedule.service  # noqa: F401 - imported before the fork, as all that the command does later
-from runner import supervise
+from runner import measured_process
 from runner.cli.front import main
 from runner.schedule import abandoned, keeper, timetable
 from tests.faults.forked import FORKED
@@ -139,7 +139,7 @@ def _serve(place: Place, directory: Path, log: Path, is_hasty: bool) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ["TMPDIR"] = tempfile.tempdir = str(place.scratch)
-    supervise.GRACE_S = GRACE_S
+    measured_process.GRACE_S = GRACE_S
     if is_hasty:
         timetable.parse_cron = _every_second
         abandoned.LEASE_S = LEASE_S

@@ -15,7 +15,7 @@ import pytest
 from db.backup import back_up, restore
 from db.engines import sqlite as sqlite_engine
 from db.errors import CompilewatchError, DatabaseError
-from runner import supervise
+from runner import measured_process
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, Told, database_of, measure, new_place, spec_of, work
@@ -41,7 +41,7 @@ def place_on_disk(disk: SmallDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def _work_in(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(place.scratch))
-    monkeypatch.setattr(supervise, "GRACE_S", GRACE_S)
+    monkeypatch.setattr(measured_process, "GRACE_S", GRACE_S)
 
 
 def _measure_while(

@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from runner.config import RunSettings, Settings
+from runner.measured_process import worker_specification
 from runner.passes import NO_PASSES, Passes
 from runner.plan import plan_run
-from runner.supervise import worker_specification
 from runner.worker.sampling import SamplingPlan
 
 

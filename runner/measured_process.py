@@ -1,0 +1,124 @@
+"""One process of a trial: started in its own caches, listened to until it is gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from db.records import Trial
+from runner.assemble import Listening, assemble
+from runner.death import oom_kills
+from runner.device_state import DeviceFacts, DeviceWatch
+from runner.environment import pinned_settings, worker_environment
+from runner.host_build import compiler_version
+from runner.passes import NO_PASSES, Passes
+from runner.process import GuardedProcess, Outcome
+from runner.worker.sampling import SamplingPlan
+
+OnPhase = Callable[[str], None]
+WORKER = Path(__file__).parent / "worker" / "main.py"
+GRACE_S = 3.0
+
+
+@dataclass
+class Attempt:
+    """The specification on its way to a record. `spec` is the JSON object of a `TrialSpec`."""
+
+    spec: dict[str, Any]
+    interpreter: str
+    on_phase: OnPhase
+    is_cancelled: Callable[[], bool]
+    device: DeviceFacts
+    passes: Passes = NO_PASSES
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one process of a trial is for: where its caches are, and what it is told and given besides."""
+
+    caches: Path
+    told: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Finished:
+    """A measured process after its end, with all that was heard of it."""
+
+    outcome: Outcome
+    listening: Listening
+    oom_killed: bool
+    compiler: str | None
+    interrupted: bool
+    ended_at: datetime
+
+    def trial(
+        self, attempt: Attempt, spec: Mapping[str, Any], records: list[dict[str, Any]] | None = None
+    ) -> Trial:
+        """The record of `spec` from what was heard, or from `records` in place of the ones heard."""
+        return assemble(
+            spec,
+            self.outcome,
+            self.listening if records is None else replace(self.listening, records=records),
+            started_at=attempt.started_at,
+            ended_at=self.ended_at,
+            oom_killed=self.oom_killed,
+            device=attempt.device,
+            compiler=self.compiler,
+        )
+
+
+def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
+    """Start one worker in `role` and listen until it is gone, at most the `timeout_s` of its specification.
+
+    `lock` is the descriptor of the device's lock, held for as long as any process of the worker lives.
+    Returns on Ctrl-C too, with `interrupted` set.
+    """
+    spec = attempt.spec
+    watch = DeviceWatch(spec["device"])
+    extra = {**spec.get("worker_env", {}), **role.environment}
+    environment = worker_environment(role.caches, threads=spec["threads"], extra=extra)
+    listening = Listening(attempt.on_phase, watch)
+    told = worker_specification(spec, sample_device=watch.is_there)
+    told |= {"artifacts": str(scratch / "artifacts"), **role.told}
+    kills = oom_kills()
+    process = GuardedProcess(
+        [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
+        environment=environment,
+        scratch=scratch,
+        stdin=json.dumps(told).encode() + b"\n",
+        grace_s=GRACE_S,
+        lock=lock,
+        # The caches of one process are what the next one of the trial starts from.
+        keep_scratch=any(role.told.values()) or attempt.passes != NO_PASSES,
+        on_line=listening.hear,
+    )
+    interrupted = False
+    try:
+        outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
+    except KeyboardInterrupt:
+        interrupted, outcome = True, Outcome(stopped="cancelled")
+    return Finished(
+        outcome,
+        listening,
+        oom_killed=oom_kills() > kills,
+        compiler=compiler_version(environment),
+        interrupted=interrupted,
+        ended_at=datetime.now(UTC),
+    )
+
+
+def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dict[str, Any]:
+    """The specification as the worker gets it: with the pinned environment among the recorded settings."""
+    pinned = {name: value for name, value in pinned_settings(0).items() if name != "OMP_NUM_THREADS"}
+    environment = pinned | dict(spec.get("worker_env", {}))
+    settings = dict(spec.get("settings", {})) | {"environment": environment}
+    if spec["device"] != "cpu":
+        # Samples with and without it are not comparable, unlike those of a longer warm-up.
+        settings["flush_l2"] = spec["sampling"].get("flush_l2", SamplingPlan.flush_l2)
+    return dict(spec) | {"settings": settings, "device_state": sample_device}
