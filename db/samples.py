@@ -93,11 +93,6 @@ def _between(ordered: NDArray[Any], position: float) -> NDArray[Any]:
     return interpolated
 
 
-def encode_samples(samples_ns: list[int]) -> bytes:
-    """One array as a blob of `CODEC`; empty for an empty one."""
-    return SampleArrays([samples_ns]).encoded()[0] if samples_ns else b""
-
-
 def decode_samples(blobs: Sequence[Blob]) -> list[list[int]]:
     """The values of each stored blob.
 

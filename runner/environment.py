@@ -67,8 +67,3 @@ def worker_environment(
         path.mkdir(parents=True, exist_ok=True)
         environment[variable] = str(path)
     return environment | dict(extra)
-
-
-def default_threads() -> int:
-    """All but one of the CPUs this process may use: with all, any other job makes every step wait."""
-    return max(1, len(os.sched_getaffinity(0)) - 1)

@@ -49,10 +49,6 @@ class InterpreterFacts:
     device_count: int
     """GPUs it can use; 0 where there is none or no driver."""
 
-    @property
-    def default_device(self) -> str:
-        return "cuda:0" if self.device_count else "cpu"
-
 
 def _version(text: str) -> tuple[int, ...]:
     numbers = text.partition("+")[0].split(".")[:2]

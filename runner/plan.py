@@ -11,7 +11,6 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
 from ulid import ULID
 
 from db.errors import ConfigError
@@ -20,14 +19,8 @@ from db.strategies import not_applicable_reason
 from runner.config import BuildSettings, Settings
 from runner.passes import NO_PASSES, Passes
 from runner.selection import Selection, check_packages, select
-from runner.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from runner.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
 from runner.workloads.definition import WorkloadDefinition
-
-
-class Part(BaseModel):
-    """Base of every part of a plan: immutable and closed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class NotApplicable(Part):

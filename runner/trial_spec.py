@@ -52,7 +52,6 @@ class TrialSpec(Part):
     timeout_s: float
     seed: int
     worker_env: dict[str, str] = {}
-    record_fd: int | None = None
     round: int = Field(exclude=True)
     build: str | None = Field(default=None, exclude=True)
     stack: Build | None = Field(default=None, exclude=True)

@@ -22,7 +22,6 @@ from db.strategies import EAGER
 SOURCE = "optimum"
 
 _LOAD = "load"
-_MEMORY_METRICS = ("max_global_vram", "max_process_vram")
 _TASKS = {"inference": Task.INFERENCE, "training": Task.TRAINING}
 
 

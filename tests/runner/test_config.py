@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -24,8 +25,6 @@ EXAMPLE = ROOT / "compilewatch.example.toml"
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import os
-
     for name in os.environ:
         if name.startswith("COMPILEWATCH_"):
             monkeypatch.delenv(name)
@@ -41,7 +40,7 @@ def test_defaults_without_a_file() -> None:
     assert settings.config_file is None
     assert settings.database_url == "sqlite:///compilewatch.db"
     assert (settings.run.suite, settings.run.samples, settings.run.trials) == ("smoke", 50, None)
-    assert settings.threads >= 1
+    assert settings.threads == max(1, len(os.sched_getaffinity(0)) - 1), "one is left to the rest of the host"
     assert {origin.source for origin in origins(settings)} == {"default"}
 
 

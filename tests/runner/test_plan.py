@@ -88,7 +88,7 @@ def test_the_worker_gets_what_it_needs_and_nothing_of_the_parents() -> None:
     assert sent["workload"]["target"] == "runner.workloads.transformer:build"
     assert sent["workload"]["kwargs"] == {"width": 64, "heads": 4, "layers": 1}
     assert sent["workload"]["items_per_iteration"] == 32 * 32
-    assert (sent["device"], sent["label"], sent["record_fd"]) == ("cpu", "night", None)
+    assert (sent["device"], sent["label"]) == ("cpu", "night")
     assert not {"interpreter", "build", "round"} & set(sent)
 
 

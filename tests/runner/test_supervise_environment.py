@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.environment import default_threads, pinned_settings, worker_environment
+from runner.environment import pinned_settings, worker_environment
 
 HOST = {
     "PATH": "/usr/bin",
@@ -55,9 +55,3 @@ def test_a_user_without_a_name_gets_one(tmp_path):
     environment = worker_environment(tmp_path, threads=1, extra={}, inherited={})
     assert environment["USER"]
     assert environment["HOME"]
-
-
-def test_one_cpu_is_left_to_the_rest_of_the_host():
-    import os
-
-    assert default_threads() == max(1, len(os.sched_getaffinity(0)) - 1)
