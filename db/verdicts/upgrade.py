@@ -54,16 +54,8 @@ def compare_builds(
     summaries = _summaries(sides, matched)
     measured = _judge_measured(matched, _past(history, sides, matched), policy)
     base_side, head_side = (describe_side(sides, i, s) for i, s in enumerate((base, head)))
-    canaries = np.array(matched.canary, dtype=np.bool_)
-    context = Context(
-        keys=matched.keys,
-        base=_by_case(matched, summaries["base"]),
-        head=_by_case(matched, summaries["head"]),
-        parts=measured.parts,
-        canary=canary_change(measured.metrics[Metric.LATENCY][0].test.difference[canaries]),
-        same_build=set(base_side.build_ids) == set(head_side.build_ids),
-        policy=policy,
-    )
+    same_build = set(base_side.build_ids) == set(head_side.build_ids)
+    context = _context(matched, summaries, measured, policy, same_build=same_build)
     rows = tuple(_rows(matched, measured, context))
     cases = len(matched.keys) - sum(matched.canary)
     comparison = Comparison(
@@ -120,6 +112,26 @@ def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Poli
     )
     judged = {metric: judge(each, metric, families) for metric, each in tested.items()}
     return _Measured(judged, parts)
+
+
+def _context(
+    matched: MatchedCases,
+    summaries: dict[str, DataFrame],
+    measured: _Measured,
+    policy: Policy,
+    *,
+    same_build: bool,
+) -> Context:
+    canaries = np.array(matched.canary, dtype=np.bool_)
+    return Context(
+        keys=matched.keys,
+        base=_by_case(matched, summaries["base"]),
+        head=_by_case(matched, summaries["head"]),
+        parts=measured.parts,
+        canary=canary_change(measured.metrics[Metric.LATENCY][0].test.difference[canaries]),
+        same_build=same_build,
+        policy=policy,
+    )
 
 
 def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
