@@ -104,8 +104,9 @@ class LocalExecutor:
         self._thread.join()
 
     def _work(self) -> None:
-        while (job := self._next()) is not None:
-            job_id, (_, should_end) = job.job_id, self._running or ("", Event())
+        while (begun := self._next()) is not None:
+            job, should_end = begun
+            job_id = job.job_id
             try:
                 trials = measure_job(
                     job, lock_dir=self._lock_dir, on_phase=self._on_phase, is_cancelled=should_end.is_set
@@ -121,17 +122,19 @@ class LocalExecutor:
                 cancelled = should_end.is_set()
                 self._end(job_id, JobState.CANCELLED if cancelled else JobState.DONE, trials, None)
 
-    def _next(self) -> Job | None:
+    def _next(self) -> tuple[Job, Event] | None:
+        """The next job, begun, with the event that says that it should end; None where there will be none."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
             if self._closed or self._error is not None:
                 return None
             job = self._waiting.popleft()
-            self._running = (job.job_id, Event())
+            should_end = Event()
+            self._running = (job.job_id, should_end)
             self._states[job.job_id] = JobState.RUNNING
             self._changed.notify_all()
-            return job
+            return job, should_end
 
     def _end(self, job_id: str, state: JobState, trials: list[Trial], error: BaseException | None) -> None:
         with self._changed:

@@ -58,9 +58,6 @@ class Companion:
             process.kill()
             await process.wait()
 
-    async def close(self) -> None:
-        await self.drop()
-
     async def _started(self) -> asyncio.subprocess.Process:
         self._keep_ready(False)
         if self._process is None or self._process.returncode is not None:

@@ -61,10 +61,12 @@ class WorkerSettings:
     log_format: LogFormat
 
     def to_json(self) -> bytes:
+        """As `compilewatch worker` writes it into the pipe."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, content: bytes) -> WorkerSettings:
+        """What `to_json` wrote."""
         told = json.loads(content)
         return cls(**told | {"place": WorkerPlace(**told["place"])})
 
@@ -107,6 +109,7 @@ class Listener:
         self._stopping.set()
 
     async def run(self) -> None:
+        """Work until `stop`; a queue that cannot be used is tried again."""
         while not self._stopping.is_set():
             try:
                 await self._connect_and_work()
@@ -114,7 +117,7 @@ class Listener:
                 _LOG.warning("The queue cannot be used (%s). Trying again.", reason_of(error))
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
-        await self._companion.close()
+        await self._companion.drop()
 
     async def _connect_and_work(self) -> None:
         await asyncio.to_thread(create_tables, self._settings.conninfo)
@@ -254,6 +257,10 @@ async def _serve(settings: WorkerSettings) -> None:
 
 
 def main(descriptor: str) -> int:
+    """Serve one GPU until SIGTERM or Ctrl-C. `descriptor`: the pipe that holds a `WorkerSettings` as JSON.
+
+    The exit code is 2 where another worker serves that GPU.
+    """
     with os.fdopen(int(descriptor), "rb") as pipe:
         settings = WorkerSettings.from_json(pipe.read())
     log_to_standard_error(settings.log_format)
