@@ -93,6 +93,7 @@ def _stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
 
 
 def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
+    """Positions in `y`, ascending, at which `boundaries` finds a new level."""
     return [boundary.start for boundary in boundaries(y, policy)]
 
 

@@ -15,6 +15,8 @@ from db.verdicts.whole import counts_as_regression
 
 
 class Outcome(StrEnum):
+    """What became of a suspicion once fresh trials were asked for."""
+
     CONFIRMED = "confirmed"
     NOT_REPRODUCED = "not reproduced"
     NOT_MEASURED = "not measured"
@@ -44,6 +46,7 @@ class ConfirmationPlan(Result):
 
     @property
     def trials(self) -> int:
+        """How many trials the plan costs, both sides together."""
         return 2 * len(self.suspicions) * self.trials_per_side
 
 

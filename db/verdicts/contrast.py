@@ -24,6 +24,7 @@ class Observations:
     x: Floats
 
     def keep(self, kept: Bools) -> Observations:
+        """Those that the flags `kept` choose; `kept` has one entry per trial."""
         return Observations(self.case[kept], self.side[kept], self.run[kept], self.order[kept], self.x[kept])
 
 

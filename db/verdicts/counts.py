@@ -66,6 +66,7 @@ def checked_mask(trials: DataFrame) -> Bools:
 
 
 def known(values: Floats, chosen: Bools) -> Floats:
+    """The values of the chosen trials that are numbers."""
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 
@@ -118,6 +119,7 @@ class Outcome:
 
     @property
     def word(self) -> str:
+        """How they ended, in the fewest words: "pass", "crash", "wrong_result in 1 of 3"."""
         if not self.failed:
             return "pass" if self.checked else "ran, numbers not checked"
         return self.kind if self.failed == self.trials else f"{self.kind} in {self.failed} of {self.trials}"

@@ -106,6 +106,7 @@ def evidence_against(
 
 
 def withdrawal(points: DataFrame, metric: Metric, event: ChangeEvent, today: Boundary) -> ChangeEvent:
+    """The event that takes `event` back, announced at the last point. `today`: what is left of its step."""
     last = len(points) - 1
     change = math.expm1(today.difference)
     return event.model_copy(

@@ -71,6 +71,7 @@ class Layout:
         return cls(case, trials["side"].to_numpy(dtype=np.int64), occasions(trials), np.arange(len(trials)))
 
     def observe(self, x: Floats) -> Observations:
+        """The trials that have a value, with it. `x`: log values, one per trial, NaN where there is none."""
         known = np.isfinite(x)
         return Observations(self.case[known], self.side[known], self.run[known], self.order[known], x[known])
 
@@ -95,6 +96,7 @@ class PastLayout:
         return cls(series[series >= 0], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
 
     def observe(self, x: Floats) -> Past:
+        """The earlier trials that have a value, with it; `x` as for `Layout.observe`."""
         known = np.isfinite(x)
         return Past(self.series[known], self.run[known], self.build[known], x[known])
 

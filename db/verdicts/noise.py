@@ -25,6 +25,7 @@ class Past:
 
     @classmethod
     def empty(cls) -> Past:
+        """The past of cases that were never measured before."""
         nothing = np.zeros(0, dtype=np.int64)
         return cls(nothing, nothing, nothing, np.zeros(0))
 
@@ -58,6 +59,7 @@ class _Cells:
 
 
 def no_past(cases: int) -> SeriesNoise:
+    """What `series_noise` knows of `cases` cases without a past: nothing."""
     return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
 
 

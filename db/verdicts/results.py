@@ -24,6 +24,8 @@ WORST_FIRST = (
 
 
 class Result(BaseModel):
+    """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -74,10 +76,12 @@ class Row(Result):
 
     @property
     def workload(self) -> str:
+        """The name of the workload."""
         return self.case.workload
 
     @property
     def strategy(self) -> str:
+        """The name of the strategy."""
         return self.case.strategy
 
 

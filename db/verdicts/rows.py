@@ -45,6 +45,7 @@ class Context:
     policy: Policy
 
     def is_eager(self, case: int) -> bool:
+        """Whether the case of this number is an eager one."""
         return bool(self.base[case]["strategy_kind"] == StrategyKind.EAGER.value)
 
 
@@ -64,6 +65,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
+        """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
         if self.judged.grew[self.case] or self.judged.shrank[self.case]:
             better = bool(self.judged.grew[self.case]) == higher_is_better(self.metric)
             return Verdict.IMPROVED if better else Verdict.REGRESSED
@@ -71,11 +73,13 @@ class Finding:
 
     @property
     def trials(self) -> tuple[int, int]:
+        """Trials of base and head."""
         base, head = self.tested.contrasts.trials[self.case].tolist()
         return base, head
 
     @property
     def design(self) -> Design:
+        """How the trials of both sides were arranged in time."""
         return Design.INTERLEAVED if self.tested.contrasts.interleaved[self.case] else Design.SEPARATE_RUNS
 
     def level(self, side: int, summary: float | str) -> float | str:
@@ -89,13 +93,16 @@ class Finding:
 
     @property
     def more_trials(self) -> int | None:
+        """Trials a side that would decide it; None where it is decided or nobody can say."""
         return int(self.judged.more_trials[self.case]) or None
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
+        """The ends of the relative change at this confidence; None where the noise is unknown."""
         low, high = (float(bound[0]) for bound in interval(self.tested.test.at(self.case), confidence))
         return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
     def threshold(self, confidence: float) -> float | None:
+        """The smallest relative change these trials could show; None where the noise is unknown."""
         return _finite(smallest_visible_change(self.tested.test.at(self.case), confidence)[0])
 
 
@@ -166,6 +173,7 @@ def _never_row(
 
 
 def counted_row(context: Context, counted: Counted) -> Row:
+    """The row of one metric that is compared exactly."""
     eager = context.is_eager(counted.case)
     moved = counted.verdict in _MOVED
     return Row(

@@ -56,6 +56,7 @@ class Selection(BaseModel):
 
 
 def as_selection(side: Selection | str) -> Selection:
+    """`side` as it is, or the build of that id."""
     return Selection(name=side, build_ids=(side,)) if isinstance(side, str) else side
 
 
@@ -87,6 +88,7 @@ def split_sides(trials: DataFrame, base: Selection, head: Selection) -> DataFram
 
 
 def describe_side(sides: DataFrame, number: int, selection: Selection) -> BuildSide:
+    """The builds, runs and versions of side `number` (0 base, 1 head) of what `split_sides` returned."""
     mine = sides[sides["side"] == number]
     return BuildSide(
         name=selection.name,
@@ -102,6 +104,7 @@ def _one_value(column: Series) -> str | None:
 
 
 def changed_components(base: BuildSide, head: BuildSide) -> tuple[str, ...]:
+    """Parts of the build that differ between the sides, in the order of `COMPONENTS`."""
     return tuple(name for name in base.components if base.components[name] != head.components.get(name))
 
 

@@ -33,6 +33,7 @@ class Stretch:
 
 
 def find_cuts(points: DataFrame) -> list[Cut]:
+    """Where conditions change from one row of `points` to the next, in order. Columns may be missing."""
     present = [name for name in CONDITION_COLUMNS if name in points]
     texts = {name: [as_text(_condition(value)) for value in points[name]] for name in present}
     cuts = []
@@ -48,6 +49,7 @@ def _condition(value: object) -> object:
 
 
 def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[Stretch]:
+    """The points between the cuts that have a value above 0 and are not suspect; no stretch without any."""
     values = floats(points[SUMMARY_COLUMNS[metric]])
     valid = np.isfinite(values) & (values > 0)
     if "point_suspect" in points:
@@ -62,6 +64,7 @@ def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[St
 
 
 def points_of_build(points: DataFrame, stretch: Stretch, build: str | None) -> Bools:
+    """One flag per point of `stretch`: whether it is of that build; with `build` None, none is."""
     if build is None or "build_id" not in points:
         return np.zeros(len(stretch.y), dtype=np.bool_)
     return np.array([points["build_id"].iloc[i] == build for i in stretch.position], dtype=np.bool_)

@@ -45,6 +45,7 @@ class Target(PolicyPart):
         return self
 
     def limits(self) -> dict[str, float]:
+        """What is limited, by name, in the units of the names."""
         named = self.model_dump(exclude={"workload", "strategy"}, exclude_none=True)
         return {name: float(value) for name, value in named.items()}
 

@@ -66,10 +66,13 @@ COUNTED_METRICS = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.NUMERICS)
 
 
 def higher_is_better(metric: Metric) -> bool:
+    """Whether a rise of the metric is an improvement: only that of speedup is."""
     return metric is Metric.SPEEDUP
 
 
 class Verdict(StrEnum):
+    """What a comparison says of a metric of a case, or of the whole. Unchanged is shown, not assumed."""
+
     REGRESSED = "regressed"
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
@@ -79,6 +82,8 @@ class Verdict(StrEnum):
 
 
 class CauseClass(StrEnum):
+    """What a change is put down to: the compiler, what eager shares, the machine, other settings, chance."""
+
     COMPILER = "compiler"
     EAGER = "eager"
     MACHINE = "machine"

@@ -30,6 +30,8 @@ class Parts:
 
     @classmethod
     def of(cls, eager: tuple[Tested, Judged], compiled: tuple[Tested, Judged]) -> Parts:
+        """From the test of each part over the same cases."""
+
         def moved(judged: Judged) -> Bools:
             return judged.grew | judged.shrank
 
