@@ -76,6 +76,7 @@ def lock_data_version(connection: Connection) -> None:
 
 
 def bump_data_version(connection: Connection) -> None:
+    """Say that something changed: whoever cached what was read before reads it anew."""
     connection.execute(update(DATA_VERSION).values(version=DATA_VERSION.c.version + 1))
 
 

@@ -75,6 +75,7 @@ class Identifier:
     _recent: dict[tuple[int, ...], tuple[tuple[Record, ...], CaseIds]] = field(default_factory=dict)
 
     def ids(self, trial: Trial) -> CaseIds:
+        """The identities of the parts of `trial`."""
         parts = (trial.machine, trial.build, trial.workload, trial.strategy)
         objects = tuple(map(id, parts))
         recent = self._recent.get(objects)

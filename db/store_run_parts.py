@@ -25,6 +25,7 @@ class RunParts:
         self._added[part] = (known + trials, min(earliest, first), max(latest, last))
 
     def write(self, connection: Connection) -> None:
+        """Add it all to what is stored."""
         if not self._added:
             return
         rows = [

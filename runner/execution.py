@@ -27,11 +27,14 @@ _WAIT_S = 0.2
 class Progress(Protocol):
     """Told what happens while a plan is executed, perhaps by another thread than the one that executes it."""
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None: ...
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:
+        """Trial `number` of the plan, counted from 1, begins."""
 
-    def phase(self, name: str) -> None: ...
+    def phase(self, name: str) -> None:
+        """The running trial begins the phase `name`, such as "build_model"."""
 
-    def trial_finished(self, trial: Trial) -> None: ...
+    def trial_finished(self, trial: Trial) -> None:
+        """The running trial ended, passed or failed."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Message:
 
     @property
     def body(self) -> str:
+        """What mail and chat show below the title."""
         cause = (f"Cause class: {self.cause}.",) if self.cause else ()
         link = (self.link,) if self.link else ()
         return "\n".join((*self.lines, *cause, *link))

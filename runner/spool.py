@@ -76,6 +76,7 @@ class Spool:
                 yield path.stem, datetime.fromisoformat(content["ended_at"]), content["status"]
 
     def remove_end(self, run_id: str) -> None:
+        """Forget how the run ended: the database has it."""
         (self._ends / f"{run_id}.json").unlink(missing_ok=True)
 
     def replay(self, save: Callable[[Trial], object]) -> Replay:

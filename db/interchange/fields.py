@@ -36,6 +36,7 @@ class Place:
     def error(
         self, field: str, problem: str, next_step: str = "Correct the file and import it again."
     ) -> RecordError:
+        """An error that names this place and `field`; `problem` is one clause, without the full stop."""
         return RecordError(f"{self}: {one_line(field)}: {one_line(problem, 400)}.", next_step)
 
 
@@ -48,9 +49,11 @@ class Fields:
     path: str = ""
 
     def name_of(self, key: str) -> str:
+        """`key` as people find it in the file: with the path of the object that holds it."""
         return f"{self.path}.{key}" if self.path else key
 
     def fail(self, key: str, problem: str) -> NoReturn:
+        """Raise RecordError at this place about `key`."""
         raise self.place.error(self.name_of(key), problem)
 
     def number(self, key: str) -> float | None:
@@ -88,11 +91,13 @@ class Fields:
         return None if number is None else self.whole(key, number * scale)
 
     def whole(self, key: str, value: float) -> int:
+        """`value` rounded to a number that a database can hold. Raises RecordError below 0 and above 2^63."""
         if not 0 <= value <= INT64_MAX:
             self.fail(key, "must lie between 0 and 2^63 in nanoseconds or bytes")
         return min(round(value), INT64_MAX)
 
     def count(self, key: str) -> int | None:
+        """A whole number of 0 or more."""
         number = self.number(key)
         if number is None:
             return None
@@ -110,6 +115,7 @@ class Fields:
         return self.storable(key, value.strip(), limit) or None
 
     def storable(self, key: str, value: str, limit: int = 200) -> str:
+        """`value` where a database can store it: at most `limit` characters, no NUL, no half of a pair."""
         if len(value) > limit:
             self.fail(key, f"has {len(value)} characters, more than {limit}")
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
@@ -117,12 +123,14 @@ class Fields:
         return value
 
     def required_text(self, key: str) -> str:
+        """As `text`; raises RecordError where there is none."""
         value = self.text(key)
         if value is None:
             self.fail(key, "is missing")
         return value
 
     def flag(self, key: str) -> bool | None:
+        """True or false, from JSON."""
         value = self.data.get(key)
         if value is not None and not isinstance(value, bool):
             self.fail(key, f"must be true or false, not {_shown(value)}")

@@ -44,6 +44,7 @@ class FileReport:
     error: CompilewatchError | None = None
 
     def as_json(self) -> dict[str, Any]:
+        """The entry of `import --json` for this file."""
         return {
             "path": self.path,
             "formats": [str(name) for name in self.formats],
@@ -64,14 +65,17 @@ class ImportReport:
 
     @property
     def new(self) -> int:
+        """Trials that were not stored before, of all files."""
         return sum(file.new for file in self.files)
 
     @property
     def known(self) -> int:
+        """Trials that were stored already, of all files."""
         return sum(file.known for file in self.files)
 
     @property
     def errors(self) -> tuple[CompilewatchError, ...]:
+        """Why files brought nothing, in their order."""
         return tuple(file.error for file in self.files if file.error)
 
     def as_json(self) -> dict[str, Any]:

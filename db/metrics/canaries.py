@@ -19,4 +19,5 @@ def without_canaries(trials: DataFrame, pattern: str = CANARY_WORKLOADS) -> Data
 
 
 def is_canary(workload: str, pattern: str = CANARY_WORKLOADS) -> bool:
+    """Whether a workload of this name fits the shell-style `pattern` and measures the machine."""
     return fnmatchcase(workload, pattern)

@@ -14,12 +14,15 @@ _RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
 
 
 class Control(StrEnum):
+    """Where eager's value beside a compiled one comes from."""
+
     IN_PROCESS = "in_process"  # eager samples interleaved with the compiled ones
     SAME_RUN = "same_run"  # eager trials of the same run, in other processes
     NONE = "none"
 
 
 def is_eager(trials: DataFrame) -> Bools:
+    """One flag per row of a frame with column `strategy_kind`."""
     return (trials["strategy_kind"].astype("str") == StrategyKind.EAGER.value).to_numpy(dtype=np.bool_)
 
 

@@ -63,6 +63,7 @@ class Groups:
         return cls(codes, int(codes.max()) + 1 if len(codes) else 0)
 
     def present(self, values: Floats) -> Present:
+        """The values, one per row, that are not NaN."""
         kept = ~np.isnan(values)
         order = np.lexsort((values[kept], self.codes[kept]))
         codes = self.codes[kept][order]
@@ -72,13 +73,16 @@ class Groups:
         )
 
     def median(self, values: Floats) -> Floats:
+        """Per group, of the values that are there; NaN where none is."""
         return self.present(values).quantile(0.5)
 
     def max(self, values: Floats) -> Floats:
+        """Per group, of the values that are there; NaN where none is."""
         present = self.present(values)
         return present.pick(present.n - 1)
 
     def sum(self, values: Bools | Floats) -> Floats:
+        """Per group; NaN where any of its values is."""
         return np.bincount(self.codes, weights=values, minlength=self.count).astype(np.float64)
 
     def last_row(self, *order: NDArray[np.generic]) -> Ints:

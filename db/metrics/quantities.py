@@ -15,6 +15,8 @@ from db.errors import UnitError
 
 
 class Unit(StrEnum):
+    """What a value is counted in."""
+
     NANOSECONDS = "ns"
     BYTES = "B"
 

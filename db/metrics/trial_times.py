@@ -24,6 +24,7 @@ class TrialTimes:
 
     @property
     def speedup(self) -> Floats:
+        """Eager latency / compiled latency, per trial."""
         return self.control_ns / self.latency_ns
 
 

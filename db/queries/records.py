@@ -97,6 +97,7 @@ class Stacks:
         _load_builds(self._connection, {row["build_id"] for row in rows} - self._builds.keys(), self._builds)
 
     def of(self, row: RowMapping) -> dict[str, Any]:
+        """Parts of the record of a loaded row, by name; the same objects for rows that share them."""
         key = tuple(row[name] for name in STACK_KEY)
         found = self._known.get(key)
         if found is None:

@@ -58,6 +58,7 @@ class RegressionState:
 
     @property
     def state(self) -> TriageState:
+        """What was said last."""
         return self.triage[-1].state if self.triage else TriageState.NEW
 
 

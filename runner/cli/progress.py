@@ -31,11 +31,13 @@ class TimeLeft:
         self._by_strategy: dict[str, list[float]] = defaultdict(list)
 
     def finished(self, case: Case, seconds: float) -> None:
+        """A trial of `case` ended after `seconds`."""
         self._waiting.remove(case)
         self._by_case[case].append(seconds)
         self._by_strategy[case[1]].append(seconds)
 
     def seconds(self) -> float:
+        """Of all trials that wait, the one that runs among them."""
         return sum(self._expected(case) for case in self._waiting)
 
     def text(self) -> str:

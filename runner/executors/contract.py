@@ -36,6 +36,7 @@ class Job:
 
     @property
     def job_id(self) -> str:
+        """The first trial's id."""
         return self.specs[0].trial_id
 
 

@@ -38,6 +38,7 @@ class Chores:
         self._lock = asyncio.Lock()
 
     def due_in_s(self) -> float:
+        """Seconds until it is due; 0 where it is."""
         return max(0.0, self._due - self._monotonic())
 
     async def if_due(self) -> None:

@@ -63,6 +63,7 @@ class Inbox:
         self.measurements.put(None)
 
     def should_end(self) -> bool:
+        """Whether what is measured now is cancelled or given up."""
         return self.cancelled.is_set() or self.dropped.is_set()
 
 
@@ -184,6 +185,10 @@ class Measurer:
 
 
 def main(parent: str, device: str, config: str = "") -> None:
+    """Measure what is asked on standard input, until it ends.
+
+    `parent` is the process id of the waiting worker, `device` as torch names it, `config` a file or empty.
+    """
     die_with(int(parent))
     settings = load_settings(Path(config) if config else None)
     log_to_standard_error(settings.service.log_format)

@@ -65,6 +65,7 @@ class PatientConnector(PsycopgConnector):
         """How often the database failed this worker."""
 
     def give_up(self) -> None:
+        """Let what is asked now fail instead of waiting for the server."""
         self._gave_up.set()
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:

@@ -56,9 +56,11 @@ class Keeper:
         self._thread = Thread(target=self._run, name="keeper", daemon=True)
 
     def start(self) -> None:
+        """Begin, in a thread of its own."""
         self._thread.start()
 
     def join(self, timeout_s: float) -> None:
+        """Wait for its end, at most so long."""
         self._thread.join(timeout_s)
 
     def hold(self, request_id: str) -> Event:
@@ -69,6 +71,7 @@ class Keeper:
         return should_end
 
     def drop(self, request_id: str) -> None:
+        """Beat no more for the request."""
         with self._lock:
             del self._held[request_id]
 

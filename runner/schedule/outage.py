@@ -30,6 +30,7 @@ class Outage:
         return Patience(self)
 
     def failed(self, who: Patience, error: DatabaseError) -> None:
+        """Count a failure of `who`, and say it where the database was there until now."""
         with self._lock:
             self._errors.database += 1
             if not self._failing:
@@ -38,6 +39,7 @@ class Outage:
             self._failing.add(who)
 
     def over(self, who: Patience) -> None:
+        """Note that `who` reached the database, and say it where nobody fails any more."""
         with self._lock:
             if who not in self._failing:
                 return

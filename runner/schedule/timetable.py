@@ -105,6 +105,7 @@ class Timetable:
         self.reconcile()
 
     def stop(self) -> None:
+        """Fire no more."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
 

@@ -54,12 +54,14 @@ class BlockWatch:
     """Reads the clocks around a block: `begin()`, the samples, `end()`."""
 
     def begin(self) -> None:
+        """Read the clocks before the samples."""
         self._stall = cpu_stall_ns()
         self._process = time.process_time_ns()
         self._thread = time.thread_time_ns()
         self._wall = time.perf_counter_ns()
 
     def end(self) -> Block:
+        """What went on since `begin`."""
         wall = max(1, time.perf_counter_ns() - self._wall)
         thread, process = time.thread_time_ns() - self._thread, time.process_time_ns() - self._process
         stall = cpu_stall_ns()

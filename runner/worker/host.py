@@ -25,6 +25,7 @@ def cpu_name() -> str | None:
 
 
 def ram_bytes() -> int | None:
+    """The machine's memory; None where the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):

@@ -37,6 +37,7 @@ def _provide_package() -> None:
 
 
 def main() -> None:
+    """Measure what standard input says, and leave the record in the pipe named by the first argument."""
     faulthandler.enable()
     # At the deadline the runner sends SIGTERM: the stacks go to the log, then the default action ends us.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)

@@ -112,6 +112,7 @@ class CompilePeak:
         self._before: int | None = None
 
     def begin(self) -> None:
+        """Forget the peak until now."""
         if self._device.type == "cpu":
             self._before = rss_bytes() if reset_peak_rss() else None
         else:

@@ -29,13 +29,16 @@ dynamic shapes recompile at the first other shape, and both are over by then."""
 
 
 class Timer(Protocol):
-    """Times steps, in nanoseconds: `count` samples, as many on the host's clock alone, or one call."""
+    """Times steps, in nanoseconds: what sampling needs of `runner.worker.clock.Clock`, without torch."""
 
-    def time_steps(self, step: Step, count: int) -> list[int]: ...
+    def time_steps(self, step: Step, count: int) -> list[int]:
+        """`count` samples."""
 
-    def on_host(self, step: Step, count: int) -> list[int]: ...
+    def on_host(self, step: Step, count: int) -> list[int]:
+        """`count` more, on the host's clock; nothing where `time_steps` gives just that."""
 
-    def once(self, step: Step) -> int: ...
+    def once(self, step: Step) -> int:
+        """One call, on the host's clock."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class SamplingPlan:
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> SamplingPlan:
+        """The plan of a specification; keys that are none of its fields are passed over."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in spec.items() if name in known})
 
@@ -137,6 +141,7 @@ class _Taken:
     host_ns: list[int]
 
     def spent_ns(self) -> int:
+        """All its samples together."""
         return sum(self.samples_ns) + sum(self.host_ns)
 
 

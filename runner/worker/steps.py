@@ -32,6 +32,7 @@ class Variant:
 
     @property
     def module(self) -> torch.nn.Module | None:
+        """The model; None where a function is measured."""
         model = self.built.model_or_fn
         return model if isinstance(model, torch.nn.Module) else None
 

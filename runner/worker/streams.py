@@ -47,6 +47,7 @@ class FirstIteration:
         self.compiles: list[dict[str, Any]] = []
 
     def begin(self, event: str) -> None:
+        """A region of torch begins. Of compilations within each other the outermost counts."""
         if event in _PARTS:
             if not self._open:
                 self._began = self._clock()
