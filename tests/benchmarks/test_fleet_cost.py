@@ -22,8 +22,8 @@ from runner.environment import worker_environment
 from runner.execution import jobs_of
 from runner.executors.contract import ENDED, Job
 from runner.fleet.executor import ProcrastinateExecutor
-from runner.plan import plan_run
 from runner.measured_process import WORKER, worker_specification
+from runner.plan import plan_run
 from runner.trial_spec import TrialSpec
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.terminal import COMMAND, ROOT, environment
