@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
+from db.session import open_database
+from db.store import save_trials
+from db.store_regressions import record_comparison
+from tests.builders import START
 from tests.dashboard.conftest import filled_url, recorded_url
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import CHROMIUM, INSTALL, chromium
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 __all__ = ["filled_url", "recorded_url"]
 
@@ -24,6 +30,22 @@ def dashboard_server(filled_url: str, tmp_path_factory: pytest.TempPathFactory) 
 def recorded_server(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The same with recorded regressions and reports, so that every page has something to show."""
     with served(recorded_url, tmp_path_factory.mktemp("e2e") / "recorded.log") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two builds, the second slower, its regressions recorded: of each file its own, to triage them."""
+    path = tmp_path_factory.mktemp("regressed") / "results.db"
+    with open_database(f"sqlite:///{path}", migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
+    return path
+
+
+@pytest.fixture(scope="module")
+def regressed_server(regressed: Path) -> Iterator[Served]:
+    with served(f"sqlite:///{regressed}", regressed.with_suffix(".log")) as running:
         yield running
 
 

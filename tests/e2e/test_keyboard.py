@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,8 @@ from playwright.sync_api import Page as Tab
 
 from db.queries.regressions import standing_regressions
 from db.session import open_database
-from db.store import save_trials
-from db.store_regressions import record_comparison
-from tests.builders import START
-from tests.dashboard.serving import Served, served
+from tests.dashboard.serving import Served
 from tests.e2e.browser import SETTLED, new_page, open_at
-from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 pytestmark = pytest.mark.browser
 
@@ -42,22 +37,6 @@ _FOCUSED = """
 """
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two builds, the second slower, its regressions recorded."""
-    path = tmp_path_factory.mktemp("keyboard") / "results.db"
-    with open_database(f"sqlite:///{path}", migrate=True) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
-        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
-    return path
-
-
-@pytest.fixture(scope="module")
-def server(results: Path) -> Iterator[Served]:
-    with served(f"sqlite:///{results}", results.with_suffix(".log")) as running:
-        yield running
-
-
 def tab_to(page: Tab, words: str, *, tag: str = "") -> list[dict[str, object]]:
     """Press Tab until what has the focus is called `words`. The places passed on the way."""
     passed: list[dict[str, object]] = []
@@ -78,9 +57,9 @@ def press_until(page: Tab, key: str, words: str) -> None:
     raise AssertionError(f"{words} was not reached with {key}")
 
 
-def test_triage_needs_no_mouse(browser: Browser, server: Served, results: Path) -> None:
-    with new_page(browser, server.origin) as (page, trouble):
-        open_at(page, f"{server.origin}/", "Overview")
+def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regressed: Path) -> None:
+    with new_page(browser, regressed_server.origin) as (page, trouble):
+        open_at(page, f"{regressed_server.origin}/", "Overview")
         assert [each["label"] for each in tab_to(page, "Skip to what this page shows")] == [
             "Skip to what this page shows"
         ]
@@ -115,29 +94,29 @@ def test_triage_needs_no_mouse(browser: Browser, server: Served, results: Path) 
         page.keyboard.press("Enter")
         expect(page.get_by_text("Recorded 1 regression as confirmed, by Grace.")).to_be_visible()
         assert trouble.found == []
-    with open_database(f"sqlite:///{results}", read_only=True) as database:
+    with open_database(f"sqlite:///{regressed}", read_only=True) as database:
         events = [event for each in standing_regressions(database) for event in each.triage]
     assert [(event.state.value, event.author, event.note) for event in events] == [
         ("confirmed", "Grace", "Fresh trials show it.")
     ]
 
 
-def test_the_skip_link_leads_past_the_menu(browser: Browser, server: Served) -> None:
-    with new_page(browser, server.origin) as (page, trouble):
-        open_at(page, f"{server.origin}/regressions", "Regressions")
+def test_the_skip_link_leads_past_the_menu(browser: Browser, regressed_server: Served) -> None:
+    with new_page(browser, regressed_server.origin) as (page, trouble):
+        open_at(page, f"{regressed_server.origin}/regressions", "Regressions")
         (skip,) = tab_to(page, "Skip to what this page shows")
         assert skip["visible"]
         page.keyboard.press("Enter")
         assert page.evaluate(_FOCUSED)["place"] == "stMain"
-        assert page.url == f"{server.origin}/regressions", "a skip is no other view"
+        assert page.url == f"{regressed_server.origin}/regressions", "a skip is no other view"
         page.keyboard.press("Tab")
         assert "Share" in page.evaluate(_FOCUSED)["label"]
         assert trouble.found == []
 
 
-def test_a_popover_is_entered_and_left_by_keys(browser: Browser, server: Served) -> None:
-    with new_page(browser, server.origin) as (page, trouble):
-        open_at(page, f"{server.origin}/modes", "Modes")
+def test_a_popover_is_entered_and_left_by_keys(browser: Browser, regressed_server: Served) -> None:
+    with new_page(browser, regressed_server.origin) as (page, trouble):
+        open_at(page, f"{regressed_server.origin}/modes", "Modes")
         tab_to(page, "Skip to what this page shows")
         page.keyboard.press("Enter")
         tab_to(page, "Share", tag="BUTTON")

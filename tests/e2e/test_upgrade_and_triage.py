@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,35 +9,17 @@ from playwright.sync_api import Browser, expect
 
 from db.queries.regressions import standing_regressions
 from db.session import open_database
-from db.store import save_trials
-from db.store_regressions import record_comparison
-from tests.builders import START
-from tests.dashboard.serving import Served, served
+from tests.dashboard.serving import Served
 from tests.e2e.browser import new_page, open_at
-from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two builds, the second slower, its regressions recorded."""
-    path = tmp_path_factory.mktemp("triage") / "results.db"
-    with open_database(f"sqlite:///{path}", migrate=True) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
-        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
-    return path
-
-
-@pytest.fixture(scope="module")
-def server(results: Path) -> Iterator[Served]:
-    with served(f"sqlite:///{results}", results.with_suffix(".log")) as running:
-        yield running
-
-
-def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(browser: Browser, server: Served) -> None:
-    with new_page(browser, server.origin) as (page, trouble):
-        open_at(page, f"{server.origin}/upgrade", "Upgrade")
+def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(
+    browser: Browser, regressed_server: Served
+) -> None:
+    with new_page(browser, regressed_server.origin) as (page, trouble):
+        open_at(page, f"{regressed_server.origin}/upgrade", "Upgrade")
         page.locator('path[aria-label*="mlp"][aria-label*="default"]').first.click()
         evidence = page.get_by_role("heading", name="mlp with default")
         expect(evidence).to_be_visible()
@@ -51,12 +32,12 @@ def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(browser: Brows
 
 
 def test_a_regression_is_triaged_by_keyboard_and_asked_once(
-    browser: Browser, server: Served, results: Path
+    browser: Browser, regressed_server: Served, regressed: Path
 ) -> None:
-    with open_database(f"sqlite:///{results}", read_only=True) as database:
+    with open_database(f"sqlite:///{regressed}", read_only=True) as database:
         chosen = standing_regressions(database)[0].regression.regression_id
-    with new_page(browser, server.origin) as (page, trouble):
-        open_at(page, f"{server.origin}/regressions?regression={chosen}", "Regressions")
+    with new_page(browser, regressed_server.origin) as (page, trouble):
+        open_at(page, f"{regressed_server.origin}/regressions?regression={chosen}", "Regressions")
         page.get_by_text("Say what the 1 chosen regression is").click()
         page.get_by_label("Your name (the owner)").focus()
         page.keyboard.type("Grace")
@@ -70,6 +51,6 @@ def test_a_regression_is_triaged_by_keyboard_and_asked_once(
         page.keyboard.press("Enter")
         expect(page.get_by_text("Recorded 1 regression as acknowledged, by Grace.")).to_be_visible()
         assert trouble.found == []
-    with open_database(f"sqlite:///{results}", read_only=True) as database:
+    with open_database(f"sqlite:///{regressed}", read_only=True) as database:
         (event,) = standing_regressions(database)[0].triage
     assert (event.author, event.note) == ("Grace", "bisecting")
