@@ -32,7 +32,6 @@ from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
 from db import units
 from db.metrics.case_modes import mode_options
-from db.records import CacheState
 from db.strategies import sort_key
 
 _CASE_COLUMNS = {
@@ -230,7 +229,7 @@ FREEZABLE = frozenset({Page.UPGRADE, *_PAGES})
 
 def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:
     cases = shaping.with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
-    return cases[cases["cache"].isin([*link.cache, CacheState.NONE.value])] if link.cache else cases
+    return shaping.with_caches(cases, link.cache)
 
 
 def _focus(link: Link, rows: pd.DataFrame) -> str:
