@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -17,7 +19,7 @@ from db.session import open_database
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID
 from tests.dashboard.serving import Served
-from tests.e2e.browser import new_page, open_at, permalink, settle
+from tests.e2e.browser import PAINTED_TIMEOUT_MS, SETTLED, new_page, open_at, permalink, settle
 
 pytestmark = pytest.mark.browser
 
@@ -133,35 +135,41 @@ def test_back_and_forward_go_through_pages_and_filters(browser: Browser, recorde
     with new_page(browser, recorded_server.origin) as (tab, trouble):
         open_at(tab, f"{recorded_server.origin}/modes", "Modes")
         sidebar = tab.get_by_test_id("stSidebar")
+        passed = [_place(tab)]
         sidebar.get_by_role("button", name="Inference").click()
-        tab.wait_for_url("**/modes?task=inference")
-        settle(tab, "Modes")
+        passed.append(_arrived(tab, "Modes", r"/modes\?task=inference$"))
         tab.get_by_role("radio", name="Memory").click()
-        tab.wait_for_url("**/modes?*goal=memory*")
-        settle(tab, "Modes")
+        passed.append(_arrived(tab, "Modes", r"/modes\?.*goal=memory"))
         sidebar.get_by_role("link", name="Trends").click()
-        settle(tab, "Trends")
-        where = ["/trends?task=inference", "goal=memory", "/modes?task=inference", "/modes"]
-        _expect_at(tab, where[0])
-        for address, title in ((where[1], "Modes"), (where[2], "Modes"), (where[3], "Modes")):
-            _press_until(tab, tab.go_back, address)
-            settle(tab, title)
-        expect(sidebar.get_by_role("button", name="Inference")).not_to_have_attribute("aria-pressed", "true")
-        for address, title in ((where[2], "Modes"), (where[1], "Modes"), (where[0], "Trends")):
-            _press_until(tab, tab.go_forward, address)
-            settle(tab, title)
+        passed.append(_arrived(tab, "Trends", r"/trends\?task=inference$"))
+        assert len({place[1:] for place in passed}) == 4
+        for place in reversed(passed[:-1]):
+            tab.go_back()
+            _expect_at(tab, place)
+        for place in passed[1:]:
+            tab.go_forward()
+            _expect_at(tab, place)
         assert trouble.found == []
 
 
-def _expect_at(tab: Tab, address: str) -> None:
-    assert address in tab.url
+def _arrived(tab: Tab, title: str, address: str) -> tuple[str, ...]:
+    """The place where a click leads, once the script that it started has ended."""
+    expect(tab).to_have_url(re.compile(address), timeout=PAINTED_TIMEOUT_MS)
+    settle(tab, title)
+    return _place(tab)
 
 
-def _press_until(tab: Tab, press: Any, address: str) -> None:
-    """Streamlit records a change of page as more than one step: at most two presses for one."""
-    for _ in range(2):
-        press()
-        settle(tab, TITLES[Page(tab.url.split("?")[0].rstrip("/").rpartition("/")[2])])
-        if tab.url.endswith(address) or ("goal" in address and address in tab.url):
-            return
-    raise AssertionError(f"after two presses the browser is at {tab.url}, not {address}")
+def _place(tab: Tab) -> tuple[str, ...]:
+    """The address and what is chosen there, in the sidebar as on the page."""
+    chosen = tab.locator('[aria-checked="true"], [aria-pressed="true"]').all_inner_texts()
+    return (tab.url, *chosen)
+
+
+def _expect_at(tab: Tab, place: tuple[str, ...]) -> None:
+    """The address is there at once, what is chosen with the script's answer; a press before it is another."""
+    deadline = time.monotonic() + PAINTED_TIMEOUT_MS / 1000
+    while _place(tab) != place:
+        assert time.monotonic() < deadline, (_place(tab), place)
+        tab.wait_for_timeout(100)
+    tab.wait_for_selector(SETTLED, timeout=PAINTED_TIMEOUT_MS)
+    assert _place(tab) == place
