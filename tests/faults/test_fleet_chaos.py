@@ -33,7 +33,7 @@ TRIALS = 200
 REQUESTS = 2
 KILL_EVERY_S = 2.0
 CHAOS_S = float(os.environ.get("COMPILEWATCH_TEST_CHAOS_S", "180"))
-CALM_S = 600.0
+CALM_S = 240.0
 TRIAL_S = 0.5
 
 
@@ -131,7 +131,7 @@ def is_over(database: Database) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(900)
 def test_every_trial_has_one_record_whatever_dies(
     hosts: list[Host], tmp_path: Path, postgres_database_url: str
 ) -> None:
@@ -142,7 +142,7 @@ def test_every_trial_has_one_record_whatever_dies(
             save_request(
                 database, new_request(f"request-{number}", RequestKind.MANUAL, spec, by="chaos", at=asked)
             )
-        wait_until(lambda: is_queued(database), 300, "the trials were not queued")
+        wait_until(lambda: is_queued(database), 90, "the trials were not queued")
         began = time.monotonic()
         killed = kill_for(hosts, CHAOS_S, seed=1)
         measured_meanwhile = sum(1 for _ in trial_records(database, Filters()))

@@ -57,7 +57,7 @@ def stop_all(hosts: list[Host]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(600)
 def test_a_minute_without_the_database_loses_nothing(server: OwnServer, tmp_path: Path) -> None:
     open_database(server.url, migrate=True).close()
     hosts = [service(tmp_path / "service", server.url)]
@@ -68,11 +68,11 @@ def test_a_minute_without_the_database_loses_nothing(server: OwnServer, tmp_path
             host.start()
         try:
             ask(server.url)
-            wait_until(lambda: count(server.url) >= 6, 300, hosts[1].said())
+            wait_until(lambda: count(server.url) >= 6, 90, hosts[1].said())
             server.stop(signal.SIGQUIT)
             time.sleep(AWAY_S)
             server.start()
-            wait_until(lambda: is_finished(server.url), 600, hosts[0].said())
+            wait_until(lambda: is_finished(server.url), 180, hosts[0].said())
             assert count(server.url) == TRIALS
             for host in hosts:
                 assert host.stop() == 0, host.said()
