@@ -47,7 +47,7 @@ from runner.cli.options import (
 )
 from runner.cli.progress import Case
 from runner.cli.result_table import console, reasons, result_table
-from runner.cli.run_verdicts import judge_newest_run, worst_verdicts
+from runner.cli.run_verdicts import judge_and_log, worst_verdicts
 from runner.cli.target_text import target_lines
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
@@ -56,7 +56,6 @@ from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts
 from runner.passes import Passes
 from runner.plan import Plan, plan_run
-from runner.regression_log import log_builds, log_run
 from runner.selection import select
 
 
@@ -137,12 +136,8 @@ def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings)
     """Against the run before; builds that took turns against each other. What regressed is remembered."""
     if frame.empty:
         return None
-    workloads = tuple(frame["workload"].unique())
-    judged = judge_newest_run(database, workloads, settings) if len(plan.runs) == 1 else None
-    if judged is None:
-        logged = log_builds(database, [planned.run_id for planned in plan.runs], settings)
-    else:
-        logged = log_run(database, judged.comparison, judged.trials, settings)
+    run_ids = [planned.run_id for planned in plan.runs]
+    judged, logged = judge_and_log(database, run_ids, tuple(frame["workload"].unique()), settings)
     say_logged(logged)
     return judged
 

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from db.queries.filters import Filters
 from db.session import Database
 from db.verdicts.results import WORST_FIRST, Comparison
 from db.verdicts.sides import VerdictError
 from runner.cli.judging import Judged, judge, newest_runs
 from runner.config import Settings
+from runner.regression_log import Logged, log_builds, log_run
 
 Verdicts = dict[tuple[str, str], str]
+
+
+def judge_and_log(
+    database: Database,
+    run_ids: Sequence[str],
+    workloads: tuple[str, ...],
+    settings: Settings,
+    *,
+    ask_again: bool = False,
+) -> tuple[Judged | None, Logged]:
+    """Judge what was just measured, a run against the one before and builds that took turns against each
+    other, and record what regressed; None beside it where there is no one run to show.
+
+    With `ask_again` the service is asked to measure new suspicions again.
+    """
+    judged = judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
+    # Another host may have finished a newer run since, and judges that itself.
+    if judged is None or judged.comparison.head.run_ids != tuple(run_ids):
+        return None, log_builds(database, run_ids, settings, ask_again=ask_again)
+    return judged, log_run(database, judged.comparison, judged.trials, settings, ask_again=ask_again)
 
 
 def judge_newest_run(database: Database, workloads: tuple[str, ...], settings: Settings) -> Judged | None:

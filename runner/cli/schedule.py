@@ -135,17 +135,11 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     What looks like a regression is queued for a second look.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
-    from runner.cli.run_verdicts import judge_newest_run
-    from runner.regression_log import log_builds, log_run
+    from runner.cli.run_verdicts import judge_and_log
 
-    run_ids = tuple(run.run_id for run in plan.runs)
+    run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})
-    judged = judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
-    # Another host may have finished a newer run since, and judges that itself.
-    if judged is None or judged.comparison.head.run_ids != run_ids:
-        logged = log_builds(database, run_ids, settings, ask_again=True)
-    else:
-        logged = log_run(database, judged.comparison, judged.trials, settings, ask_again=True)
+    _, logged = judge_and_log(database, run_ids, workloads, settings, ask_again=True)
     for regression in logged.recorded.new:
         row = regression.row
         _LOG.warning("%s / %s: %s %s.", row.workload, row.strategy, row.metric.value, row.verdict.value)
