@@ -21,6 +21,7 @@ from db.verdicts.results import ChangeEvent
 from db.verdicts.sentences import confounded
 from db.verdicts.vocabulary import METRIC_NAMES, Verdict
 from runner.cli.documents import print_document
+from runner.cli.filters import only
 from runner.cli.result_table import console
 
 SCHEMA = "compilewatch.changes/1"
@@ -40,10 +41,8 @@ def show_changes(
 
     1 when the last change of any series made it worse, else 0. Raises NotFoundError where nothing fits.
     """
-    filters = Filters(
-        workloads=() if workload is None else (workload,), strategies=() if strategy is None else (strategy,)
-    )
-    require_stored(database, filters if machine is None else replace(filters, machines=(machine,)))
+    filters = Filters(workloads=only(workload), strategies=only(strategy))
+    require_stored(database, replace(filters, machines=only(machine)))
     trials = _of_one_machine(trials_frame(database, filters), machine)
     groups = machine_history(trials, policy)
     name = str(trials["machine"].iloc[-1])

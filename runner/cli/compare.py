@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,7 +11,9 @@ from pydantic import ValidationError
 from db.errors import ConfigError
 from db.queries.filters import Filters
 from db.queries.sides import resolve_side
+from db.queries.stored_names import require_stored
 from db.verdicts.policy import Policy
+from runner.cli.filters import only
 from runner.cli.judging import exit_code, judge, print_judged, say_undecided
 from runner.cli.options import (
     ConfigOption,
@@ -54,10 +57,11 @@ def compare(
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)
     filters = Filters(workloads=tuple(workload or ()), strategies=tuple(strategy or ()))
     with database_of(settings, migrate=False) as database:
+        sides = resolve_side(base, database), resolve_side(head, database)
+        require_stored(database, replace(filters, machines=only(machine)))
         judged = judge(
             database,
-            resolve_side(base, database),
-            resolve_side(head, database),
+            *sides,
             settings,
             policy=policy,
             filters=filters,

@@ -57,6 +57,11 @@ def filters_of(
     )
 
 
+def only(name: str | None) -> tuple[str, ...]:
+    """The one that is named, as a filter; nothing named leaves it open."""
+    return () if name is None else (name,)
+
+
 def moment_of(option: str, text: str | None) -> datetime | None:
     """The time that `option` names, in UTC unless it says otherwise. Raises ConfigError where it is none."""
     if text is None:

@@ -9,13 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from db.errors import ConfigError, DatabaseError, NotFoundError
+from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.queries.sides import resolve_side
+from db.queries.stored_names import require_stored
 from db.regressions import ACCEPTED, row_subject
 from db.session import Database
 from db.verdicts.results import Row
 from db.verdicts.whole import counts_as_regression, overall_verdict, sentences
 from runner.cli.comparison_text import regression_line
+from runner.cli.filters import only
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.gate_confirm import Confirm, Decided, confirm_suspicions
 from runner.cli.judging import (
@@ -97,6 +100,7 @@ def _judge_newest(
         raise NotFoundError(
             "There is no run before the newest one.", "Run the suite again, or name --against."
         )
+    require_stored(database, Filters(machines=only(machine)))
     return judge(database, base, newest, settings, machine=machine)
 
 

@@ -28,6 +28,7 @@ from db.verdicts.sequence import builds_took_turns, in_reading_order
 from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
 from runner.cli.changes import show_changes
 from runner.cli.documents import print_document
+from runner.cli.filters import only
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.history_text import Told, history_document, history_sentences, history_table
 from runner.cli.judging import exit_code
@@ -80,7 +81,8 @@ def history(
             return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
     judged_metric = Metric(metric.value)
     with database_of(settings, migrate=False) as database:
-        require_stored(database, _names(workload, machine, reference))
+        names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
+        require_stored(database, names)
         points, trials, left_out = _points(database, workload, strategy, machine)
         # Releases are judged as `compare` does: among all cases that were measured with them.
         peers = _all_of_machine(database, points) if builds_took_turns(trials) else trials
@@ -96,11 +98,6 @@ def history(
             out.print(line, markup=False, highlight=False)
         out.print(history_table(points, told))
     return _exit_code(told, len(points), settings.policy)
-
-
-def _names(workload: str, machine: str | None, reference: str | None) -> Filters:
-    machines, builds = (() if each is None else (each,) for each in (machine, reference))
-    return Filters(workloads=(workload,), machines=machines, builds=builds)
 
 
 def _judge(

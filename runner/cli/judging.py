@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 import typer
@@ -14,7 +14,6 @@ from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
-from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
 from db.regressions import side_keys
 from db.session import Database
@@ -74,11 +73,9 @@ def judge(
 ) -> Judged:
     """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
 
-    Raises NotFoundError where nothing stored has a name in `filters` or is of `machine`, VerdictError where
-    a side has no trial or a trial is on both sides.
+    Raises VerdictError where a side has no trial or a trial is on both sides.
     """
     filters = filters or Filters()
-    require_stored(database, filters if machine is None else replace(filters, machines=(machine,)))
     trials = trials_frame(database, filters)
     _require_both_sides(trials, base, head, filters)
     comparison = compare_builds(
