@@ -8,6 +8,8 @@
 ARG BASE=python:3.11-slim
 FROM ${BASE} AS build
 ARG EXTRAS=postgres,models
+# Another index beside pip's own, where it finds the build of torch that is wanted.
+ARG PIP_EXTRA_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 RUN python3 -m venv /opt/compilewatch
 WORKDIR /src

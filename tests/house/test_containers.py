@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.house.test_dependencies import pins
-from tests.house.tracked import ROOMS, ROOT
+from tests.house.tracked import ROOMS, ROOT, project_files
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -41,6 +41,18 @@ def test_compiled_kernels_may_be_loaded_from_tmp() -> None:
     """Docker mounts a tmpfs noexec unless told otherwise; then no compiled trial can load its kernels."""
     mounts = [mount for service in OURS for mount in service["tmpfs"]]
     assert all("exec" in mount.partition(":")[2].split(",") for mount in mounts)
+
+
+def test_every_build_argument_that_is_told_reaches_the_build() -> None:
+    """An engine drops one that no ARG asks for, and says so in a line that scrolls by."""
+    told = {
+        name
+        for path in project_files()
+        if path.suffix == ".md" or path.name == "Dockerfile"
+        for name in re.findall(r"--build-arg (\w+)=", (ROOT / path).read_text(encoding="utf-8"))
+    }
+    assert "PIP_EXTRA_INDEX_URL" in told
+    assert told - set(re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE)) == set()
 
 
 def test_the_image_holds_the_program_and_no_tests() -> None:
