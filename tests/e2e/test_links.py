@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +18,7 @@ from db.session import open_database
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID
 from tests.dashboard.serving import Served
-from tests.e2e.browser import PAINTED_TIMEOUT_MS, SETTLED, new_page, open_at, permalink, settle
+from tests.e2e.browser import PAINTED_TIMEOUT_MS, new_page, open_at, permalink, settle
 
 pytestmark = pytest.mark.browser
 
@@ -131,45 +130,49 @@ def test_every_selector_survives_reload_and_a_fresh_browser(
         assert trouble.found == []
 
 
+_CHOSEN = '[aria-checked="true"], [aria-pressed="true"]'
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a reader is: the page, its address, and what is chosen in the sidebar and on the page."""
+
+    title: str
+    address: str
+    chosen: list[str]
+
+    def expect(self, tab: Tab) -> None:
+        """Wait until the script has answered: the address is another at once, what is chosen is not."""
+        expect(tab).to_have_url(re.compile(self.address), timeout=PAINTED_TIMEOUT_MS)
+        expect(tab.locator(_CHOSEN)).to_have_text(self.chosen, timeout=PAINTED_TIMEOUT_MS)
+        settle(tab, self.title)
+
+
+_PASSED = (
+    Place("Modes", r"/modes$", ["Latency"]),
+    Place("Modes", r"/modes\?task=inference$", ["Inference", "Latency"]),
+    Place("Modes", r"/modes\?.*goal=memory", ["Inference", "Memory"]),
+    Place("Trends", r"/trends\?task=inference$", ["Inference", "Speedup", "Over time", "Linear"]),
+)
+
+
 def test_back_and_forward_go_through_pages_and_filters(browser: Browser, recorded_server: Served) -> None:
     with new_page(browser, recorded_server.origin) as (tab, trouble):
         open_at(tab, f"{recorded_server.origin}/modes", "Modes")
         sidebar = tab.get_by_test_id("stSidebar")
-        passed = [_place(tab)]
-        sidebar.get_by_role("button", name="Inference").click()
-        passed.append(_arrived(tab, "Modes", r"/modes\?task=inference$"))
-        tab.get_by_role("radio", name="Memory").click()
-        passed.append(_arrived(tab, "Modes", r"/modes\?.*goal=memory"))
-        sidebar.get_by_role("link", name="Trends").click()
-        passed.append(_arrived(tab, "Trends", r"/trends\?task=inference$"))
-        assert len({place[1:] for place in passed}) == 4
-        for place in reversed(passed[:-1]):
+        clicks = (
+            sidebar.get_by_role("button", name="Inference"),
+            tab.get_by_role("radio", name="Memory"),
+            sidebar.get_by_role("link", name="Trends"),
+        )
+        _PASSED[0].expect(tab)
+        for click, place in zip(clicks, _PASSED[1:], strict=True):
+            click.click()
+            place.expect(tab)
+        for place in reversed(_PASSED[:-1]):
             tab.go_back()
-            _expect_at(tab, place)
-        for place in passed[1:]:
+            place.expect(tab)
+        for place in _PASSED[1:]:
             tab.go_forward()
-            _expect_at(tab, place)
+            place.expect(tab)
         assert trouble.found == []
-
-
-def _arrived(tab: Tab, title: str, address: str) -> tuple[str, ...]:
-    """The place where a click leads, once the script that it started has ended."""
-    expect(tab).to_have_url(re.compile(address), timeout=PAINTED_TIMEOUT_MS)
-    settle(tab, title)
-    return _place(tab)
-
-
-def _place(tab: Tab) -> tuple[str, ...]:
-    """The address and what is chosen there, in the sidebar as on the page."""
-    chosen = tab.locator('[aria-checked="true"], [aria-pressed="true"]').all_inner_texts()
-    return (tab.url, *chosen)
-
-
-def _expect_at(tab: Tab, place: tuple[str, ...]) -> None:
-    """The address is there at once, what is chosen with the script's answer; a press before it is another."""
-    deadline = time.monotonic() + PAINTED_TIMEOUT_MS / 1000
-    while _place(tab) != place:
-        assert time.monotonic() < deadline, (_place(tab), place)
-        tab.wait_for_timeout(100)
-    tab.wait_for_selector(SETTLED, timeout=PAINTED_TIMEOUT_MS)
-    assert _place(tab) == place
