@@ -189,10 +189,13 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
     return link, tuple(problems)
 
 
-def read_url(url: str, base_path: str = "") -> tuple[Link, tuple[str, ...]]:
-    """`read` for what `href` and `permalink` write, under `base_path`; an unknown path gives the Overview."""
+def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
+    """`read` for what `href` and `permalink` write, below any path; an unknown page gives the Overview."""
     parts = urlsplit(url)
-    path = parts.path.strip("/").removeprefix(base_path.strip("/")).strip("/")
+    path = parts.path.rstrip("/").rpartition("/")[2]
+    if parts.path.endswith("/") and path not in set(Page):
+        # The path below which the dashboard is served.
+        path = Page.OVERVIEW
     params = parse_qs(parts.query, keep_blank_values=True)
     if path in set(Page):
         return read(Page(path), params)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 
@@ -80,9 +79,7 @@ def _link(url: str, choices: Choices) -> Link:
     """Raises ReportError for anything that a page would only mention: a report shows what was asked for."""
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
-    parts = urlsplit(url.strip())
-    page = parts.path.rstrip("/").rpartition("/")[2]
-    link, problems = links.read_url(f"{page}?{parts.query}")
+    link, problems = links.read_url(url.strip())
     settled, unknown = links.settle(link, choices.known)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")

@@ -81,6 +81,13 @@ def test_every_view_becomes_a_small_page_that_loads_nothing(copied_url: str, lin
     assert "focus=" in content.link or "trends" not in link
 
 
+@pytest.mark.parametrize(("link", "frozen"), [("", "?"), ("modes", "modes?"), ("modes/", "modes?")])
+def test_a_link_below_a_path_is_frozen_as_any_other(copied_url: str, link: str, frozen: str) -> None:
+    content = freeze_link(f"https://host.example/compilewatch/{link}?task=inference", **SIGNED)
+    assert content.link.startswith(frozen)
+    assert "task=inference" in content.link
+
+
 def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(
     copied_url: str, tmp_path: Path
 ) -> None:
