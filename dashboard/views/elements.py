@@ -97,16 +97,10 @@ def _title(name: str, config: Any) -> str:
     return label or name
 
 
-def picked_row(key: str) -> int | None:
-    """The position of the row that was chosen in the table `key`, or None."""
-    rows = picked_rows(key)
-    return rows[0] if rows else None
-
-
 def picked_value(key: str) -> Any:
     """What the table `key` was drawn with as the value of the row that was chosen, or None."""
-    row, values = picked_row(key), st.session_state.get(_values_of(key), [])
-    return values[row] if row is not None and row < len(values) else None
+    rows, values = picked_rows(key), st.session_state.get(_values_of(key), [])
+    return values[rows[0]] if rows and rows[0] < len(values) else None
 
 
 def _values_of(key: str) -> str:
