@@ -57,6 +57,8 @@ class Trouble:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
+    """What is expected of its pages may take as long as painting them: other tests use the machine too."""
+    expect.set_options(timeout=PAINTED_TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         try:
@@ -75,6 +77,7 @@ def new_page(
         color_scheme=scheme,  # type: ignore[arg-type]
         permissions=["clipboard-read", "clipboard-write"],
     )
+    context.set_default_timeout(PAINTED_TIMEOUT_MS)
     trouble = Trouble(origin)
     page = context.new_page()
     trouble.watch(page)

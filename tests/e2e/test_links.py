@@ -18,7 +18,7 @@ from db.session import open_database
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID
 from tests.dashboard.serving import Served
-from tests.e2e.browser import PAINTED_TIMEOUT_MS, new_page, open_at, permalink, settle
+from tests.e2e.browser import new_page, open_at, permalink, settle
 
 pytestmark = pytest.mark.browser
 
@@ -143,8 +143,8 @@ class Place:
 
     def expect(self, tab: Tab) -> None:
         """Wait until the script has answered: the address is another at once, what is chosen is not."""
-        expect(tab).to_have_url(re.compile(self.address), timeout=PAINTED_TIMEOUT_MS)
-        expect(tab.locator(_CHOSEN)).to_have_text(self.chosen, timeout=PAINTED_TIMEOUT_MS)
+        expect(tab).to_have_url(re.compile(self.address))
+        expect(tab.locator(_CHOSEN)).to_have_text(self.chosen)
         settle(tab, self.title)
 
 
