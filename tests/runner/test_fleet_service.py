@@ -188,20 +188,20 @@ def test_a_request_is_served_cancelled_and_recorded(tmp_path: Path, postgres_dat
             def is_in(name: str, state: RequestState) -> Callable[[], bool]:
                 return lambda: run_request(database, name).state is state
 
-            wait_until(is_in("whole", RequestState.FINISHED), 200, hosts[0].said())
+            wait_until(is_in("whole", RequestState.FINISHED), 60, hosts[0].said())
             (first, *_) = trial_records(database, Filters())
             # As a suspicion is looked at again: on the host that has it, with the build that was recorded.
             again = {"stacks": (first.build,), "machine": first.machine.name, "suite": None}
             save_request(database, asked("second", cases=(("elementwise", "eager"),), trials=1, **again))
-            wait_until(is_in("second", RequestState.FINISHED), 200, hosts[0].said())
+            wait_until(is_in("second", RequestState.FINISHED), 60, hosts[0].said())
             gone = first.build.model_copy(update={"torch": "1.0.0"})
             again |= {"stacks": (gone,)}
             save_request(database, asked("gone", cases=(("elementwise", "eager"),), trials=1, **again))
-            wait_until(is_in("gone", RequestState.FINISHED), 200, hosts[0].said())
+            wait_until(is_in("gone", RequestState.FINISHED), 60, hosts[0].said())
             save_request(database, asked("long", trials=100))
-            wait_until(lambda: len(list(trial_records(database, Filters()))) > 5, 200, hosts[1].said())
+            wait_until(lambda: len(list(trial_records(database, Filters()))) > 5, 60, hosts[1].said())
             cancel_request(database, "long", by="ann", at=datetime.now(UTC))
-            wait_until(is_in("long", RequestState.CANCELLED), 100, hosts[0].said())
+            wait_until(is_in("long", RequestState.CANCELLED), 30, hosts[0].said())
         finally:
             codes = [host.stop() for host in hosts]
         assert codes == [0, 0]
