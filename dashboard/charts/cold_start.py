@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import altair as alt
 import pandas as pd
 
-from dashboard import theme
+from dashboard import shaping, theme
 from dashboard.charts import style
 from db import units
+from db.strategies import sort_key
 
 _BAR = 13
 _ROW = 38
@@ -83,14 +85,34 @@ def totals(rows: pd.DataFrame) -> pd.DataFrame:
     return ends.assign(text=[units.duration(seconds * 1e9) for seconds in ends["seconds"]])
 
 
-def longest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of more than `MOST_CASES` the cases that take longest, longest first; else `rows` as they are."""
+class Drawn(NamedTuple):
+    """The bars that are drawn: their rows, the cases from top to bottom, the phases that they have, and what
+    to say of cases that are left out.
+    """
+
+    rows: pd.DataFrame
+    cases: tuple[str, ...]
+    phases: tuple[str, ...]
+    left_out: str
+
+
+def drawn(rows: pd.DataFrame) -> Drawn:
+    """All cases of `frame`, strategies of a workload beside each other; of more than `MOST_CASES` those that
+    take longest, longest first.
+    """
     sums = rows.groupby("case", sort=False)["seconds"].sum()
-    if len(sums) <= MOST_CASES:
-        return rows
-    kept = {case: place for place, case in enumerate(sums.nlargest(MOST_CASES).index)}
-    places = rows["case"].map(kept)
-    return rows.loc[places.dropna().sort_values(kind="stable").index].reset_index(drop=True)
+    if len(sums) > MOST_CASES:
+        cases = tuple(sums.nlargest(MOST_CASES).index)
+        rows = rows[rows["case"].isin(cases)].reset_index(drop=True)
+        left_out = f"The {MOST_CASES} slowest of {len(sums)} cases."
+    else:
+        found = shaping.row_dicts(rows[["workload", "strategy", "case"]])
+        found.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
+        cases, left_out = tuple(dict.fromkeys(row["case"] for row in found)), ""
+    present = set(rows["phase"])
+    return Drawn(
+        rows, cases, tuple(name for name in dict.fromkeys(PHASES.values()) if name in present), left_out
+    )
 
 
 @lru_cache(maxsize=64)

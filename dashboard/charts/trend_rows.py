@@ -1,21 +1,19 @@
-"""History points as rows of the trend chart, what its axes show, and where the build changed."""
+"""History points as rows of the trend chart, and what its axes show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
-from dashboard import shaping
 from dashboard.charts.figures import FIGURES, Figure
 from db import units
 
-MOST_POINTS = 1500
-# What the label of a build change takes of the width of the time axis.
-_LABEL_SHARE = 0.13
+MOST_POINTS = 750
+"""So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
+_DENSE_POINTS = 300
 # The time axis covers at least this much, the value axis at least this share of its value.
 _SHORTEST = timedelta(hours=1)
 _FLATTEST = 0.1
@@ -25,12 +23,15 @@ POINT_WORDS = {"time": "run", "torch": "build"}
 
 
 class Window(NamedTuple):
-    """The ends of the time axis and of the value axis."""
+    """The ends of the time axis and of the value axis, and whether points lie so close that marks are small
+    and have no whiskers: the band and the line say the rest.
+    """
 
     first: datetime
     last: datetime
     low: float
     high: float
+    dense: bool = False
 
 
 def natural_axis(points: pd.DataFrame) -> str:
@@ -91,6 +92,16 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     )
 
 
+def unseen(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
+    """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not."""
+    key = "build_id" if axis == "torch" else "run_id"
+    drawn = points.loc[rows.index, key].nunique()
+    every = points[key].nunique()
+    if len(rows) < MOST_POINTS or drawn == every:
+        return ""
+    return f"The newest {drawn} of {every} {POINT_WORDS[axis]}s are drawn."
+
+
 def _end(column: pd.Series, divisor: float, otherwise: pd.Series) -> pd.Series:
     return (column.astype("Float64") / divisor).fillna(otherwise).astype(float)
 
@@ -115,47 +126,8 @@ def window(rows: pd.DataFrame) -> Window:
         (last + air).ceil("min").to_pydatetime(),
         float(f"{bottom:.3g}"),
         float(f"{middle + half:.3g}"),
+        len(rows) >= _DENSE_POINTS,
     )
-
-
-def events(points: pd.DataFrame) -> pd.DataFrame:
-    """Where the build changed from one point to the next: `at`, `label`, `detail`, `cause`.
-
-    `points` in the order of `in_order`. `cause` is `confounded` where several components changed at once
-    that could each be the reason.
-    """
-    runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]))
-    found: list[dict[str, Any]] = []
-    for before, after in pairwise(runs):
-        if before["build_id"] == after["build_id"]:
-            continue
-        changes = shaping.build_changes(before, after)
-        several = shaping.confounded(changes)
-        label = f"{changes[0].component} {changes[0].after}" if changes else "settings"
-        found.append(
-            {
-                "at": after["last_started_at"].tz_localize(None),
-                "label": f"{label} + {len(changes) - 1} more" if several else label,
-                "detail": "; ".join(str(change) for change in changes) or "settings or packages",
-                "cause": "confounded" if several else "one cause",
-            }
-        )
-    return _spaced(pd.DataFrame(found, columns=["at", "label", "detail", "cause"]), points)
-
-
-def _spaced(changes: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
-    """`changes` without the labels that would be written over each other; their rules and tooltips stay."""
-    if changes.empty:
-        return changes
-    needed = (points["last_started_at"].max() - points["last_started_at"].min()) * _LABEL_SHARE
-    shown: list[str] = []
-    free_from = changes["at"].min()
-    for change in shaping.row_dicts(changes):
-        fits = change["at"] >= free_from
-        shown.append(change["label"] if fits else "")
-        if fits:
-            free_from = change["at"] + needed
-    return changes.assign(label=shown)
 
 
 def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:

@@ -14,6 +14,7 @@ from dashboard.charts.trend_rows import Window
 
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)
+_MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
 
 
 @lru_cache(maxsize=128)
@@ -39,7 +40,9 @@ def spec(
     line = base.mark_line(strokeWidth=2.2, aria=False).encode(
         x=x, y=y, color=style.strategy_colour(strategies), strokeDash=style.strategy_dash(strategies)
     )
-    layers = [*_spread(base, x, values, strategies), line, *_points(base, x, y, figure, strategies)]
+    spread = _spread(base, x, values, strategies, whiskers=not shown.dense)
+    size = _DENSE_MARK_PX2 if shown.dense else _MARK_PX2
+    layers = [*spread, line, *_points(base, (x, y), figure, strategies, size_px2=size)]
     if targets:
         layers = [*target_lines.layers(), *layers]
     if axis == "time":
@@ -79,7 +82,9 @@ def _y(metric: str, values: alt.Scale) -> alt.Y:
     )
 
 
-def _spread(base: alt.Chart, x: alt.X, values: alt.Scale, strategies: tuple[str, ...]) -> list[alt.Chart]:
+def _spread(
+    base: alt.Chart, x: alt.X, values: alt.Scale, strategies: tuple[str, ...], *, whiskers: bool
+) -> list[alt.Chart]:
     """From `low` to `high`: a band, and a whisker at each point, since a point alone has no band."""
     ends: dict[str, Any] = {
         "x": x,
@@ -87,17 +92,18 @@ def _spread(base: alt.Chart, x: alt.X, values: alt.Scale, strategies: tuple[str,
         "y2": "high",
         "color": style.strategy_colour(strategies),
     }
-    return [
-        base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(**ends),
-        base.mark_rule(opacity=0.5, strokeWidth=2, aria=False).encode(**ends),
-    ]
+    band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(**ends)
+    if not whiskers:
+        return [band]
+    return [band, base.mark_rule(opacity=0.5, strokeWidth=2, aria=False).encode(**ends)]
 
 
 def _points(
-    base: alt.Chart, x: alt.X, y: alt.Y, figure: Figure, strategies: tuple[str, ...]
+    base: alt.Chart, at: tuple[alt.X, alt.Y], figure: Figure, strategies: tuple[str, ...], *, size_px2: int
 ) -> list[alt.Chart]:
     """Filled marks, and hollow ones for suspect measurements; a click picks either."""
     chosen = style.pick("workload", "strategy", "run_id")
+    x, y = at
     layers = []
     for state, filled in (("trusted", True), ("suspect", False)):
         mark = base.transform_filter(f"datum.suspect == '{state}'").mark_point(
@@ -109,7 +115,7 @@ def _points(
                 y=y,
                 color=style.strategy_colour(strategies),
                 shape=style.strategy_shape(strategies),
-                size=alt.condition(chosen, alt.value(220), alt.value(85)),
+                size=alt.condition(chosen, alt.value(_PICKED_PX2), alt.value(size_px2)),
                 tooltip=style.text_tooltip(
                     strategy="Strategy",
                     value_text=figure.word,

@@ -11,8 +11,8 @@ import pandas as pd
 from dashboard import shaping, theme
 from dashboard.api.representation import rows_of
 from dashboard.charts import break_even as break_even_charts
+from dashboard.charts import build_events, heat_map, speedups, trend_rows, trends
 from dashboard.charts import cold_start as cold_start_charts
-from dashboard.charts import heat_map, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
 from dashboard.data import (
     filters_of,
@@ -111,9 +111,10 @@ def _trends(snapshot: Snapshot, link: Link) -> Frozen:
             Chart(
                 title=trend_rows.finding(rows, link.metric, focus, link.axis),
                 caption="Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement. Dashed "
-                "lines: the build changed; in italics where several parts changed at once.",
+                "lines: the build changed; in italics where several parts changed at once. "
+                + trend_rows.unseen(points, rows, link.axis),
                 alt=f"{figure.word} of {focus}, point by point, by strategy",
-                svg=draw(spec, {"main": rows, "events": trend_rows.events(points)}),
+                svg=draw(spec, {"main": rows, "events": build_events.events(points, rows)}),
             ),
             table_of(
                 rows.iloc[::-1],
@@ -191,22 +192,19 @@ def _cold_start(snapshot: Snapshot, link: Link) -> Frozen:
         cases = cases[cases["workload_label"] == link.focus]
     long = read_cold_start(snapshot, filters_of(link))
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    bars = cold_start_charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
+    every = cold_start_charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
+    bars = cold_start_charts.drawn(every)
     parts: tuple[Section, ...] = ()
-    if len(bars):
-        rows = sorted(
-            shaping.row_dicts(bars), key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"])
-        )
-        present = set(bars["phase"])
-        phases = dict.fromkeys(name for name in cold_start_charts.PHASES.values() if name in present)
+    if len(every):
+        caption = "Medians over trials, phase by phase, from spawning the process to its first result."
         parts = (
             Chart(
-                title=cold_start_charts.finding(bars),
-                caption="Medians over trials, phase by phase, from spawning the process to its first result.",
+                title=cold_start_charts.finding(bars.rows),
+                caption=f"{caption} {bars.left_out}".strip(),
                 alt="Phases from process start to first result, one stacked bar per case",
                 svg=draw(
-                    cold_start_charts.spec(tuple(dict.fromkeys(row["case"] for row in rows)), tuple(phases)),
-                    {"main": bars, "totals": cold_start_charts.totals(bars)},
+                    cold_start_charts.spec(bars.cases, bars.phases),
+                    {"main": bars.rows, "totals": cold_start_charts.totals(bars.rows)},
                 ),
             ),
         )

@@ -21,11 +21,12 @@ _METRIC = "break_even"
 
 @dataclass(frozen=True)
 class History:
-    """One row per build, oldest first, a column per strategy in words; and the chart's rows."""
+    """One row per build, newest first, a column per strategy in words; and the chart's rows."""
 
     table: pd.DataFrame
     strategies: tuple[str, ...]
     chart: pd.DataFrame
+    unseen: str
     builds: tuple[str, ...]
 
 
@@ -43,10 +44,13 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
     for point in shaping.row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
         cells[names[point["build_id"]]][point["strategy"]] = break_even_plan.steps_words(point)
+    ordered = trend_rows.in_order(points, "torch", list(names))
+    chart = trend_rows.frame(ordered, _METRIC, names)
     return History(
-        table=pd.DataFrame(list(cells.values()), columns=["build", *strategies]),
+        table=pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies]),
         strategies=strategies,
-        chart=trend_rows.frame(trend_rows.in_order(points, "torch", list(names)), _METRIC, names),
+        chart=chart,
+        unseen=trend_rows.unseen(ordered, chart, "torch"),
         builds=builds,
     )
 
@@ -74,6 +78,8 @@ def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
                 key="break-even-history",
                 alt=f"Break-even of {focus} over builds, one line per strategy",
             )
+            if found.unseen:
+                elements.note(f"{found.unseen} The table has all.")
         text = st.column_config.TextColumn
         elements.table(
             found.table,
@@ -88,7 +94,7 @@ def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
 
 def _finding(found: History, focus: str) -> str:
     """How the first strategy whose words changed moved between the last two builds."""
-    before, now = found.table.iloc[-2], found.table.iloc[-1]
+    before, now = found.table.iloc[1], found.table.iloc[0]
     for strategy in found.strategies:
         old, new = before[strategy], now[strategy]
         if isinstance(old, str) and isinstance(new, str) and old != new:

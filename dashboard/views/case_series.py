@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.charts import trend_rows, trends
+from dashboard.charts import build_events, trend_rows, trends
 from dashboard.charts.figures import FIGURES
 from dashboard.data import read_choices, read_points
 from dashboard.snapshots import Snapshot, remembered
@@ -18,7 +18,10 @@ from db.verdicts.vocabulary import Metric
 
 @dataclass(frozen=True)
 class _Series:
-    """Frames as `dashboard.charts.trend_rows` makes them; `builds` are names, oldest version first."""
+    """Frames as `dashboard.charts.trend_rows` and `build_events` make them.
+
+    `builds` are names, oldest version first.
+    """
 
     rows: pd.DataFrame
     events: pd.DataFrame
@@ -33,7 +36,8 @@ def _series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> 
     mine = trend_rows.in_order(mine, "time", list(names))
     rows = trend_rows.frame(mine, metric, names)
     shown = set(rows["build"])
-    return _Series(rows, trend_rows.events(mine), tuple(name for name in names.values() if name in shown))
+    builds = tuple(name for name in names.values() if name in shown)
+    return _Series(rows, build_events.events(mine, rows), builds)
 
 
 def draw(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: Metric, *, key: str) -> None:

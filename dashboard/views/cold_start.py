@@ -21,16 +21,10 @@ from db.strategies import EAGER, sort_key
 
 @dataclass(frozen=True)
 class Seen:
-    """What the page is drawn from: bars and their ends, the cases' figures, and what has none.
+    """What the page is drawn from: bars and their ends, the cases' figures, and what has none."""
 
-    `left_out` counts the cases for whose bars there is no room.
-    """
-
-    bars: pd.DataFrame
-    left_out: int
+    bars: charts.Drawn
     totals: pd.DataFrame
-    order: tuple[str, ...]
-    phases: tuple[str, ...]
     figures: list[tuple[str, str, str]]
     cases: pd.DataFrame
     beside: list[str]
@@ -51,27 +45,14 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
     cases = with_caches(cases, link.cache)
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
     long = read_cold_start(snapshot, filters_of(link))
-    every = charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
-    bars = charts.longest(every)
-    left_out = every["case"].nunique() - bars["case"].nunique()
-    present = set(bars["phase"])
+    bars = charts.drawn(charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels))
     return Seen(
         bars=bars,
-        left_out=left_out,
-        totals=charts.totals(bars),
-        order=tuple(dict.fromkeys(bars["case"] if left_out else _side_by_side(bars))),
-        phases=tuple(name for name in dict.fromkeys(charts.PHASES.values()) if name in present),
+        totals=charts.totals(bars.rows),
         figures=_figures(cases),
         cases=_case_rows(cases),
         beside=[str(aside) for aside in asides(cases)],
     )
-
-
-def _side_by_side(bars: pd.DataFrame) -> list[str]:
-    """The case of each bar, strategies of one workload beside each other."""
-    rows = shaping.row_dicts(bars)
-    rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
-    return [row["case"] for row in rows]
 
 
 def draw(view: View) -> Link:
@@ -81,7 +62,7 @@ def draw(view: View) -> Link:
     if view.link.focus not in {None, *workloads}:
         elements.note(f"{view.link.focus} has no case under these filters; showing all workloads.")
     seen = _seen(view.snapshot, view.link)
-    if seen.bars.empty:
+    if seen.bars.rows.empty:
         elements.nothing_to_show(
             "No trial under these filters told its cold start.", next_step="Widen them in the sidebar."
         )
@@ -91,29 +72,20 @@ def draw(view: View) -> Link:
             elements.card(title, value, explained=explained)
     with st.container(border=True):
         elements.finding(
-            charts.finding(seen.bars),
-            "Medians over trials, phase by phase, from spawning the process to its first result."
-            + _what_is_left_out(seen),
+            charts.finding(seen.bars.rows),
+            "Medians over trials, phase by phase, from spawning the process to its first result.",
         )
         elements.chart(
-            charts.spec(seen.order, seen.phases),
-            {"main": seen.bars, "totals": seen.totals},
+            charts.spec(seen.bars.cases, seen.bars.phases),
+            {"main": seen.bars.rows, "totals": seen.totals},
             key="cold-start-bars",
             alt="Phases from process start to first result, one stacked bar per case",
         )
+        if seen.bars.left_out:
+            elements.note(f"{seen.bars.left_out} The table has all; choose a workload to see its own.")
     _table(seen.cases)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
     return view.link
-
-
-def _what_is_left_out(seen: Seen) -> str:
-    if not seen.left_out:
-        return ""
-    shown = len(seen.order)
-    return (
-        f" The {shown} slowest of {shown + seen.left_out} cases; the table has all, "
-        "and a workload chosen above shows its own."
-    )
 
 
 def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> None:

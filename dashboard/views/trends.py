@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import sparklines, theme
-from dashboard.charts import target_lines, trend_rows, trends
+from dashboard.charts import build_events, target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link, Page
@@ -37,6 +37,7 @@ class Seen:
     workloads: list[str]
     focus: str
     chart: pd.DataFrame
+    unseen: str
     events: pd.DataFrame
     cases: pd.DataFrame
     reach: float
@@ -70,12 +71,14 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     cases, reach = _case_rows(points, FIGURES[link.metric])
+    chart = trend_rows.frame(mine, link.metric, builds)
     newest = points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
     return Seen(
         workloads=sorted(set(points["workload_label"])),
         focus=focus,
-        chart=trend_rows.frame(mine, link.metric, builds),
-        events=trend_rows.events(mine),
+        chart=chart,
+        unseen=trend_rows.unseen(mine, chart, link.axis),
+        events=build_events.events(mine, chart),
         cases=cases,
         reach=reach,
         without_number=[str(aside) for aside in asides(newest)],
@@ -144,6 +147,8 @@ def _main_chart(view: View, seen: Seen) -> None:
             alt=f"{_METRIC_WORDS[link.metric]} of {focus}, {_AXIS_WORDS[link.axis].lower()}, by strategy",
             on_select=_open_trials,
         )
+        if seen.unseen:
+            elements.note(f"{seen.unseen} Choose dates to see earlier ones.")
         for sentence in outside:
             elements.note(sentence)
 
