@@ -28,14 +28,14 @@ def judge_and_log(
 
     With `ask_again` the service is asked to measure new suspicions again.
     """
-    judged = judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
+    judged = _judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
     # Another host may have finished a newer run since, and judges that itself.
     if judged is None or judged.comparison.head.run_ids != tuple(run_ids):
         return None, log_builds(database, run_ids, settings, ask_again=ask_again)
     return judged, log_run(database, judged.comparison, judged.trials, settings, ask_again=ask_again)
 
 
-def judge_newest_run(database: Database, workloads: tuple[str, ...], settings: Settings) -> Judged | None:
+def _judge_newest_run(database: Database, workloads: tuple[str, ...], settings: Settings) -> Judged | None:
     """The newest run against the one before of its suite, over the cases of `workloads`.
 
     None where there is no such run or the two have nothing in common.
