@@ -13,6 +13,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from dashboard.links import TITLES, Page
+from dashboard.pace import LONGEST_S
 from db.records import Trial
 from db.session import open_database
 from db.store import save_trials
@@ -34,6 +36,7 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 RERUN_CPU_MS, FIRST_RUN_CPU_MS = 50, 300
 RERUN_KB = 50
 FIRST_PAINT_S = 1.5
+FIRST_PAINT_MS = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 USERS, THINK_S, MINUTES = 50, (2.0, 4.0), 1.0
 MEDIAN_MS, P95_MS, SESSION_KB = 100, 500, 1024
 RERUNS, NEW_FILTERS, PAINTS = 20, 4, 5
@@ -111,6 +114,7 @@ def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, p
             for write in (_one_more_trial, _one_more_trial, _one_more_trial, _one_more_night):
                 await reader.run(Page.GUIDE)
                 write(history[1])
+                await asyncio.sleep(LONGEST_S)  # by then pages take up what was written
                 firsts.append((await _cost(running, reader, page))[0])
         filters = _FILTERS.get(page, ("task=inference", ""))
         async with reading(running.port) as reader:
@@ -163,22 +167,24 @@ def test_what_the_first_look_after_a_start_costs(
 
 @pytest.mark.browser
 def test_first_paint(history: tuple[str, str], running: Served, browser: Browser) -> None:
+    """What the browser calls its first paint, and when all is there: the title, the last part, the chart."""
     slow = {}
     with new_page(browser, running.origin) as (page, _):
         for target in PAGES:
-            waits = []
+            painted, waits = [], []
             for _ in range(1 + PAINTS):
                 page.goto("about:blank")
                 started = time.perf_counter()
                 page.goto(f"{running.origin}/{target.value}", wait_until="commit")
                 settle(page, TITLES[target])
                 if target in _CHARTED:
-                    expect(page.locator("svg.marks").first).to_be_visible()
+                    expect(page.locator("svg.marks, canvas.marks").first).to_be_visible()
                 waits.append(time.perf_counter() - started)
+                painted.append(page.evaluate(FIRST_PAINT_MS) / 1000)
             best, median = min(waits[1:]), statistics.median(waits[1:])
             print(
-                f"\n| {history[0]} | {TITLES[target]} | {best:.2f} | {median:.2f} | "
-                f"load {os.getloadavg()[0]:.1f}"
+                f"\n| {history[0]} | {TITLES[target]} | {statistics.median(painted[1:]):.2f} | {best:.2f} | "
+                f"{median:.2f} | load {os.getloadavg()[0]:.1f}"
             )
             if best > FIRST_PAINT_S:
                 slow[target] = best
@@ -211,7 +217,8 @@ def test_fifty_users(history: tuple[str, str], running: Served) -> None:
         lasted = time.monotonic() - started
         return memory().rss - before, (_cpu_s(running.pid) - cpu) / len(waits), len(waits) / lasted
 
-    grown, cpu_s, per_second = asyncio.run(everybody())
+    with ThreadPoolExecutor(1) as apart:  # the browser's event loop stays in this thread
+        grown, cpu_s, per_second = apart.submit(asyncio.run, everybody()).result()
     median, p95 = statistics.median(waits) * 1000, statistics.quantiles(waits, n=20)[-1] * 1000
     kilobytes = grown / USERS / 1024
     print(

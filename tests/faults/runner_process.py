@@ -59,7 +59,9 @@ class RunnerProcess:
         return self.process.exitcode
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        """Kill it; where it has ended by itself that is what `wait` says."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
