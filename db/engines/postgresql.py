@@ -9,6 +9,14 @@ from sqlalchemy import URL, Engine, create_engine
 from db.errors import DatabaseError
 
 _CONNECT_TIMEOUT_S = 10
+# A server or a network that went away without a word is noticed within a minute, not after the two hours of
+# the system's own default; libpq, "Parameter Key Words".
+_LOST_AFTER = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 
 def postgresql_engine(address: URL, options: dict[str, Any]) -> Engine:
@@ -20,6 +28,7 @@ def postgresql_engine(address: URL, options: dict[str, Any]) -> Engine:
         "connect_timeout": _CONNECT_TIMEOUT_S,
         "application_name": "compilewatch",
         "options": "-c timezone=UTC",
+        **_LOST_AFTER,
     }
     arguments = {key: value for key, value in defaults.items() if key not in address.query}
     try:
