@@ -169,7 +169,7 @@ look: dev browser ## photograph every page, wide and narrow, light and dark, int
 release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_release.py $(PYTEST_ARGS)
 
-image-check: dev ## build the image without an engine and start it; needs root and debootstrap, ten minutes
+image-check: dev ## build the image without an engine and start it; needs root and debootstrap; 17 minutes on two busy cores
 	$(BIN)/python -m pytest -m 'slow and not gpu' -v -s tests/house/test_image.py $(PYTEST_ARGS)
 
 clean: ## remove .venv and every cache; measured data stays
