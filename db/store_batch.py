@@ -95,14 +95,15 @@ class _Tally:
     last_seen_at: datetime
     last_called: str | None
 
-    def add(self, later: _Tally) -> None:
+    def add(
+        self, trials: int, failed_trials: int, first: datetime, last: datetime, called: str | None
+    ) -> None:
         """Count more; of two that were seen last at one moment the one that came later names the row."""
-        self.trials += later.trials
-        self.failed_trials += later.failed_trials
-        self.first_seen_at = min(self.first_seen_at, later.first_seen_at)
-        if later.last_seen_at >= self.last_seen_at:
-            self.last_seen_at = later.last_seen_at
-            self.last_called = later.last_called
+        self.trials += trials
+        self.failed_trials += failed_trials
+        self.first_seen_at = min(self.first_seen_at, first)
+        if last >= self.last_seen_at:
+            self.last_seen_at, self.last_called = last, called
 
 
 class TrialWriter:
@@ -189,24 +190,24 @@ class TrialWriter:
     def _count(self, groups: Iterable[list[Prepared]]) -> None:
         for group in groups:
             trials = [entry.trial for entry in group]
-            oldest, newest = min(trials, key=_started_at), _last(trials)
-            failed = sum(trial.status is Status.FAILED for trial in trials)
+            starts = [trial.started_at for trial in trials]
+            first, last = min(starts), max(starts)
+            # The one that began last, of several the one that came last.
+            newest = trials[-1 - starts[::-1].index(last)]
+            failed = sum([trial.status is Status.FAILED for trial in trials])
+            ids, run_id = group[0].ids, newest.run_id
             for (name, tallies), key in zip(self._tallies.items(), _keys(group[0]), strict=True):
                 called = _called(name, newest) if name in _LAST_CALLED else None
-                added = _Tally(len(group), failed, oldest.started_at, newest.started_at, called)
-                known = tallies.setdefault(key, added)
-                if known is not added:
-                    known.add(added)
-            self._run_parts.add(
-                (newest.run_id, group[0].ids.machine, group[0].ids.build),
-                len(group),
-                oldest.started_at,
-                newest.started_at,
-            )
-            results = [(trial.started_at, trial.run_id) for trial in trials if _is_result(trial)]
+                known = tallies.get(key)
+                if known is None:
+                    tallies[key] = _Tally(len(group), failed, first, last, called)
+                else:
+                    known.add(len(group), failed, first, last, called)
+            self._run_parts.add((run_id, ids.machine, ids.build), len(group), first, last)
+            results = [trial.started_at for trial in trials if _is_result(trial)]
             if results:
-                series = group[0].ids.series
-                self._newest[series] = max(self._newest.get(series, results[0]), *results)
+                told = (max(results), run_id)
+                self._newest[ids.series] = max(self._newest.get(ids.series, told), told)
 
 
 def _grouped(new: Iterable[Prepared]) -> list[list[Prepared]]:
@@ -215,15 +216,6 @@ def _grouped(new: Iterable[Prepared]) -> list[list[Prepared]]:
     for entry in new:
         groups[entry.ids, entry.trial.run_id].append(entry)
     return list(groups.values())
-
-
-def _started_at(trial: Trial) -> datetime:
-    return trial.started_at
-
-
-def _last(trials: Sequence[Trial]) -> Trial:
-    """The trial that began last, of several the one that came last."""
-    return max(reversed(trials), key=_started_at)
 
 
 def _keys(entry: Prepared) -> tuple[str, ...]:

@@ -98,7 +98,8 @@ def _sqlite_moment(value: datetime | None) -> str | None:
         return None
     if value.tzinfo is None:
         raise ValueError("a moment must carry a time zone")
-    return value.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")[:26]
+    in_utc = value if value.tzinfo is UTC else value.astimezone(UTC)
+    return in_utc.isoformat(sep=" ", timespec="microseconds")[:26]
 
 
 def _copy(connection: Connection, plan: _Plan, rows: Iterable[tuple[Any, ...]]) -> None:
