@@ -142,3 +142,7 @@ def test_break_even_and_price_refuse_mixed_units_and_subjects() -> None:
     for amount in (Decimal(-1), Decimal("NaN")):
         with pytest.raises(UnitError):
             price(nanoseconds(5), amount)
+
+
+def test_a_part_of_a_nanosecond_has_its_part_of_the_price() -> None:
+    assert price(nanoseconds(0.5), Decimal(7_200_000_000_000)) == 1

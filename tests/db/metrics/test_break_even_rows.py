@@ -116,3 +116,9 @@ def test_each_machine_and_workload_stands_alone_with_its_newest_build() -> None:
         ("other", "bert", "2.13.0", "eager"),
         ("other", "bert", "2.13.0", "default"),
     ]
+
+
+def test_workloads_stand_in_the_order_of_the_cases() -> None:
+    table = cases([compiled("default", 6, 60, workload=name) for name in ("a", "b", "c")])
+    found = break_even_rows(table.iloc[::-1], 1, 0, None)
+    assert [row["workload"] for row in found] == ["c", "c", "b", "b", "a", "a"]

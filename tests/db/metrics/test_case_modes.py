@@ -16,7 +16,7 @@ from db.metrics.case_modes import (
 )
 from db.metrics.cases import summarize_cases
 from db.metrics.mode_choice import ModeOption, lower_envelope
-from db.metrics.quantities import nanoseconds
+from db.metrics.quantities import Subject, nanoseconds
 from tests.db.metrics.frames import trial, trials_frame
 
 
@@ -199,3 +199,12 @@ def test_choices_are_in_the_order_of_their_keys_and_name_their_group() -> None:
     keys = [(f"m-{m}", f"b-{t}", f"w-{w}", w) for m in "ab" for t in "12" for w in "xy"]
     named = found[["machine_id", "build_id", "workload_id", "workload"]].itertuples(index=False, name=None)
     assert list(named) == keys
+
+
+def test_options_know_whose_times_they_are() -> None:
+    options, _ = mode_options(cases(bert()))
+    assert {each.latency.subject for each in options} == {Subject("m-box", "w-bert")}
+    assert {each.compile_cost.subject for each in options} == {Subject("m-box", "w-bert")}
+    (_, other), _ = mode_options(cases([compiled("default", 60.0, 120.0, 1000.0, workload="resnet")]))
+    with pytest.raises(UnitError, match="workload w-resnet on machine m-box and of workload w-bert"):
+        lower_envelope([options[0], other])

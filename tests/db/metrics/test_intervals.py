@@ -65,6 +65,14 @@ def test_resampled_medians_follow_their_exact_distribution() -> None:
     assert (found.low[0], found.value[0], found.high[0]) == (7, 11, 15)
 
 
+@pytest.mark.parametrize(("n", "zeros", "low"), [(20, 6, 0.5), (24, 10, 0.0)])
+def test_both_middle_values_of_an_even_resample_are_drawn_anew(n: int, zeros: int, low: float) -> None:
+    """Of zeros and ones, a resample's median is 0 with more than half zeros, and 0.5 with exactly half."""
+    below, half = (float(stats.binom.sf(n // 2 - 1 + more, n, zeros / n)) for more in (1, 0))
+    assert low == (0.0 if below > 0.025 else 0.5 if half > 0.025 else 1.0)
+    assert one_group([0.0] * zeros + [1.0] * (n - zeros)).low[0] == low
+
+
 @pytest.mark.parametrize(("trials", "at_least"), [(3, 0.93), (5, 0.93), (10, 0.93), (19, 0.93), (20, 0.92)])
 def test_an_interval_holds_the_true_median_about_as_often_as_it_says(trials: int, at_least: float) -> None:
     series = 2000

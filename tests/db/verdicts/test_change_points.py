@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from db.verdicts.change_points import autocorrelation, boundaries, mann_whitney_z, noise_scale, segment_starts
+from db.verdicts.change_points import (
+    autocorrelation,
+    boundaries,
+    examine_boundary,
+    mann_whitney_z,
+    noise_scale,
+    segment_starts,
+)
 from db.verdicts.policy import HistoryPolicy
 from tests.db.verdicts.series import steps
 
@@ -116,3 +123,18 @@ def test_other_units_find_the_same_boundaries(shift: float, seed: int):
 def test_each_rule_decides_what_a_change_is(rules: dict[str, float], found: bool):
     y = np.log(steps([(50, 10.0), (50, 10.5)], cv=0.004))
     assert bool(boundaries(y, HistoryPolicy.model_validate(rules))) is found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([0.0, 0.2], [1.0]), ([0.0, 0.2, 0.0, 0.2], [1.0, 1.2]), ([0.0, 0.2], [1.0, 1.2, 1.0, 1.2])],
+)
+def test_a_step_has_the_error_and_the_size_of_two_means(before: list[float], after: list[float]):
+    """Neighbours that alternate count as independent, so nothing is widened."""
+    n, m = len(before), len(after)
+    found = examine_boundary(np.array(before + after), 0, n, n + m, RULES)
+    squares = n * np.var(before) + m * np.var(after)
+    spread = np.sqrt(squares / (n + m - 2))
+    assert found.difference == pytest.approx(np.median(after) - 0.1)
+    assert found.error == pytest.approx(spread * np.sqrt(1 / n + 1 / m))
+    assert found.size == pytest.approx(found.difference / spread)

@@ -146,3 +146,43 @@ def test_the_canary_is_no_case():
     assert comparison.matched == 1
     assert {row.workload for row in comparison.rows} == {"bert"}
     assert comparison.canary_change == pytest.approx(0.0)
+
+
+def test_two_machines_of_one_name_are_told_apart_by_their_ids():
+    trials = trials_frame(sides(THREE, THREE, head_fields={"machine_id": "m2"}))
+    (left_out,) = compare_builds(trials, "old", "new").left_out
+    assert left_out.reason == "differs in machine_id (m1 against m2)"
+    assert left_out.fields == ("machine_id",)
+
+
+@pytest.mark.parametrize("identity", ["workload_id", "strategy_id"])
+def test_what_no_column_shows_is_told_by_both_ids(identity: str):
+    trials = trials_frame(
+        sides(THREE, THREE, base_fields={identity: "first"}, head_fields={identity: "second"})
+    )
+    (left_out,) = compare_builds(trials, "old", "new").left_out
+    assert left_out.reason == f"differs in {identity} (first against second)"
+
+
+def test_a_missing_case_names_its_size_only_where_another_size_was_compared():
+    rows = sides(THREE, THREE) + sides(THREE, [], workload="gone")
+    rows += sides(THREE, [], base_fields={"workload_id": "w-large", "batch_size": 64, "shape": {"n": 1}})
+    reasons = {
+        case.workload: case.reason for case in compare_builds(trials_frame(rows), "old", "new").left_out
+    }
+    assert reasons == {
+        "gone": "ran on the base side, is missing on the head side",
+        "bert": 'ran on the base side at this size (batch 64, shape {"n": 1}), is missing on the head side',
+    }
+
+
+def test_a_case_of_another_machine_is_told_with_the_name_that_the_base_has_for_it():
+    here = sides(THREE, THREE) + sides(THREE, THREE, workload="second")
+    there = sides(
+        THREE,
+        THREE,
+        base_fields={"machine_id": "m2", "machine": "before"},
+        head_fields={"machine_id": "m2", "machine": "renamed"},
+    )
+    (left_out,) = compare_builds(trials_frame(here + there), "old", "new").left_out
+    assert left_out.reason == "compared on another machine (before); this comparison is for one machine"

@@ -103,3 +103,19 @@ def test_a_shared_run_that_holds_too_little_of_a_side_is_no_block(side: int):
     assert found.trials.sum() == 6
     # all that there is of a side is enough
     assert contrast(observations(shared), 1, POLICY).interleaved[0]
+
+
+def test_a_case_with_one_side_knows_the_variance_of_that_side():
+    """Sum of squares 0.08 over n - 1: no difference is taken, so none costs a degree of freedom."""
+    found = contrast(observations([(0, 0, 0, x) for x in (1.0, 1.2, 0.8)]), 1, POLICY)
+    assert (found.df[0], found.variance[0]) == (2.0, pytest.approx(0.08 / 2))
+
+
+def test_three_pairs_are_enough_to_be_tested_as_pairs():
+    base, head = np.array([1.0, 5.0, 9.0]), np.array([1.1, 5.3, 9.2])
+    rows = [(0, side, 0, x) for pair in zip(base, head, strict=True) for side, x in enumerate(pair)]
+    found = contrast(observations(rows), 1, POLICY)
+    expected = stats.ttest_rel(head, base)
+    t = found.difference[0] / np.sqrt(found.variance[0] * found.scale[0])
+    assert found.paired[0]
+    assert (t, found.df[0]) == (pytest.approx(expected.statistic), expected.df)

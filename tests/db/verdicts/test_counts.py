@@ -105,3 +105,14 @@ def test_a_result_without_a_check_that_fails_now_is_a_regression_all_the_same():
     )
     assert row.reason == "Ran on the base side, fails now: compile_error."
     assert judge(Metric.NUMERICS, [FAILED], [IMPORTED]).reason.endswith("(compile_error), runs now.")
+
+
+def test_counts_that_overlap_are_told_with_both_ends_of_each_side():
+    row = judge(
+        Metric.GRAPH_BREAKS, [{"graph_breaks": n} for n in (2, 3)], [{"graph_breaks": n} for n in (3, 5)]
+    )
+    assert row.reason == "The count varies between trials: 2 to 3 on the base side, 3 to 5 on the head."
+    row = judge(
+        Metric.GRAPH_BREAKS, [{"graph_breaks": n} for n in (2, 2)], [{"graph_breaks": n} for n in (4, 5)]
+    )
+    assert row.reason == "2 to 4 to 5, compared exactly."

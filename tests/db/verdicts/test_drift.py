@@ -130,3 +130,14 @@ def test_sides_of_three_points_that_do_not_meet_are_needed(
     points: int, pinned: list[int] | None, known: bool
 ):
     assert (drift(np.zeros(points), pinned=pinned, policy=THREE) is not None) is known
+
+
+def test_a_p_at_the_level_itself_is_a_drift():
+    y = raised(0.1) + 0.05 * (-1.0) ** np.arange(20)
+    found = drift(y)
+    assert found is not None
+    assert 0 < found.p_value < 1
+    for level, verdict in ((found.p_value, Verdict.REGRESSED), (found.p_value * 0.999, Verdict.INCONCLUSIVE)):
+        judged = drift(y, policy=Policy(history=HistoryPolicy(p_value=level)))
+        assert judged is not None
+        assert judged.verdict is verdict

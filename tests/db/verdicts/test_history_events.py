@@ -166,3 +166,12 @@ def test_a_withdrawal_is_a_new_event_that_names_the_old_one():
     assert found == old.model_copy(update=changed)
     assert found.event_id != event.event_id
     assert withdrawal(table(), Metric.LATENCY, old, today).event_id == found.event_id
+
+
+def test_a_boundary_right_at_the_place_of_an_event_is_no_edge_of_its_own_sides():
+    """The event's own points are gone since: the first that is left lies beyond the quiet points."""
+    (event,) = events(20)
+    known = event.model_copy(update={"index": 30})
+    gap = RULES.quiet_points + 1
+    window = Stretch(CALM, [i if i < 30 else i + gap for i in range(60)])
+    assert evidence_against(known, window, [boundary(30)], RULES) == examine_boundary(CALM, 0, 30, 60, RULES)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from db.verdicts import judgement
-from db.verdicts.contrast import Contrasts
+from db.verdicts.contrast import Contrasts, Observations
 from db.verdicts.moderated_t import Moderated, Prior, TTest
-from db.verdicts.noise import RunNoise, SeriesNoise
+from db.verdicts.noise import Past, RunNoise, SeriesNoise
 from db.verdicts.policy import Policy
 from db.verdicts.significance import trials_needed
 
@@ -186,3 +186,18 @@ def test_too_few_trials_are_suspected_by_their_own_past(sign: int):
 def test_a_past_says_nothing_where_trials_are_enough_or_there_is_none():
     assert judge(examined([0.5], [0.5], past_variance=1e-6)).suspected.tolist() == [False]
     assert judge(examined([0.5], [1e-9], trials=[(1, 1)])).suspected.tolist() == [False]
+
+
+def test_a_variance_between_runs_that_was_estimated_counts_with_its_own_degrees_of_freedom():
+    """Twelve earlier runs of one build, then one run a side: Satterthwaite's df of both variances."""
+    generator = np.random.default_rng(1)
+    run, level = np.repeat(np.arange(12), 4), generator.normal(0, 0.03, 12)
+    none = np.zeros(48, dtype=np.int64)
+    past = Past(none, run, none, level[run] + generator.normal(0, 0.01, 48))
+    side = np.repeat([0, 1], 3)
+    observed = Observations(none[:6], side, side, np.arange(6), generator.normal(0, 0.01, 6))
+    found = judgement.examine_cases(observed, past, 1, POLICY)
+    assert found.runs.df == 11.0
+    within, between = found.contrasts.scale * found.moderated.variance, 2 * found.runs.variance
+    expected = (within + between) ** 2 / (within**2 / found.moderated.df + between**2 / 11)
+    assert found.test.df == pytest.approx(expected)

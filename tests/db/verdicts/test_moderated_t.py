@@ -132,3 +132,14 @@ def test_one_degree_of_freedom_counts_and_none_does_not():
     assert found == pytest.approx([(3 * 2 + 6) / 4, 2.0, (3 * 2 + 9 * 6) / 12])
     nothing = squeeze(np.array([6.0, np.nan]), np.array([1.0, 0.0]), Prior(0.0, 0.0))
     assert nothing == pytest.approx([6.0, np.nan], nan_ok=True)
+
+
+def test_one_degree_of_freedom_in_all_is_an_estimate():
+    variance, df = pool(
+        np.array([2.0, np.nan, np.nan]),
+        np.array([1.0, 0.0, 0.0]),
+        np.array([np.nan, 3.0, np.nan]),
+        np.ones(3),
+    )
+    assert variance == pytest.approx([2.0, 3.0, np.nan], nan_ok=True)
+    assert df.tolist() == [1.0, 1.0, 0.0]

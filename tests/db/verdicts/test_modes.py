@@ -125,3 +125,16 @@ def test_a_visit_shorter_than_a_segment_is_none():
     y[[8, 20, 30, 44]] = HIGH
     assert two_modes(y, RULES) is not None
     assert not is_flip(y, 50, RULES)
+
+
+def test_a_visit_of_exactly_a_segment_counts():
+    assert is_flip(blocks(0, 1, 0, 1, 0, length=RULES.minimum_segment), 4 * RULES.minimum_segment, RULES)
+
+
+def test_two_modes_must_stand_as_far_apart_as_asked_for():
+    """They stand 0.1 / 0.005 = 20 of their deviations apart."""
+    y = mixed(400, 0.5)
+    found = [
+        two_modes(y, RULES.model_copy(update={"two_mode_separation": far})) is not None for far in (17, 23)
+    ]
+    assert found == [True, False]

@@ -9,7 +9,7 @@ import numpy as np
 
 from db.metrics.trend import series_points
 from db.verdicts.machine_history import machine_history
-from db.verdicts.releases import release_steps
+from db.verdicts.releases import release_events, release_steps
 from db.verdicts.sequence import builds_took_turns, in_reading_order, release_order
 from db.verdicts.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import START, trials_frame
@@ -99,3 +99,24 @@ def test_counts_join_the_times_of_their_release():
     (group,) = machine_history(trials_frame(rows))
     assert group.build_id == "2.11.0"
     assert {event.metric for event in group.events} == {Metric.LATENCY, Metric.SPEEDUP, Metric.GRAPH_BREAKS}
+
+
+def test_an_event_of_a_release_names_its_series_and_is_confounded_by_a_second_change():
+    rows = turns(factors={"2.11.0": 1.06, "2.12.1": 1.06})
+    alone = [event for event in release_events(trials_frame(rows)) if event.metric is Metric.LATENCY]
+    rows = [row | {"driver": "590.1"} if row["build_id"] != "2.9.1" else row for row in rows]
+    both = [event for event in release_events(trials_frame(rows)) if event.metric is Metric.LATENCY]
+    assert [event.series_id for event in (*alone, *both)] == ["a", "a"]
+    assert [(event.changed_components, event.confounded) for event in (*alone, *both)] == [
+        (("torch",), False),
+        (("torch", "driver"), True),
+    ]
+
+
+def test_a_case_that_a_release_left_out_keeps_its_moment_though_builds_took_turns():
+    rows = [row | {"suite": "releases"} for row in turns(factors={})]
+    rows = [row for row in rows if (row["workload"], row["build_id"]) != ("b", "2.12.1")]
+    (group,) = machine_history(trials_frame(rows))
+    (event,) = group.events
+    assert (event.workload, event.build_id, event.verdict) == ("b", "2.12.1", Verdict.MISSING)
+    assert group.at == event.at == max(row["started_at"] for row in rows if row["build_id"] == "2.12.1")

@@ -9,7 +9,7 @@ import pytest
 from pandas import DataFrame
 
 from db.verdicts.sequence import STACK, builds_took_turns, release_order
-from tests.db.metrics.frames import trials_frame
+from tests.db.metrics.frames import trial, trials_frame
 
 ALIKE = {
     "torch": "2.13.0",
@@ -56,3 +56,9 @@ def test_equal_builds_are_ordered_by_their_ids_and_each_is_named_once():
 
 def test_nothing_took_turns_where_nothing_ran():
     assert builds_took_turns(trials_frame([])) is False
+
+
+def test_two_builds_of_one_run_took_turns_and_one_build_alone_did_not():
+    assert builds_took_turns(trials_frame([trial(torch="2.12"), trial(torch="2.13")]))
+    assert not builds_took_turns(trials_frame([trial(torch="2.12"), trial(torch="2.12")]))
+    assert not builds_took_turns(trials_frame([trial(torch="2.12"), trial(torch="2.13", run_id="R2")]))

@@ -126,3 +126,8 @@ def test_settings_are_named_with_their_path():
     given = {"a": 1, "b": {"c": 2, "d": {"e": 3}}, "cpu_capability": "AVX2", "f": {"cpu_capability": "x"}}
     assert plain_settings(given) == {"a": 1, "b.c": 2, "b.d.e": 3, "f.cpu_capability": "x"}
     assert plain_settings(None) == {}
+
+
+def test_sides_have_the_columns_of_the_trials_and_the_side():
+    trials = trials_frame([trial(build="old"), trial(build="new")])
+    assert split_sides(trials, OLD, NEW).columns.tolist() == [*trials.columns, "side"]

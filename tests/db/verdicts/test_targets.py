@@ -183,3 +183,16 @@ def test_twenty_points_are_enough_and_a_fall_meets_a_lower_limit():
     assert away.reason == "the trend leads away from the target"
     assert (away.slope_per_point, away.p_value) == (found.slope_per_point, found.p_value)
     assert forecast_crossing(rising(10), 12.0, at_least=False).p_value is None
+
+
+@pytest.mark.parametrize("limit", [11.0, 30.0])
+def test_a_sure_trend_is_told_with_its_p_though_nothing_is_predicted(limit: float):
+    known = forecast_crossing(rising(), 12.0, at_least=False)
+    found = forecast_crossing(rising(), limit, at_least=False)
+    assert known.p_value is not None
+    assert known.p_value < 0.01
+    assert (found.points, found.slope_per_point, found.p_value) == (
+        None,
+        known.slope_per_point,
+        known.p_value,
+    )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from db.verdicts.policy import Override, Policy
 from db.verdicts.results import Comparison, Row
@@ -364,3 +365,14 @@ def test_the_geometric_mean_of_latency_is_said_with_its_interval():
     sentences = judge(case(1.06) + background()).sentences
     (mean,) = [each for each in sentences if each.startswith("Geomean latency of 9 matched compiled cases")]
     assert "95 % interval" in mean
+
+
+def test_each_part_of_speedup_is_held_to_the_whole_level():
+    """Eager's p lies between half the level and the level: a second family would hide that it moved."""
+    base, head = np.array([-4, -2, 0, 2, 4]) / 100, 0.051 + np.array([2, -4, 4, 0, -2]) / 100
+    assert 0.025 < stats.ttest_ind(base, head).pvalue < 0.05
+    rows = []
+    for old, new, jitter in zip(np.exp(base), np.exp(head), CALM, strict=True):
+        rows.append(trial(control_latency_ns=15 * MS * old, latency_ns=jitter * MS))
+        rows.append(trial(build="new", control_latency_ns=15 * MS * new, latency_ns=2 * jitter * MS))
+    assert row_of(judge(rows), Metric.LATENCY).who_moved is WhoMoved.BOTH
