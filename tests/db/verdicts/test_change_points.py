@@ -138,3 +138,8 @@ def test_a_step_has_the_error_and_the_size_of_two_means(before: list[float], aft
     assert found.difference == pytest.approx(np.median(after) - 0.1)
     assert found.error == pytest.approx(spread * np.sqrt(1 / n + 1 / m))
     assert found.size == pytest.approx(found.difference / spread)
+
+
+def test_one_value_a_side_has_a_score_too():
+    """U of 1 against 1/2, with a deviation of 1/2."""
+    assert mann_whitney_z(np.array([1.0]), np.array([2.0])) == pytest.approx(1.0)

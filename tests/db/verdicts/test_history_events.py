@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from db.identities import identity
 from db.verdicts.change_points import Boundary, examine_boundary
 from db.verdicts.history_events import change_events, evidence_against, withdrawal
 from db.verdicts.policy import HistoryPolicy
@@ -93,6 +94,13 @@ def test_an_id_follows_from_series_metric_and_run_alone():
         for at in (20, 35)
     ]
     assert unnamed[0].event_id != unnamed[1].event_id
+
+
+def test_an_id_is_made_of_these_fields_for_ever():
+    """Whoever kept an id finds the event by it again, with a later version too."""
+    (event,) = events(20)
+    fields = {"series": "series-1", "metric": "latency", "at": "run-20", "revises": None}
+    assert event.event_id == identity(fields)
 
 
 CALM = np.log(10.0) + 0.001 * np.sin(np.arange(60))

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
+from db.verdicts.policy import Policy
 from db.verdicts.targets import Target, TargetCheck, check_targets, forecast_crossing
 from tests.db.metrics.frames import trials_frame
 from tests.db.verdicts.frames import MS, trial
@@ -196,3 +197,12 @@ def test_a_sure_trend_is_told_with_its_p_though_nothing_is_predicted(limit: floa
         known.slope_per_point,
         known.p_value,
     )
+
+
+def test_an_unsure_trend_is_told_with_its_slope_and_p():
+    y = rising(per_point=0.0)
+    found = forecast_crossing(y, 10.5, at_least=False)
+    assert found.reason == "no sure trend"
+    assert found.slope_per_point == pytest.approx(np.expm1(stats.theilslopes(np.log(y)).slope))
+    assert found.p_value is not None
+    assert found.p_value > Policy().history.p_value

@@ -376,3 +376,9 @@ def test_each_part_of_speedup_is_held_to_the_whole_level():
         rows.append(trial(control_latency_ns=15 * MS * old, latency_ns=jitter * MS))
         rows.append(trial(build="new", control_latency_ns=15 * MS * new, latency_ns=2 * jitter * MS))
     assert row_of(judge(rows), Metric.LATENCY).who_moved is WhoMoved.BOTH
+
+
+def test_the_geometric_mean_of_speedup_is_said_of_both_sides():
+    rows = [trial(build="old"), trial(build="new", latency_ns=12 * MS)]
+    said = "Geomean speedup over 1 matched case: 1.50x to 1.25x (-16.7 %)."
+    assert said in judge(rows).sentences
