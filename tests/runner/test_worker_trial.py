@@ -39,11 +39,16 @@ def default():
     )
 
 
+def fewest(trial):
+    """Of the 50 samples that are planned a host that others keep busy may leave half: see `Sampler.take`."""
+    return 25 if trial.host_state.blocks_rejected else 50
+
+
 def test_an_eager_trial_is_whole(eager):
     trial, heard = eager
     assert trial.status is Status.OK, trial.failure
     assert parse_trial(trial.to_json()) == trial
-    assert 50 <= len(trial.samples_ns) <= 200
+    assert fewest(trial) <= len(trial.samples_ns) <= 200
     assert trial.control_samples_ns == []
     assert (trial.sampling.samples, trial.sampling.order, trial.sampling.garbage_collector) == (
         50,
@@ -95,7 +100,7 @@ def test_a_trial_knows_its_machine_and_build(eager):
 def test_a_compiled_trial_carries_its_own_control(default):
     assert default.status is Status.OK, default.failure
     for samples in (default.samples_ns, default.control_samples_ns):
-        assert 50 <= len(samples) <= 400
+        assert fewest(default) <= len(samples) <= 400
     assert default.sampling.order == "ABBA"
     assert default.compiler.graphs == 1
     assert default.compiler.cache.fx_graph_hits == 0
