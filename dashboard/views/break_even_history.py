@@ -17,11 +17,14 @@ from dashboard.views import break_even_plan, elements
 from db.strategies import EAGER
 
 _METRIC = "break_even"
+MOST_BUILDS = 100
 
 
 @dataclass(frozen=True)
 class History:
-    """One row per build, newest first, a column per strategy in words; and the chart's rows."""
+    """Of the newest `MOST_BUILDS` a row each, newest first, a column per strategy in words; the chart's rows;
+    and what is left out of either, in words.
+    """
 
     table: pd.DataFrame
     strategies: tuple[str, ...]
@@ -38,8 +41,11 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     points = with_caches(points, link.cache)
     names = read_choices(snapshot).builds
-    measured = set(points["build_id"])
-    builds = tuple(name for key, name in names.items() if key in measured)
+    with_points = set(points["build_id"])
+    measured = [key for key in names if key in with_points]
+    newest = measured[-MOST_BUILDS:]
+    points = points[points["build_id"].isin(newest)]
+    builds = tuple(names[key] for key in newest)
     strategies = tuple(theme.ordered(points["strategy"]))
     cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
     for point in shaping.row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
@@ -50,9 +56,13 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
         table=pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies]),
         strategies=strategies,
         chart=chart,
-        unseen=trend_rows.unseen(ordered, chart, "torch"),
+        unseen=" ".join(filter(None, (_unseen(len(measured)), trend_rows.unseen(ordered, chart, "torch")))),
         builds=builds,
     )
+
+
+def _unseen(measured: int) -> str:
+    return f"The newest {MOST_BUILDS} of {measured} builds." if measured > MOST_BUILDS else ""
 
 
 def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
@@ -78,8 +88,8 @@ def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
                 key="break-even-history",
                 alt=f"Break-even of {focus} over builds, one line per strategy",
             )
-            if found.unseen:
-                elements.note(f"{found.unseen} The table has all.")
+        if found.unseen:
+            elements.note(found.unseen)
         text = st.column_config.TextColumn
         elements.table(
             found.table,

@@ -1,0 +1,45 @@
+"""How break-even moved from build to build, where there are more builds than a page has room for."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.database import DATABASE_VARIABLE
+from dashboard.links import Link, Page
+from dashboard.views import break_even_history
+from db.session import open_database
+from db.store import save_trials
+from tests.builders import make_history
+from tests.dashboard.conftest import opened, texts
+
+RELEASES = ("2.10.0", "2.11.0", "2.12.0", "2.13.0")
+
+
+@pytest.fixture
+def four_releases(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history(workloads=("mlp",), builds=RELEASES))
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+
+
+def names_of_builds() -> tuple[list[str], str]:
+    """The builds of the table, from top to bottom, and what the page says."""
+    page = opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
+    assert not page.exception
+    (history,) = [table.value for table in page.dataframe if "build" in table.value.columns]
+    return list(history["build"]), texts(page)
+
+
+@pytest.mark.usefixtures("four_releases")
+def test_all_builds_stand_in_the_table_newest_first() -> None:
+    builds, said = names_of_builds()
+    assert builds == [f"torch {release}" for release in reversed(RELEASES)]
+    assert "The newest" not in said
+
+
+@pytest.mark.usefixtures("four_releases")
+def test_of_many_builds_the_newest_are_shown_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(break_even_history, "MOST_BUILDS", 2)
+    builds, said = names_of_builds()
+    assert builds == ["torch 2.13.0", "torch 2.12.0"]
+    assert "The newest 2 of 4 builds." in said
