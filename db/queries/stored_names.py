@@ -12,6 +12,7 @@ from db.errors import NotFoundError, one_line
 from db.queries.filters import Filters
 from db.session import Database
 from db.tables import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from db.versions import version_key
 
 _MOST_NAMED = 8
 
@@ -63,6 +64,7 @@ def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
         return "Nothing is: measure with `compilewatch run`."
     if near := difflib.get_close_matches(name, called, n=2):
         return f"Did you mean {' or '.join(near)}?"
-    told = [each if each == label else f"{each} ({label})" for each, label in called.items()]
+    ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
+    told = [each if each == label else f"{each} ({label})" for each, label in ordered]
     more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
     return f"Stored: {', '.join(told[:_MOST_NAMED])}{more}."

@@ -63,3 +63,13 @@ def test_control_characters_of_a_name_are_not_repeated(database: Database) -> No
     message, _ = refused(database, Filters(runs=("a\x1b[31m" + "b" * 500,)))
     assert "\x1b" not in message
     assert len(message) < 300
+
+
+def test_releases_are_named_in_their_order(database: Database) -> None:
+    save_trials(database, [make_trial(build=torch) for torch in ("2.11.0", "2.6.0", "2.9.1")])
+    _, next_step = refused(database, Filters(builds=("9",)))
+    assert [part.partition("(")[2][:-1] for part in next_step.rstrip(".").split(", ")] == [
+        "2.6.0",
+        "2.9.1",
+        "2.11.0",
+    ]
