@@ -58,7 +58,7 @@ USER 10001:10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8501
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
+HEALTHCHECK --interval=30s --timeout=5s --start-period=180s --retries=3 \
     CMD ["python3", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
 ENTRYPOINT ["/usr/bin/tini", "--", "entrypoint"]
 # Inside the container the dashboard listens on every address; who reaches it is decided where the port is published.

@@ -28,6 +28,13 @@ def test_ours_is_read_whole() -> None:
     assert check.flags["interval"] == "30s"
 
 
+def test_the_check_fails_no_container_that_is_slow_to_start() -> None:
+    """On a busy host the dashboard has taken more than 60 s until it answered."""
+    last = read(DOCKERFILE, {})[-1]
+    check = next(step for step in last.instructions if step.name == "HEALTHCHECK")
+    assert check.flags["start-period"] == "180s"
+
+
 def test_a_base_given_takes_the_place_of_the_default() -> None:
     given = {"BASE": "python:3.11-slim@sha256:0"}
     assert [stage.origin for stage in read(DOCKERFILE, given)] == [given["BASE"]] * 2

@@ -21,7 +21,7 @@ from tests.house.image import Build, Image
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 USER = "10001"
-START_S = 150
+START_S = 270
 """How long HEALTHCHECK lets the container come up: its `--start-period` and three times its `--interval`."""
 STOP_S = 10
 """What an engine waits after SIGTERM before it kills."""
