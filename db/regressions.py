@@ -11,6 +11,7 @@ from pydantic import Field
 
 from db.fields import Name, Text, UtcDatetime
 from db.identities import identity
+from db.units import words
 from db.verdicts.policy import Policy
 from db.verdicts.results import BuildSide, Comparison, Result, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, CauseClass, Verdict
@@ -195,6 +196,6 @@ def side_title(side: BuildSide, changed_components: tuple[str, ...]) -> str:
     """What a side is, in the parts that differ: "torch 2.13.0, triton 3.6.0"; its runs where none does."""
     named = [name for name in changed_components if side.components.get(name)]
     if named:
-        return ", ".join(f"{name} {side.components[name]}" for name in named)
+        return ", ".join(f"{words(name)} {side.components[name]}" for name in named)
     runs = side.run_ids
     return f"run {runs[-1]}" if len(runs) == 1 else f"{len(runs)} runs up to {runs[-1]}"

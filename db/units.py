@@ -107,6 +107,11 @@ def count(value: SupportsFloat | None) -> str:
     return MISSING if _number(value) is None else f"{_whole(value):,}"
 
 
+def words(name: str) -> str:
+    """The name of a field or kind as people read it: "torch variant" of "torch_variant"."""
+    return name.replace("_", " ")
+
+
 def plural(number: int, noun: str) -> str:
     """A number of regular things: "1 case", "1,200 cases"."""
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"

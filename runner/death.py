@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from db.records import Failure, FailureKind
+from db.units import words
 from runner.process import Outcome
 from runner.scrub import scrub
 
@@ -97,7 +98,7 @@ def failure_of(ending: Ending) -> Failure:
     """The `Failure` of a process that left no usable record."""
     log = log_tail(ending.outcome)
     kind, message = _kind_and_message(ending, log or "")
-    where = f" during {ending.phase}" if ending.phase else ""
+    where = f" during {words(ending.phase)}" if ending.phase else ""
     return Failure(
         kind=kind,
         phase=ending.phase,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from db.errors import CompilewatchError
 from db.records import Build
+from db.units import words
 from runner.builds import known_builds
 from runner.config import BuildSettings, Settings
 from runner.device_state import device_facts
@@ -103,7 +104,7 @@ def _different(stack: Build, found: Build) -> tuple[str, ...]:
         then, now = getattr(stack, part), getattr(found, part)
         # A trial on the CPU has no driver, whatever the host has.
         if then is not None and then != now:
-            changes.append(f"{part} {now} instead of {then}")
+            changes.append(f"{words(part)} {now} instead of {then}")
     for name in sorted(stack.packages.keys() | found.packages.keys()):
         then, now = stack.packages.get(name), found.packages.get(name)
         if then != now:

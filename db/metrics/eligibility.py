@@ -16,6 +16,7 @@ from pandas import DataFrame, Series
 
 from db.metrics.groups import Bools, Floats, flags, floats
 from db.records import FailureKind, NumericsStatus, Status
+from db.units import words
 
 
 def _wrong_result(trials: DataFrame) -> Series:
@@ -61,7 +62,7 @@ def why_left_out(case: Mapping[str, Any], needed: Mapping[str, str]) -> str | No
     `needed` names the columns that must hold a value and what to call each in the reason.
     """
     if case["status"] == Status.FAILED.value:
-        return f"failed: {case['failure_kind']}"
+        return f"failed: {words(case['failure_kind'])}"
     if case["nothing_compiled"]:
         return "nothing was compiled"
     return next((f"no {words}" for column, words in needed.items() if pd.isna(case[column])), None)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pandas import DataFrame
 
 from db.errors import UnitError
+from db.units import words
 
 
 class Unit(StrEnum):
@@ -111,6 +112,6 @@ def require_one(frame: DataFrame, columns: tuple[str, ...], purpose: str) -> Non
         distinct = sorted(frame[column].dropna().astype(str).unique())
         if len(distinct) > 1:
             raise UnitError(
-                f"{purpose} cannot mix several values of {column}: {', '.join(distinct[:3])}.",
+                f"{purpose} cannot mix several values of {words(column)}: {', '.join(distinct[:3])}.",
                 f"Choose one {column.removesuffix('_id')}.",
             )

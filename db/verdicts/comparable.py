@@ -13,6 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from db.metrics.groups import Ints
+from db.units import words
 from db.verdicts.policy import Policy
 from db.verdicts.results import CaseKey, LeftOut
 from db.verdicts.sides import as_text, plain_settings
@@ -37,6 +38,7 @@ CONDITIONS = (
 _Case = dict[str, Any]
 _Name = tuple[str, str]
 
+_SETTING = "settings."
 _MACHINE_FIELDS = ("device", "device_name", "machine", "threads")
 
 
@@ -161,7 +163,7 @@ def _missing(case: _Case, same_name_matched: bool) -> LeftOut:
 def _differing(case: _Case, others: list[_Case]) -> LeftOut:
     """Names what keeps `case` from its nearest partner: the one with fewest differing fields."""
     nearest = min((_differences(case, other) for other in others), key=len)
-    named = [f"{name} ({old} against {new})" for name, (old, new) in nearest.items()]
+    named = [f"{_condition_name(name)} ({old} against {new})" for name, (old, new) in nearest.items()]
     return _entry(case, Verdict.NOT_COMPARABLE, "differs in " + ", ".join(named), tuple(nearest))
 
 
@@ -169,7 +171,7 @@ def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
     pairs = {name: (as_text(case[name]), as_text(other[name])) for name in CONDITIONS if name in case}
     mine, theirs = (plain_settings(side.get("settings")) for side in (case, other))
     for name in sorted(mine.keys() | theirs.keys()):
-        pairs[f"settings.{name}"] = (as_text(mine.get(name)), as_text(theirs.get(name)))
+        pairs[_SETTING + name] = (as_text(mine.get(name)), as_text(theirs.get(name)))
     named = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     if case["machine_id"] == other["machine_id"]:
         named = {name: pair for name, pair in named.items() if name not in _MACHINE_FIELDS}
@@ -179,6 +181,11 @@ def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
         if not named and case[identity] != other[identity]:
             named[identity] = (str(case[identity]), str(other[identity]))
     return named
+
+
+def _condition_name(field: str) -> str:
+    """A setting is named as whoever sets it spells it."""
+    return field if field.startswith(_SETTING) else words(field)
 
 
 def _entry(case: _Case, verdict: Verdict, reason: str, fields: tuple[str, ...] = ()) -> LeftOut:

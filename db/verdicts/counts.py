@@ -13,6 +13,7 @@ from pandas import DataFrame
 from db.metrics.eligibility import failure_kinds, passed_mask
 from db.metrics.groups import Bools, Floats, Ints, floats
 from db.records import NumericsStatus
+from db.units import words
 from db.verdicts.vocabulary import Metric, Verdict
 
 _COLUMNS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
@@ -149,9 +150,9 @@ def compare_outcomes(case: int, base: Outcome, head: Outcome) -> Counted:
     before, now = "Passed" if base.checked else "Ran", "passes" if head.checked else "runs"
     reason = {
         Verdict.UNCHANGED: "Fails on both sides." if base.failed else "Passes on both sides.",
-        Verdict.REGRESSED: f"{before} on the base side, fails now: {head.word}.",
-        Verdict.IMPROVED: f"Failed on the base side ({base.word}), {now} now.",
-        Verdict.INCONCLUSIVE: f"Fails in some trials only: base {base.word}, head {head.word}.",
+        Verdict.REGRESSED: f"{before} on the base side, fails now: {words(head.word)}.",
+        Verdict.IMPROVED: f"Failed on the base side ({words(base.word)}), {now} now.",
+        Verdict.INCONCLUSIVE: f"Fails in some trials only: base {words(base.word)}, head {words(head.word)}.",
     }[verdict]
     return Counted(
         case=case,

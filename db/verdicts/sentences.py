@@ -77,8 +77,8 @@ def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
 
 def confounded(components: tuple[str, ...]) -> str:
     """Several parts of the build changed at once: say so, name none."""
-    names = f"{', '.join(components[:-1])} and {components[-1]}"
-    return f"{names} changed at once; none of them is named as the cause."
+    names = [units.words(name) for name in components]
+    return f"{', '.join(names[:-1])} and {names[-1]} changed at once; none of them is named as the cause."
 
 
 def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdict, int]) -> str:
@@ -182,7 +182,7 @@ def announced(metric: Metric, change: float, components: tuple[str, ...], *, fli
     if len(components) > 1:
         return f"{step}. {confounded(components)}"
     if components:
-        return f"{step} with the change of {components[0]}."
+        return f"{step} with the change of {units.words(components[0])}."
     return f"{step}; no part of the build changed with it."
 
 

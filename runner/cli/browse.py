@@ -21,7 +21,7 @@ from db.queries.regressions import regressions_frame
 from db.queries.trials import trial_record
 from db.records import SourceKind, Trial
 from db.session import Database
-from db.units import MISSING, count, duration, moment, percent
+from db.units import MISSING, count, duration, moment, percent, words
 from runner.cli.catalog import CATALOG
 from runner.cli.documents import frame_rows, print_document
 from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, trace_texts
@@ -148,7 +148,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         ("status", trial.status.value),
     ]
     if trial.failure is not None:
-        facts += [("failure", f"{trial.failure.kind.value}: {trial.failure.message}")]
+        facts += [("failure", f"{words(trial.failure.kind.value)}: {trial.failure.message}")]
         facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
     if trial.samples_ns:
         facts += [
@@ -163,7 +163,9 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
             ("first call", duration(cold.first_call_ns)),
         ]
         phases = cold.phases_ns.model_dump() if cold.phases_ns else {}
-        facts += [(f"  {name}", duration(value)) for name, value in phases.items() if value is not None]
+        facts += [
+            (f"  {words(name)}", duration(value)) for name, value in phases.items() if value is not None
+        ]
     facts += memory_texts(memory) if memory is not None else []
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs))]
@@ -176,7 +178,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += stream_texts(trial.stream)
         facts += [(f"  {where}", what) for where, what in compile_texts(trial.stream)]
     if trial.numerics is not None:
-        facts += [("numerics", trial.numerics.status.value)]
+        facts += [("numerics", words(trial.numerics.status.value))]
     return facts + profile_texts(trial) + trace_texts(trial, data_dir)
 
 
@@ -196,9 +198,7 @@ def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Tab
     shown = columns or list(rows[0])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in shown:
-        table.add_column(
-            name.removesuffix("_at").replace("_", " "), overflow="fold", no_wrap=name.endswith("_id")
-        )
+        table.add_column(words(name.removesuffix("_at")), overflow="fold", no_wrap=name.endswith("_id"))
     for row in rows:
         table.add_row(*(Text(_text(name, row[name])) for name in shown))
     return table

@@ -13,7 +13,7 @@ from db.queries.filters import Filters
 from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
 from db.session import Database
-from db.units import count, moment, percent, plural
+from db.units import count, moment, percent, plural, words
 from db.verdicts.grouping import EventGroup
 from db.verdicts.machine_history import machine_history
 from db.verdicts.policy import Policy
@@ -77,7 +77,7 @@ def _lines(group: EventGroup, torch: Mapping[str, str]) -> list[str]:
     if group.confounded:
         said.append(f"  {confounded(group.changed_components)}")
     elif group.changed_components:
-        said.append(f"  {group.changed_components[0]} changed with it.")
+        said.append(f"  {words(group.changed_components[0])} changed with it.")
     said += [f"  {_event(event)}" for event in group.events[:_NAMED_EVENTS]]
     if rest := len(group.events) - _NAMED_EVENTS:
         said += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []

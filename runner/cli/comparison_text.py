@@ -11,7 +11,7 @@ from rich.text import Text
 
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
-from db.units import MISSING, count, duration, level, percent, plural, ratio, size, steps
+from db.units import MISSING, count, duration, level, percent, plural, ratio, size, steps, words
 from db.verdicts.policy import Policy
 from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
@@ -154,7 +154,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _figure(metric: Metric, value: float | str | None) -> str:
-    return MISSING if value is None else _FORMATS[metric](value)
+    return MISSING if value is None else words(_FORMATS[metric](value))
 
 
 def _change(row: Row) -> str:

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from db.units import MISSING, duration, interval, moment, percent, plural, ratio, size, steps
+from db.units import MISSING, duration, interval, moment, percent, plural, ratio, size, steps, words
 from db.verdicts.history import SeriesHistory
 from db.verdicts.policy import Policy
 from db.verdicts.releases import ReleaseStep
@@ -73,7 +73,7 @@ def history_sentences(told: Told) -> Iterator[str]:
     for event in told.exact:
         yield f"{moment(event.at)}: {METRIC_NAMES[event.metric]} {event.verdict.value}. {event.reason}"
     for cut in judged.cuts:
-        yield f"From point {cut.index + 1} on it is another series: {', '.join(cut.fields)} changed."
+        yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
     if judged.two_mode:
         yield "The series has two modes: the machine is now in one state, now in another."
     if judged.drift is not None and judged.drift.verdict is not Verdict.UNCHANGED:
@@ -115,7 +115,7 @@ def history_table(points: DataFrame, told: Told) -> Table:
         event, cut = events.get(index), cuts.get(index)
         marks = [_mark(event)] if event else []
         marks += [_step_mark(steps[index])] if index in steps else []
-        marks += [f"{', '.join(cut.fields)} changed"] if cut else []
+        marks += [f"{_named(cut.fields)} changed"] if cut else []
         marks += ["suspect"] if rows[index]["point_suspect"] else []
         cells = (*_figures(rows[index], judged.metric), "; ".join(marks))
         table.add_row(*(Text(cell) for cell in cells), style=_STYLES.get(event.verdict, "") if event else "")
@@ -136,8 +136,12 @@ def _step_mark(step: ReleaseStep) -> str:
 
 
 def _mark(event: ChangeEvent) -> str:
-    changed = f", {', '.join(event.changed_components)} changed" if event.changed_components else ""
+    changed = f", {_named(event.changed_components)} changed" if event.changed_components else ""
     return f"{_MARKS[event.verdict]} {percent(event.change, signed=True)}{changed}"
+
+
+def _named(fields: Sequence[str]) -> str:
+    return ", ".join(map(words, fields))
 
 
 def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:

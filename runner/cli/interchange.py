@@ -16,7 +16,7 @@ from db.interchange.importing import AUTO, FileReport, ImportReport, import_path
 from db.interchange.options import ImportOptions
 from db.queries.stored_names import require_stored
 from db.records import Trial
-from db.units import count, duration, plural, ratio
+from db.units import count, duration, plural, ratio, words
 from runner.cli.documents import print_document
 from runner.cli.filters import (
     BuildsOption,
@@ -212,7 +212,7 @@ def _print_files(report: ImportReport) -> None:
 def _print_first(file: FileReport) -> None:
     for trial in file.first:
         figures = figures_of(trial)
-        result = trial.failure.kind.value if trial.failure else duration(figures["latency_ns"])
+        result = words(trial.failure.kind.value) if trial.failure else duration(figures["latency_ns"])
         if figures["speedup"] is not None:
             result += f", speedup {ratio(figures['speedup'])}"
         batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from db.records import Status, Trial
-from db.units import duration
+from db.units import duration, words
 
 Case = tuple[str, str]
 # A first guess before anything was measured here; replaced by the first finished trial.
@@ -89,7 +89,7 @@ class BarProgress:
         self._progress.update(self._task, description=f"{workload} · {strategy}", phase="")
 
     def phase(self, name: str) -> None:
-        self._progress.update(self._task, phase=name.replace("_", " "))
+        self._progress.update(self._task, phase=words(name))
 
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
@@ -149,6 +149,6 @@ def _line(trial: Trial, seconds: float) -> str:
     took = duration(seconds * 1e9)
     if trial.status is Status.FAILED and trial.failure is not None:
         message = trial.failure.message.partition("\n")[0]
-        return f"{case}: failed ({trial.failure.kind.value}) after {took}: {message}"
+        return f"{case}: failed ({words(trial.failure.kind.value)}) after {took}: {message}"
     latency = duration(statistics.median(trial.samples_ns)) if trial.samples_ns else "no samples"
     return f"{case}: {latency} per iteration, trial took {took}"

@@ -15,7 +15,7 @@ from rich.table import Table
 from db.errors import CompilewatchError, ConfigError
 from db.queries.trials import trial_record
 from db.records import Status, Trial
-from db.units import MISSING, count, duration, percent, ratio, size
+from db.units import MISSING, count, duration, percent, ratio, size, words
 from runner.builds import builds_named
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_INTERRUPTED
@@ -131,7 +131,7 @@ def differences(stored: Trial, again: Trial) -> list[str]:
         for name, old in before.model_dump(mode="json").items():
             new = getattr(now, name)
             if old != new:
-                found.append(f"{name.replace('_', ' ')}: {_short(old)} -> {_short(new)}")
+                found.append(f"{words(name)}: {_short(old)} -> {_short(new)}")
     return found
 
 
@@ -143,7 +143,7 @@ def _print(stored: Trial, again: Trial) -> None:
     before, now = figures(stored), figures(again)
     for name, text in _FIGURES:
         if before[name] is not None or now[name] is not None:
-            label = name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+            label = words(name.removesuffix("_ns").removesuffix("_bytes"))
             table.add_row(label, text(before[name]), text(now[name]), _change(before[name], now[name]))
     table.add_row("status", _status(stored), _status(again), "")
     out.print(table)
@@ -180,7 +180,7 @@ def _side(trial: Trial) -> dict[str, Any]:
 
 
 def _status(trial: Trial) -> str:
-    return trial.status.value if trial.failure is None else trial.failure.kind.value
+    return trial.status.value if trial.failure is None else words(trial.failure.kind.value)
 
 
 def _change(before: float | None, now: float | None) -> str:

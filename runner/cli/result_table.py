@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from db.records import StrategyKind
-from db.units import MISSING, count, duration, interval, ratio, size, steps
+from db.units import MISSING, count, duration, interval, ratio, size, steps, words
 from runner.plan import NotApplicable
 
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
@@ -71,7 +71,7 @@ def note(row: Mapping[Any, Any]) -> str:
     """What a reader must know before using the figures of this row."""
     notes = []
     if row["failed_trials"]:
-        notes.append(f"{row['failed_trials']} of {row['trials']} failed: {row['failure_kind']}")
+        notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
     if row["nothing_compiled"]:
         notes.append("nothing compiled")
     if row["suspect_trials"]:

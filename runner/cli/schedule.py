@@ -18,7 +18,7 @@ from db.records import Status, Trial
 from db.schedules import Firing, Schedule
 from db.session import Database
 from db.store_schedule import pause_schedule, resume_schedule, save_schedule
-from db.units import MISSING, moment, plural
+from db.units import MISSING, moment, plural, words
 from db.watch import ScheduleWatch
 from runner.cli.author import who_asks
 from runner.cli.documents import print_document
@@ -124,7 +124,7 @@ class LogProgress:
         case = f"{trial.workload.name} / {trial.strategy.name}"
         if trial.status is Status.FAILED and trial.failure is not None:
             reason = trial.failure.message.partition("\n")[0]
-            _LOG.warning("%s failed (%s): %s", case, trial.failure.kind.value, reason)
+            _LOG.warning("%s failed (%s): %s", case, words(trial.failure.kind.value), reason)
         else:
             _LOG.info("%s measured, trial %s.", case, trial.trial_id)
 

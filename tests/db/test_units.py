@@ -64,6 +64,10 @@ def test_a_size_is_in_binary_units(size: int, text: str) -> None:
     assert units.size(size) == text
 
 
+def test_the_name_of_a_field_has_no_underscore() -> None:
+    assert units.words("eager_two_runs_differ") == "eager two runs differ"
+
+
 @pytest.mark.parametrize(
     ("share", "text"), [(0.95, "95 %"), (0.9, "90 %"), (0.995, "99.5 %"), (0.29, "29 %"), (0.9999, "99.99 %")]
 )

@@ -34,7 +34,7 @@ def test_another_batch_size_is_not_comparable_and_no_regression(tmp_path: Path) 
     ratios = [math.log(row["base"] / row["head"]) for row in compared]
     assert round(math.exp(sum(ratios) / len(ratios)), 3) == 1.005
     refused = [
-        case for case in document["left_out"] if "differs in batch_size (256 against 1024)" in case["reason"]
+        case for case in document["left_out"] if "differs in batch size (256 against 1024)" in case["reason"]
     ]
     assert len(refused) >= 1182  # models of the same image size in both files with these two batch sizes
     assert {case["verdict"] for case in refused} == {"not comparable"}

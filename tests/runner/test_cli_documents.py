@@ -106,7 +106,7 @@ def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_databa
     table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, several_builds=False)
     Console(file=out, width=200, color_system=None).print(table)
     text = out.getvalue()
-    assert "3 of 3 failed: out_of_memory" in text
+    assert "3 of 3 failed: out of memory" in text
     assert "not applicable" in text
     assert "unchanged" in text
     assert "nan" not in text.lower()

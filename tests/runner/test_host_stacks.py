@@ -52,6 +52,12 @@ def test_the_nearest_of_several_is_named(this_stack: Build) -> None:
         host(far, near).build_like(this_stack)
 
 
+def test_a_part_is_named_in_words(this_stack: Build) -> None:
+    other = this_stack.model_copy(update={"torch_variant": "cu999"})
+    with pytest.raises(StackGoneError, match=r"torch variant \w+ instead of cu999"):
+        host(this_stack).build_like(other)
+
+
 def test_settings_label_and_what_was_never_recorded_decide_nothing(this_stack: Build) -> None:
     loose = this_stack.model_copy(
         update={"settings": {"x": 1}, "label": "ours", "torch_git": None, "driver": None, "cudnn": "9"}

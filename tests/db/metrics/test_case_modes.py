@@ -71,7 +71,7 @@ def test_a_crossing_with_eager_is_the_break_even_of_the_case() -> None:
 def test_what_cannot_be_chosen_is_named() -> None:
     rows = [
         *bert(),
-        trial(strategy="broken", status="failed", failure_kind="timeout"),
+        trial(strategy="broken", status="failed", failure_kind="out_of_memory"),
         compiled("empty", 50.0, 100.0, 10.0) | {"graphs": 0},
         trial(strategy="costless", latency_ns=10.0, control_latency_ns=100.0, graphs=1),
         trial(strategy="lone", run_id="R2", latency_ns=10.0, trial_compile_cost_ns=1.0, graphs=1),
@@ -79,7 +79,7 @@ def test_what_cannot_be_chosen_is_named() -> None:
     options, left_out = mode_options(cases(rows))
     assert [option.strategy for option in options] == ["eager", "default", "max-autotune"]
     assert {(each.strategy, each.reason) for each in left_out} == {
-        ("broken", "failed: timeout"),
+        ("broken", "failed: out of memory"),
         ("empty", "nothing was compiled"),
         ("costless", "no compile cost"),
         ("lone", "no eager latency to compare with"),

@@ -82,7 +82,7 @@ LAPTOP = summarize_cases(
         ),
         (
             lambda: matched_geomeans({"base": TWO_BUILDS[:1], "head": LAPTOP}),
-            "A geometric mean cannot mix several values of machine_id: m-box, m-laptop. Choose one machine.",
+            "A geometric mean cannot mix several values of machine id: m-box, m-laptop. Choose one machine.",
         ),
         (lambda: best_option([], 1), "There is no strategy to choose from. Measure at least one."),
         (

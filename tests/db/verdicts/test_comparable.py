@@ -60,6 +60,7 @@ def settings(**head: Any) -> DataFrame:
 def test_each_differing_setting_is_named(changed: dict[str, Any], field: str):
     (left_out,) = compare_builds(settings(**changed), "old", "new").left_out
     assert left_out.fields == (field,)
+    assert left_out.reason.startswith(f"differs in {field} (")
 
 
 def test_what_torch_finds_out_by_itself_is_no_setting():
@@ -151,7 +152,7 @@ def test_the_canary_is_no_case():
 def test_two_machines_of_one_name_are_told_apart_by_their_ids():
     trials = trials_frame(sides(THREE, THREE, head_fields={"machine_id": "m2"}))
     (left_out,) = compare_builds(trials, "old", "new").left_out
-    assert left_out.reason == "differs in machine_id (m1 against m2)"
+    assert left_out.reason == "differs in machine id (m1 against m2)"
     assert left_out.fields == ("machine_id",)
 
 
@@ -161,7 +162,7 @@ def test_what_no_column_shows_is_told_by_both_ids(identity: str):
         sides(THREE, THREE, base_fields={identity: "first"}, head_fields={identity: "second"})
     )
     (left_out,) = compare_builds(trials, "old", "new").left_out
-    assert left_out.reason == f"differs in {identity} (first against second)"
+    assert left_out.reason == f"differs in {identity.replace('_', ' ')} (first against second)"
 
 
 def test_a_missing_case_names_its_size_only_where_another_size_was_compared():

@@ -103,8 +103,8 @@ def test_a_result_without_a_check_that_fails_now_is_a_regression_all_the_same():
         "compile_error",
         Verdict.REGRESSED,
     )
-    assert row.reason == "Ran on the base side, fails now: compile_error."
-    assert judge(Metric.NUMERICS, [FAILED], [IMPORTED]).reason.endswith("(compile_error), runs now.")
+    assert row.reason == "Ran on the base side, fails now: compile error."
+    assert judge(Metric.NUMERICS, [FAILED], [IMPORTED]).reason.endswith("(compile error), runs now.")
 
 
 def test_counts_that_overlap_are_told_with_both_ends_of_each_side():

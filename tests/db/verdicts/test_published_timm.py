@@ -71,7 +71,7 @@ def test_nearly_all_compiled_models_are_not_comparable_because_their_batch_diffe
     assert {case.verdict for case in refused} == {Verdict.NOT_COMPARABLE}
     assert {case.cause for case in refused} == {CauseClass.METHOD}
     (small,) = [case for case in refused if case.workload == "mobilenetv3_small_100"]
-    assert small.reason == "differs in batch_size (256 against 1024)"
+    assert small.reason == "differs in batch size (256 against 1024)"
 
 
 def test_thirty_one_models_are_comparable_and_stand_still(comparison: Comparison):

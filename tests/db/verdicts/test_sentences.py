@@ -91,6 +91,10 @@ def test_what_moved_and_because_of_whom(
             "torch, driver and triton changed at once; none of them is named as the cause.",
         ),
         (
+            lambda: say.confounded(("torch_variant", "torch_git")),
+            "torch variant and torch git changed at once; none of them is named as the cause.",
+        ),
+        (
             lambda: say.machine_moved(0.05),
             "The machine moved: its canary's latency changed by +5.00 %. "
             "Measure again before blaming a build.",
@@ -158,6 +162,7 @@ def test_each_sentence(said: Callable[[], str], text: str):
     [
         (0.05, (), False, "Latency rose by 5.00 %; no part of the build changed with it."),
         (-0.05, ("torch",), False, "Latency fell by 5.00 % with the change of torch."),
+        (0.05, ("torch_variant",), False, "Latency rose by 5.00 % with the change of torch variant."),
         (
             0.05,
             ("torch", "driver"),
