@@ -24,7 +24,7 @@ from db.records import (
     Trial,
     Workload,
 )
-from runner.death import Ending, failure_of, log_tail
+from runner.death import Ending, failure_of, log_tail, with_cause
 from runner.device_state import DeviceFacts, DeviceWatch
 from runner.process import Outcome
 from runner.scrub import scrub
@@ -140,11 +140,14 @@ def _cold_start(record: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
 
 def _worker_failure(record: dict[str, Any], outcome: Outcome) -> Failure:
     told = record["failure"]
+    kind, message, log = FailureKind(told["kind"]), scrub(told["message"]), log_tail(outcome)
+    if kind in (FailureKind.COMPILE_ERROR, FailureKind.MISSING_COMPILER):
+        message = with_cause(message, log or "")
     return Failure(
-        kind=FailureKind(told["kind"]),
+        kind=kind,
         phase=told["phase"],
-        message=scrub(told["message"]),
-        log_tail=log_tail(outcome),
+        message=message,
+        log_tail=log,
         exit_code=outcome.exit_code,
         signal=outcome.signal,
     )

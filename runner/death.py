@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal as signals
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,12 @@ from runner.process import Outcome
 from runner.scrub import scrub
 
 _LOG_LIMIT = 65_536
+_CAUSE_LIMIT = 300
+_CAUSE = re.compile(
+    r"^.*(?:(?:^|[\s:])(?:fatal )?error: |\bfatal\s*: |: cannot find |command not found|: not found$).*$",
+    re.MULTILINE,
+)
+_DIRECTORIES = re.compile(r"^[^\s:]*/")
 _VMSTAT = Path("/proc/vmstat")
 _CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
 _EVIDENCE = {
@@ -54,6 +61,18 @@ def log_tail(outcome: Outcome) -> str | None:
     """The last of what the process printed, safe to store."""
     text = scrub(outcome.log_tail.decode("utf-8", errors="replace"))
     return text[-_LOG_LIMIT:] or None
+
+
+def with_cause(message: str, log: str) -> str:
+    """`message` of a failed compilation and, where it lacks that, the first line of `log` that names a cause:
+    a compiler's or linker's error, a command or header that is missing. One line.
+    """
+    found = _CAUSE.search(log)
+    if found is None:
+        return message
+    # Generated files lie in directories with long names of no use to anybody.
+    cause = " ".join(_DIRECTORIES.sub("", found[0].strip()).split())[:_CAUSE_LIMIT]
+    return message if cause in message else f"{message.rstrip('.')}: {cause}"
 
 
 def _signal_name(number: int) -> str:

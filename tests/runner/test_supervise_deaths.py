@@ -141,6 +141,26 @@ def test_a_missing_compiler_is_named_as_such():
     assert trial.build.compiler is None
 
 
+def test_a_compilation_that_fails_says_on_one_line_what_the_compiler_said(tmp_path):
+    compiler = tmp_path / "g++"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in *version) exec g++ "$@" ;; esac\n'
+        "echo 'In file included from here:' >&2\n"
+        "echo '/tmp/some/cache/abc.main.cpp:2:10: fatal error: Python.h: No such file or directory' >&2\n"
+        "echo 'compilation terminated.' >&2\n"
+        "exit 1\n"
+    )
+    compiler.chmod(0o755)
+    trial = measure("relu_function", compiled("inductor"), task="function", worker_env={"CXX": str(compiler)})
+    assert trial.failure is not None
+    assert trial.failure.kind is FailureKind.COMPILE_ERROR, trial.failure.message
+    assert trial.failure.message == (
+        "CppCompileError: C++ compile error: "
+        "abc.main.cpp:2:10: fatal error: Python.h: No such file or directory"
+    )
+
+
 def test_an_unknown_backend_is_a_compile_error():
     trial = measure("healthy", compiled("no_such_backend"))
     assert trial.failure is not None
