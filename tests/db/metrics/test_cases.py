@@ -39,6 +39,10 @@ def test_a_case_by_hand() -> None:
     )
     assert (row["status"], row["trials"], row["counted_trials"], row["failed_trials"]) == ("ok", 3, 3, 0)
     assert (row["latency_ns"], row["control_latency_ns"], row["control"]) == (50, 100, "in_process")
+    logs = [math.log(50), math.log(40), math.log(60)]
+    half = 4.302653 * np.std(logs, ddof=1) / math.sqrt(3)  # t(0.975, 2)
+    assert row["latency_low_ns"] == pytest.approx(math.exp(np.mean(logs) - half), rel=1e-6)
+    assert row["latency_high_ns"] == pytest.approx(math.exp(np.mean(logs) + half), rel=1e-6)
     assert row["speedup"] == 2  # of 2, 3, 1.5
     assert row["interval_method"] == "student_t"
     # logs of 2, 3, 1.5: mean log 9 / 3, the standard deviation of (log 2, log 3, log 1.5)
@@ -55,6 +59,20 @@ def test_a_case_by_hand() -> None:
     assert row["throughput_per_s"] == 8 / 50e-9
     assert (row["peak_bytes"], row["control_peak_bytes"], row["memory_ratio"]) == (10, 20, 2)
     assert row["time_to_first_result_ns"] == 6000
+
+
+def test_intervals_take_as_many_resamples_as_are_asked_for() -> None:
+    rows = trials_frame([compiled(50.0 + n, 100.0, 900.0 + n) for n in range(21)])
+    for value, low, high in (
+        ("latency_ns", "latency_low_ns", "latency_high_ns"),
+        ("speedup", "speedup_low", "speedup_high"),
+        ("compile_cost_ns", "compile_cost_low_ns", "compile_cost_high_ns"),
+    ):
+        # The only resample has one median, so the interval ends there and, to hold it, at the median itself.
+        once = summarize_cases(rows, resamples=1).iloc[0]
+        assert once[value] in (once[low], once[high])
+        often = summarize_cases(rows).iloc[0]
+        assert often[low] < often[value] < often[high]
 
 
 def test_what_failed_or_is_wrong_counts_in_nothing() -> None:

@@ -118,6 +118,33 @@ def test_fiellers_interval_is_open_where_the_saving_may_be_none() -> None:
     assert 1 <= low < 22
 
 
+def test_fiellers_interval_of_two_trials() -> None:
+    # cost 10, standard error 1, t(0.975, 1) = 12.706205, saving exactly 2
+    ends = ((10 - 12.706205) / 2, (10 + 12.706205) / 2)
+    assert repayment([9, 11], [2, 2]) == pytest.approx(ends, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cost", "accepted", "low"),
+    [
+        # the t test accepts up to 0.68 steps and from 3.35 on; before the first step is no repayment
+        ([1, 2, 3], [False, False, False, True, True], 3.351076),
+        # up to 1.04 steps and from 9.05 on: the first step is among them
+        ([1, 2, 4], [True, False, False, False, False], 1),
+    ],
+)
+def test_fiellers_open_interval_leaves_out_what_ends_before_the_first_step(
+    cost: list[float], accepted: list[bool], low: float
+) -> None:
+    saved = [2.0, 4.0, 5.0]
+    p_values = [
+        stats.ttest_1samp([c - steps * s for c, s in zip(cost, saved, strict=True)], 0).pvalue
+        for steps in range(1, 6)
+    ]
+    assert [p > 0.05 for p in p_values] == accepted
+    assert repayment(cost, saved) == (pytest.approx(low, rel=1e-6), math.inf)
+
+
 def test_fiellers_interval_is_never_where_compiled_is_slower_in_every_way() -> None:
     assert repayment([10, 11, 12], [-1, -1.01, -0.99]) == (math.inf, math.inf)
     assert repayment([10, 11, 12], [0, 0, 0]) == (math.inf, math.inf)

@@ -107,6 +107,11 @@ def test_a_result_without_a_check_that_fails_now_is_a_regression_all_the_same():
     assert judge(Metric.NUMERICS, [FAILED], [IMPORTED]).reason.endswith("(compile error), runs now.")
 
 
+def test_a_case_that_was_mended_passes_now():
+    row = judge(Metric.NUMERICS, [FAILED], [OK])
+    assert row.reason == "Failed on the base side (compile error), passes now."
+
+
 def test_counts_that_overlap_are_told_with_both_ends_of_each_side():
     row = judge(
         Metric.GRAPH_BREAKS, [{"graph_breaks": n} for n in (2, 3)], [{"graph_breaks": n} for n in (3, 5)]
