@@ -67,6 +67,13 @@ def interval(row: Row) -> str:
     return f"{low} to {high}"
 
 
+def interval_title(confidence: float | None) -> str:
+    """The title over intervals of changes. `confidence` is that of the policy they were judged by; None where
+    several may have been, as with what was recorded in the course of time.
+    """
+    return "Interval" if confidence is None else f"{units.level(confidence)} interval"
+
+
 def verdict(row: Row) -> str:
     """Mark and word; a suspicion is said, for it asks for a second look."""
     return f"{MARKS[row.verdict]} {_verdict_word(row)}"

@@ -43,10 +43,11 @@ def sections(comparison: Comparison, labels: Mapping[str, str], metric: Metric) 
     still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
     parts: list[Section] = [Lines(lines=comparison.sentences), _figures(comparison)]
     parts += _matrix(comparison, labels, metric)
+    confidence = comparison.policy.confidence
     if moved:
-        parts.append(_verdicts("What is not unchanged", moved, labels))
+        parts.append(_verdicts("What is not unchanged", moved, labels, confidence))
     if still:
-        parts.append(_verdicts("Unchanged within the margin", still, labels))
+        parts.append(_verdicts("Unchanged within the margin", still, labels, confidence))
     if comparison.left_out:
         lines = tuple(verdict_words.left_out_lines(comparison.left_out))
         parts.append(Lines(title="Left out of the comparison", lines=lines, listed=True))
@@ -86,7 +87,7 @@ def _matrix(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -
     ]
 
 
-def _verdicts(title: str, rows: Sequence[Row], labels: Mapping[str, str]) -> Section:
+def _verdicts(title: str, rows: Sequence[Row], labels: Mapping[str, str], confidence: float) -> Section:
     frame = pd.DataFrame(
         [
             {
@@ -98,4 +99,5 @@ def _verdicts(title: str, rows: Sequence[Row], labels: Mapping[str, str]) -> Sec
         ]
     )
     tones = [row.verdict.value for row in rows]
-    return table_of(frame, _COLUMNS, title=title, numeric=_NUMERIC, tones=tones)
+    titles = _COLUMNS | {"interval": verdict_words.interval_title(confidence)}
+    return table_of(frame, titles, title=title, numeric=_NUMERIC, tones=tones)

@@ -29,6 +29,7 @@ from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
 from dashboard.shaping import row_dicts
 from dashboard.snapshots import Snapshot
+from dashboard.verdict_words import interval_title
 from db import units
 from db.errors import NotFoundError
 from db.identities import build_identity
@@ -50,7 +51,7 @@ _INBOX = {
     "base": "Base",
     "head": "Head",
     "change": "Change",
-    "interval": "95 % interval",
+    "interval": interval_title(None),
     "cause": "Cause",
     "from": "From",
     "to": "To",
@@ -63,7 +64,7 @@ _CASE = {
     "base": "Base",
     "head": "Head",
     "change": "Change",
-    "interval": "95 % interval",
+    "interval": interval_title(None),
     "verdict": "Verdict",
     "moved": "Who moved",
     "reason": "Why",

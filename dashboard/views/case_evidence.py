@@ -11,6 +11,7 @@ import streamlit as st
 from dashboard import theme, upgrade_rows
 from dashboard.charts import side_strips as charts
 from dashboard.links import Page
+from dashboard.verdict_words import interval_title
 from dashboard.views import controls, elements
 from db import units
 from db.strategies import EAGER
@@ -23,7 +24,7 @@ _TITLES = {
     "base": "Base",
     "head": "Head",
     "change": "Change",
-    "interval": "95 % interval",
+    "interval": "Interval",
     "q": "q",
     "verdict": "Verdict",
     "moved": "Who moved",
@@ -57,8 +58,8 @@ def evidence(
     )
 
 
-def draw(found: Evidence, metric: Metric, *, key: str) -> None:
-    """The trials of both sides as a strip each, and below it the numbers."""
+def draw(found: Evidence, metric: Metric, *, key: str, confidence: float | None) -> None:
+    """The trials of both sides as a strip each, and below it the numbers. `confidence` of their intervals."""
     shown = charts.shown_metric(metric)
     if found.strip.empty:
         elements.nothing_to_show(f"No trial of this case has a {METRIC_NAMES[shown].lower()} to draw.")
@@ -77,7 +78,7 @@ def draw(found: Evidence, metric: Metric, *, key: str) -> None:
         found.table,
         {
             name: text(title, alignment="right" if name in _RIGHT else "left", pinned=name == "metric")
-            for name, title in _TITLES.items()
+            for name, title in (_TITLES | {"interval": interval_title(confidence)}).items()
         },
         key=f"{key}-numbers",
         alt="Every figure of this case on both sides, its change with interval, verdict and reason",

@@ -66,16 +66,23 @@ def _cards(states: Sequence[RegressionState]) -> None:
         elements.card("Closed", units.count(closed), explained="Expected, fixed or a false alarm.")
 
 
-_FINDING = {
-    "workload": st.column_config.TextColumn("Workload"),
-    "strategy": "Strategy",
-    "metric": "Figure",
-    "base": st.column_config.TextColumn("Base", alignment="right"),
-    "head": st.column_config.TextColumn("Head", alignment="right"),
-    "change": st.column_config.TextColumn("Change", alignment="right"),
-    "interval": st.column_config.TextColumn("95 % interval", alignment="right"),
-    "moved": "Who moved",
-}
+def _finding(confidence: float | None) -> dict[str, object]:
+    """The columns of a verdict; `confidence` of its interval, None where it was recorded."""
+    text = st.column_config.TextColumn
+    return {
+        "workload": text("Workload"),
+        "strategy": "Strategy",
+        "metric": "Figure",
+        "base": text("Base", alignment="right"),
+        "head": text("Head", alignment="right"),
+        "change": text("Change", alignment="right"),
+        "interval": text(
+            verdict_words.interval_title(confidence),
+            alignment="right",
+            help=None if confidence else "At the confidence of the policy by which it was judged.",
+        ),
+        "moved": "Who moved",
+    }
 
 
 def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
@@ -90,7 +97,7 @@ def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
         inbox.inbox_table(shown),
         {
             "state": st.column_config.TextColumn("State", pinned=True),
-            **_FINDING,
+            **_finding(None),
             "cause": "Cause",
             "from": "From",
             "to": "To",
@@ -158,7 +165,10 @@ def _one(view: View, each: RegressionState) -> None:
         )
         _differences(regression)
         case_evidence.draw(
-            _evidence(view.snapshot, regression.regression_id), row.metric, key="regression-case"
+            _evidence(view.snapshot, regression.regression_id),
+            row.metric,
+            key="regression-case",
+            confidence=None,
         )
         case_series.draw(view.snapshot, regression.machine_id, row.case, row.metric, key="regression-series")
         elements.table(
@@ -247,7 +257,11 @@ def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> None:
         show(escaped(found.sentence), icon=f":material/{icon}:")
         elements.listed("Not compared", found.left_out, icon=":material/block:")
         return
-    columns = {**_FINDING, "q": st.column_config.TextColumn("q", alignment="right"), "reason": "Why"}
+    columns = {
+        **_finding(comparison.policy.confidence),
+        "q": st.column_config.TextColumn("q", alignment="right"),
+        "reason": "Why",
+    }
     elements.table(
         pd.DataFrame(rows),
         columns,

@@ -81,7 +81,12 @@ def case_in_focus(
             reason = _why_left_out(link, cells)
             elements.nothing_to_show(reason or f"{title} is no case of this comparison.")
             return
-        case_evidence.draw(_evidence(snapshot, link, case), Metric(link.metric), key="upgrade-case")
+        case_evidence.draw(
+            _evidence(snapshot, link, case),
+            Metric(link.metric),
+            key="upgrade-case",
+            confidence=comparison.policy.confidence,
+        )
         case_series.draw(snapshot, link.machine, case, Metric(link.metric), key="upgrade-series")
         _ways_on(link)
 
