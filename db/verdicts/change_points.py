@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import ruptures
-from scipy import stats
+from scipy import special
 
 from db.metrics.groups import Floats
 from db.verdicts.policy import HistoryPolicy
@@ -54,7 +54,16 @@ def robust_deviation(residual: Floats) -> float:
 
 
 def _mad(values: Floats) -> float:
-    return float(np.median(np.abs(values - np.median(values))))
+    return _median(np.abs(values - _median(values)))
+
+
+def _median(values: Floats) -> float:
+    """Of at least one value, none of them NaN: what `numpy.median` says, without its cost on a few points."""
+    ranked = np.sort(values)
+    half = len(ranked) // 2
+    if len(ranked) % 2:
+        return float(ranked[half])
+    return float(ranked[half - 1] + ranked[half]) / 2.0
 
 
 def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
@@ -72,11 +81,14 @@ def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
 def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
     """The candidates that stand: the weakest is dropped until all are significant and large enough."""
     starts = candidates(y, policy)
+    known: dict[tuple[int, int, int], Boundary] = {}
     while starts:
         edges = [0, *starts, len(y)]
-        tested = [
-            examine_boundary(y, edges[i], edges[i + 1], edges[i + 2], policy) for i in range(len(starts))
-        ]
+        tested = []
+        for ends in zip(edges, edges[1:], edges[2:], strict=False):
+            if ends not in known:
+                known[ends] = examine_boundary(y, *ends, policy)
+            tested.append(known[ends])
         failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
         if not failing:
             return tested
@@ -104,10 +116,10 @@ def examine_boundary(y: Floats, left: int, start: int, right: int, policy: Histo
     rho = autocorrelation(before, after, policy.autocorrelation_limit)
     widening = math.sqrt((1.0 + rho) / (1.0 - rho))
     z = mann_whitney_z(before, after) / widening
-    difference = float(np.median(after) - np.median(before))
+    difference = _median(after) - _median(before)
     squares = sum(len(side) * float(np.var(side)) for side in (before, after))
     spread = math.sqrt(squares / max(len(before) + len(after) - 2, 1))
-    p_here = 2.0 * float(stats.norm.sf(abs(z)))
+    p_here = 2.0 * float(special.ndtr(-abs(z)))
     return Boundary(
         start=start,
         difference=difference,
@@ -135,9 +147,10 @@ def mann_whitney_z(before: Floats, after: Floats) -> float:
     """
     n, m = len(before), len(after)
     pooled = np.concatenate([before, after])
-    ranks = stats.rankdata(pooled)
+    _, place, ties = np.unique(pooled, return_inverse=True, return_counts=True)
+    # Equal values share the mean of their ranks.
+    ranks = (np.cumsum(ties) - (ties - 1) / 2.0)[place]
     u = float(ranks[n:].sum()) - m * (m + 1) / 2.0
-    _, ties = np.unique(pooled, return_counts=True)
     total = n + m
     tie_term = float(np.sum(ties**3 - ties)) / (total * (total - 1))
     deviation = math.sqrt(n * m / 12.0 * (total + 1 - tie_term))

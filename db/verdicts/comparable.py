@@ -87,7 +87,11 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
 def _exact_keys(sides: DataFrame) -> Series:
     parts = [sides[name].astype("str") for name in ("machine_id", "workload_id", "strategy_id")]
     if "settings" in sides:
-        parts.append(sides["settings"].map(lambda value: as_text(plain_settings(value))))
+        settings = sides["settings"].tolist()
+        # Trials of one build share one mapping.
+        texts = {id(value): value for value in settings}
+        words_of = {key: as_text(plain_settings(value)) for key, value in texts.items()}
+        parts.append(Series([words_of[id(value)] for value in settings], index=sides.index, dtype="str"))
     keys = parts[0]
     for part in parts[1:]:
         keys = keys + "|" + part
@@ -100,7 +104,9 @@ def _case_table(sides: DataFrame, exact: Series) -> list[_Case]:
     named = [*identities, *CONDITIONS, "settings", "strategy_kind"]
     labelled = sides[[name for name in named if name in sides]].assign(exact=exact)
     newest = labelled.drop_duplicates(["side", "exact"], keep="last")
-    return [{str(name): value for name, value in row.items()} for row in newest.to_dict("records")]
+    names = [str(name) for name in newest.columns]
+    columns = (column.tolist() for _, column in newest.items())
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _busiest(matched: list[_Case]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -40,23 +41,29 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
 
     `trials` has column `side`; `case` is the number of each trial's case.
     """
-    side = trials["side"].to_numpy(dtype=np.int64)
+    places = _places(case * 2 + trials["side"].to_numpy(dtype=np.int64), 2 * cases)
     rows = []
+    passed = passed_mask(trials)
     for metric, column in _COLUMNS.items():
-        counts = np.where(passed_mask(trials), floats(trials[column]), np.nan)
+        counts = np.where(passed, floats(trials[column]), np.nan)
         for number in range(cases):
-            base, head = (known(counts, (case == number) & (side == s)) for s in (0, 1))
+            base, head = (known(counts, places[2 * number + side]) for side in (0, 1))
             if len(base) and len(head):
                 rows.append(compare_counts(number, metric, base, head))
-    passed, kinds = passed_mask(trials), failure_kinds(trials).to_numpy(dtype=object)
-    checked = checked_mask(trials)
+    kinds, checked = failure_kinds(trials).to_numpy(dtype=object), checked_mask(trials)
     for number in range(cases):
-        mine = [(case == number) & (side == s) for s in (0, 1)]
-        outcomes = [outcome_of(passed[m], checked[m], kinds[m & ~passed]) for m in mine]
+        mine = places[2 * number : 2 * number + 2]
+        outcomes = [outcome_of(passed[m], checked[m], kinds[m[~passed[m]]]) for m in mine]
         told = all(o.known for o in outcomes) or any(o.failed for o in outcomes)
         if told and all(o.trials for o in outcomes):
             rows.append(compare_outcomes(number, *outcomes))
     return rows
+
+
+def _places(cell: Ints, cells: int) -> list[Ints]:
+    """The positions of the trials of each cell, in their order. `cell` numbers that of every trial."""
+    ends = np.cumsum(np.bincount(cell, minlength=cells))
+    return [part.astype(np.int64) for part in np.split(np.argsort(cell, kind="stable"), ends[:-1])]
 
 
 def checked_mask(trials: DataFrame) -> Bools:
@@ -66,8 +73,8 @@ def checked_mask(trials: DataFrame) -> Bools:
     return ~unsaid.to_numpy(dtype=np.bool_)
 
 
-def known(values: Floats, chosen: Bools) -> Floats:
-    """The values of the chosen trials that are numbers."""
+def known(values: Floats, chosen: Bools | Ints) -> Floats:
+    """The values of the chosen trials, by flags or by positions, that are numbers."""
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 
@@ -91,8 +98,8 @@ def compare_counts(case: int, metric: Metric, base: Floats, head: Floats) -> Cou
     return Counted(
         case=case,
         metric=metric,
-        base=float(np.median(base)),
-        head=float(np.median(head)),
+        base=median(base.tolist()),
+        head=median(head.tolist()),
         verdict=verdict,
         trials=(len(base), len(head)),
         suspected=verdict is Verdict.INCONCLUSIVE,

@@ -90,8 +90,12 @@ class PastLayout:
         """`past`: trials of one machine in time order, none of them compared; `cases` numbers the pairs of
         workload and strategy ids, other trials are passed over.
         """
-        pairs = zip(past["workload_id"].astype("str"), past["strategy_id"].astype("str"), strict=True)
-        series = np.array([cases.get(pair, -1) for pair in pairs], dtype=np.int64)
+        of_workload, workloads = past["workload_id"].astype("str").factorize(use_na_sentinel=False)
+        of_strategy, strategies = past["strategy_id"].astype("str").factorize(use_na_sentinel=False)
+        numbers = [[cases.get((str(w), str(s)), -1) for s in strategies] for w in workloads]
+        series = np.array(numbers, dtype=np.int64).reshape(len(workloads), len(strategies))[
+            of_workload, of_strategy
+        ]
         mine = past[series >= 0]
         return cls(series[series >= 0], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
 

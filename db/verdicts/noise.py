@@ -123,8 +123,9 @@ def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNois
     if not len(past.x):
         return floor
     cells = _cells(past)
-    keys, group = np.unique(np.stack([cells.series, cells.build], axis=1), axis=0, return_inverse=True)
-    group = group.reshape(-1)
+    # Numbered, since numpy sorts pairs far more slowly.
+    width = int(cells.build.max()) + 1
+    keys, group = np.unique(cells.series * width + cells.build, return_inverse=True)
     runs = np.bincount(group).astype(np.float64)
     level = np.bincount(group, cells.n * cells.mean) / np.bincount(group, cells.n)
     between = np.bincount(group, cells.n * np.square(cells.mean - level[group]))
@@ -135,7 +136,7 @@ def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNois
     mean_square = float(between[repeated].sum() / freedom.sum())
     trials = float(cells.n[repeated[group]].mean())
     estimate = (mean_square - _within_variance(cells, own)) / trials
-    df = float(min(np.bincount(keys[repeated, 0], freedom).max(), policy.history_df_limit))
+    df = float(min(np.bincount(keys[repeated] // width, freedom).max(), policy.history_df_limit))
     return RunNoise(estimate, df) if estimate > floor.variance else floor
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from db.metrics.groups import Floats
 from db.records import StrategyKind
 from db.verdicts import sentences
 from db.verdicts.counts import Counted
 from db.verdicts.judgement import Judged, Tested
+from db.verdicts.moderated_t import TTest
 from db.verdicts.policy import Policy
 from db.verdicts.results import CaseKey, Row
 from db.verdicts.significance import interval, smallest_visible_change
@@ -50,6 +52,20 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """Per case: the ends of the relative change, and the smallest change that could show."""
+
+    low: Floats
+    high: Floats
+    threshold: Floats
+
+    @classmethod
+    def of(cls, test: TTest, confidence: float) -> Reach:
+        """At this confidence, of one metric."""
+        return cls(*interval(test, confidence), smallest_visible_change(test, confidence))
+
+
+@dataclass(frozen=True)
 class Finding:
     """One metric of one case within the arrays over all cases."""
 
@@ -57,6 +73,7 @@ class Finding:
     case: int
     tested: Tested
     judged: Judged
+    reach: Reach
 
     @property
     def difference(self) -> float:
@@ -96,14 +113,16 @@ class Finding:
         """Trials a side that would decide it; None where it is decided or nobody can say."""
         return int(self.judged.more_trials[self.case]) or None
 
-    def interval(self, confidence: float) -> tuple[float, float] | None:
-        """The ends of the relative change at this confidence; None where the noise is unknown."""
-        low, high = (float(bound[0]) for bound in interval(self.tested.test.at(self.case), confidence))
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the relative change; None where the noise is unknown."""
+        low, high = float(self.reach.low[self.case]), float(self.reach.high[self.case])
         return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
-    def threshold(self, confidence: float) -> float | None:
+    @property
+    def threshold(self) -> float | None:
         """The smallest relative change these trials could show; None where the noise is unknown."""
-        return _finite(smallest_visible_change(self.tested.test.at(self.case), confidence)[0])
+        return _finite(self.reach.threshold[self.case])
 
 
 def measured_row(context: Context, finding: Finding, speedup: Finding) -> Row | None:
@@ -126,7 +145,7 @@ def measured_row(context: Context, finding: Finding, speedup: Finding) -> Row | 
         base=finding.level(0, base),
         head=finding.level(1, head),
         change=_relative(finding.difference),
-        interval=finding.interval(context.policy.confidence),
+        interval=finding.interval,
         p_value=_finite(finding.tested.test.p_value[case]),
         q_value=_finite(finding.judged.q_value[case]),
         verdict=finding.verdict,
@@ -137,7 +156,7 @@ def measured_row(context: Context, finding: Finding, speedup: Finding) -> Row | 
         compiled_change=_relative(context.parts.compiled[case]),
         trials=finding.trials,
         more_trials=finding.more_trials,
-        significance_threshold=finding.threshold(context.policy.confidence),
+        significance_threshold=finding.threshold,
         design=finding.design,
         reason=_reason(context, finding),
     )
@@ -223,7 +242,7 @@ def _cause(context: Context, finding: Finding) -> CauseClass | None:
 
 def _reason(context: Context, finding: Finding) -> str:
     metric, case, policy = finding.metric, finding.case, context.policy
-    reach = finding.interval(policy.confidence)
+    reach = finding.interval
     if finding.verdict in _MOVED:
         return sentences.moved(
             metric,

@@ -99,7 +99,7 @@ def describe_side(sides: DataFrame, number: int, selection: Selection) -> BuildS
 
 
 def _one_value(column: Series) -> str | None:
-    values = sorted({str(value) for value in column.dropna()})
+    values = sorted({str(value) for value in column.dropna().unique()})
     return " / ".join(values) if values else None
 
 

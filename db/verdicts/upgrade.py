@@ -22,7 +22,7 @@ from db.verdicts.measured import Layout, PastLayout, log_values
 from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
-from db.verdicts.rows import Context, Finding, counted_row, measured_row
+from db.verdicts.rows import Context, Finding, Reach, counted_row, measured_row
 from db.verdicts.sides import Selection, as_selection, changed_components, describe_side, split_sides
 from db.verdicts.vocabulary import MEASURED_METRICS, Metric
 from db.verdicts.who_moved import Parts, canary_change
@@ -152,11 +152,12 @@ def _past(history: DataFrame | None, sides: DataFrame, matched: MatchedCases) ->
 def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     """Each side's cases on the machine, matched or not, summed up as everywhere else in the project."""
     here = sides[sides["machine_id"] == matched.machine_id]
-    found = {}
-    for number, name in enumerate(SIDES):
-        mine = here[here["side"] == number].drop(columns="side").assign(build_id=name)
-        found[name] = summarize_cases(mine, resamples=1)
-    return found
+    names = np.array(SIDES, dtype=object)[here["side"].to_numpy(dtype=np.int64)]
+    # As two builds of one frame: most of what a summary costs is the same for few rows and for many.
+    found = summarize_cases(
+        here.drop(columns="side").assign(build_id=names).astype({"build_id": "str"}), resamples=1
+    )
+    return {name: found[found["build_id"] == name] for name in SIDES}
 
 
 def _by_case(matched: MatchedCases, summary: DataFrame) -> list[dict[str, Any]]:
@@ -200,12 +201,16 @@ def _rows(matched: MatchedCases, measured: _Measured, context: Context) -> Itera
     counted: dict[int, list[Counted]] = {}
     for each in count_rows(matched.trials, matched.case, len(matched.keys)):
         counted.setdefault(each.case, []).append(each)
+    tested = {
+        metric: (found, judged, Reach.of(found.test, context.policy.confidence))
+        for metric, (found, judged) in measured.metrics.items()
+    }
     for case, is_canary in enumerate(matched.canary):
         if is_canary:
             continue
-        speedup = Finding(Metric.SPEEDUP, case, *measured.metrics[Metric.SPEEDUP])
-        for metric, (tested, judged) in measured.metrics.items():
-            row = measured_row(context, Finding(metric, case, tested, judged), speedup)
+        speedup = Finding(Metric.SPEEDUP, case, *tested[Metric.SPEEDUP])
+        for metric, parts in tested.items():
+            row = measured_row(context, Finding(metric, case, *parts), speedup)
             if row is not None:
                 yield row
         for each in counted.get(case, []):
