@@ -9,18 +9,9 @@ from __future__ import annotations
 import numpy as np
 from pandas import DataFrame
 
-from db.errors import UnitError
 from db.metrics.controls import with_same_run
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Groups
-from db.metrics.quantities import Quantity, Unit
-
-
-def memory_ratio(*, eager: Quantity, compiled: Quantity) -> float:
-    """Raises UnitError for anything but two peaks above 0 bytes of the same workload and machine."""
-    if eager.unit is not Unit.BYTES or eager.value <= 0 or compiled.value <= 0:
-        raise UnitError("A memory ratio needs two peaks above 0 bytes.", "Measure the case again.")
-    return float(eager / compiled)
 
 
 def memory_columns(

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from db.errors import UnitError
-from db.metrics.memory import memory_ratio
 from db.metrics.quantities import Quantity, Subject, byte_count, nanoseconds, require_one
-from db.metrics.speedup import speedup
 from tests.db.metrics.frames import trial, trials_frame
 
 BERT = Subject("box", "bert")
@@ -55,22 +53,6 @@ def test_a_product_of_quantities_and_a_division_by_zero_are_refused() -> None:
 def test_what_is_not_finite_is_no_quantity(make: Callable[[float], Quantity], value: float) -> None:
     with pytest.raises(UnitError):
         make(value)
-
-
-def test_a_speedup_needs_two_times_and_a_memory_ratio_two_sizes_of_one_subject() -> None:
-    assert speedup(eager=nanoseconds(183, BERT), compiled=nanoseconds(100, BERT)) == 1.83
-    assert memory_ratio(eager=byte_count(3, BERT), compiled=byte_count(2, BERT)) == 1.5
-    resnet = Subject("box", "resnet")
-    for wrong in (
-        lambda: speedup(eager=byte_count(2), compiled=byte_count(1)),
-        lambda: speedup(eager=nanoseconds(2, BERT), compiled=nanoseconds(1, resnet)),
-        lambda: speedup(eager=nanoseconds(2), compiled=nanoseconds(0)),
-        lambda: memory_ratio(eager=nanoseconds(2), compiled=nanoseconds(1)),
-        lambda: memory_ratio(eager=byte_count(2, BERT), compiled=byte_count(1, resnet)),
-        lambda: memory_ratio(eager=byte_count(0), compiled=byte_count(1)),
-    ):
-        with pytest.raises(UnitError):
-            wrong()
 
 
 def test_a_frame_of_two_machines_is_refused_where_one_is_needed() -> None:

@@ -13,10 +13,8 @@ from db.errors import UnitError
 from db.metrics.break_even import break_even, price, steps_to_break_even
 from db.metrics.cases import summarize_cases
 from db.metrics.geomean import geomean, matched_geomeans
-from db.metrics.memory import memory_ratio
 from db.metrics.mode_choice import ModeOption, best_option
 from db.metrics.quantities import Subject, byte_count, nanoseconds, require_one
-from db.metrics.speedup import speedup, speedup_over_trials
 from db.metrics.summary import summarize_samples
 from tests.db.metrics.frames import trial, trials_frame
 
@@ -54,22 +52,6 @@ LAPTOP = summarize_cases(
         (
             lambda: price(nanoseconds(1), Decimal(-1)),
             "-1 is no price per hour. Give a number of 0 or more.",
-        ),
-        (
-            lambda: speedup(eager=nanoseconds(1), compiled=nanoseconds(0)),
-            "A speedup needs two latencies above 0 ns. Measure the case again.",
-        ),
-        (
-            lambda: speedup_over_trials([1, 2], [1]),
-            "A speedup needs one eager and one compiled latency per trial. Pair them by trial.",
-        ),
-        (
-            lambda: speedup_over_trials([1, 0], [1, 1]),
-            "A latency must be above 0 ns and finite. Leave out trials without one.",
-        ),
-        (
-            lambda: memory_ratio(eager=byte_count(0), compiled=byte_count(1)),
-            "A memory ratio needs two peaks above 0 bytes. Measure the case again.",
         ),
         (lambda: summarize_samples([5, -3]), "A sample of -3 ns is no time. Measure the trial again."),
         (
