@@ -45,7 +45,7 @@ def noise_scale(y: Floats) -> float:
     fine = MAD_TO_SD * _mad(np.diff(y)) / math.sqrt(2.0)
     blocks = y[: len(y) // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
     coarse = MAD_TO_SD * _mad(np.diff(blocks)) * math.sqrt(BLOCK / 2.0) if len(blocks) > 2 else 0.0
-    return max(fine, coarse, 0.5 * float(np.std(y)))
+    return max(fine, coarse, 0.5 * math.sqrt(squares(y) / len(y)))
 
 
 def robust_deviation(residual: Floats) -> float:
@@ -64,6 +64,12 @@ def _median(values: Floats) -> float:
     if len(ranked) % 2:
         return float(ranked[half])
     return float(ranked[half - 1] + ranked[half]) / 2.0
+
+
+def squares(values: Floats) -> float:
+    """Sum of squares around the mean of at least one value."""
+    off = values - np.add.reduce(values) / len(values)
+    return float(np.add.reduce(off * off))
 
 
 def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
@@ -117,8 +123,8 @@ def examine_boundary(y: Floats, left: int, start: int, right: int, policy: Histo
     widening = math.sqrt((1.0 + rho) / (1.0 - rho))
     z = mann_whitney_z(before, after) / widening
     difference = _median(after) - _median(before)
-    squares = sum(len(side) * float(np.var(side)) for side in (before, after))
-    spread = math.sqrt(squares / max(len(before) + len(after) - 2, 1))
+    around = squares(before) + squares(after)
+    spread = math.sqrt(around / max(len(before) + len(after) - 2, 1))
     p_here = 2.0 * float(special.ndtr(-abs(z)))
     return Boundary(
         start=start,

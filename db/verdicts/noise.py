@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from db.metrics.groups import Floats, Ints
-from db.verdicts.change_points import segment_starts
+from db.verdicts.change_points import segment_starts, squares
 from db.verdicts.policy import HistoryPolicy, Policy
 
 
@@ -84,12 +84,12 @@ def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
     cells = _cells(past)
     runs = np.bincount(cells.series, minlength=cases).astype(np.int64)
     df = np.bincount(cells.series, cells.n - 1, cases)
-    squares = np.bincount(cells.series, cells.squares, cases)
+    around = np.bincount(cells.series, cells.squares, cases)
     for case in np.flatnonzero((runs - 1 > df) & (runs >= 3)):
         points = cells.mean[cells.series == case]
-        squares[case], df[case] = _within_segments(points.tobytes(), policy.history)
+        around[case], df[case] = _within_segments(points.tobytes(), policy.history)
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = np.where(df > 0, squares / df, np.nan)
+        variance = np.where(df > 0, around / df, np.nan)
     return SeriesNoise(variance, np.minimum(df, policy.history_df_limit), runs)
 
 
@@ -101,14 +101,14 @@ def _within_segments(buffer: bytes, policy: HistoryPolicy) -> tuple[float, float
     same from one comparison to the next.
     """
     points: Floats = np.frombuffer(buffer, dtype=np.float64)
-    spread = float(np.var(points))
+    spread = squares(points) / len(points)
     if spread == 0.0:
         return 0.0, len(points) - 1.0
-    ratio = float(np.mean(np.square(np.diff(points)))) / spread
+    steps = points[1:] - points[:-1]
+    ratio = float(np.add.reduce(steps * steps)) / len(steps) / spread
     starts = [0, *(segment_starts(points, policy) if ratio < policy.steady_ratio else [])]
-    segments = np.split(points, starts[1:])
-    squares = sum(float(np.sum(np.square(segment - segment.mean()))) for segment in segments)
-    return squares, float(len(points) - len(segments))
+    around = sum(squares(points[i:j]) for i, j in zip(starts, [*starts[1:], len(points)], strict=True))
+    return around, float(len(points) - len(starts))
 
 
 def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNoise:
