@@ -14,12 +14,11 @@ from db.errors import CompilewatchError
 from db.interchange import markdown, oss_v3_export, table_csv, trial_jsonl
 from db.interchange.bulk import without_cycle_collection
 from db.queries.filters import Filters
+from db.queries.trial_batches import TrialBatch, trial_batches
 from db.queries.trial_lines import trial_lines
-from db.queries.trials import trial_records
-from db.records import Trial
 from db.session import Database
 
-Writer = Callable[[Iterable[Trial], BinaryIO], int]
+Writer = Callable[[Iterable[TrialBatch], BinaryIO], int]
 
 
 class ExportFormat(StrEnum):
@@ -30,11 +29,11 @@ class ExportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
-def _write_parquet(trials: Iterable[Trial], output: BinaryIO) -> int:
+def _write_parquet(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
     """Loads pyarrow, half a second, only where it is used."""
     from db.interchange import parquet
 
-    return parquet.write(trials, output)
+    return parquet.write(batches, output)
 
 
 WRITERS: dict[ExportFormat, Writer] = {
@@ -58,7 +57,7 @@ def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Pa
     with without_cycle_collection(), _stream(output) as stream:
         if format == ExportFormat.JSONL:
             return trial_jsonl.write_lines(trial_lines(db, filters), stream)
-        return WRITERS[ExportFormat(format)](trial_records(db, filters), stream)
+        return WRITERS[ExportFormat(format)](trial_batches(db, filters), stream)
 
 
 def _stream(output: BinaryIO | Path) -> contextlib.AbstractContextManager[BinaryIO]:

@@ -7,19 +7,13 @@ Times are ns, memory is bytes, moments are UTC. What is missing is empty (null i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from db.records import (
-    ColdStart,
-    CompilerEvent,
-    CompilerFacts,
-    Memory,
-    Summary,
-    Trial,
-)
+from db.queries.records import Stack
+from db.queries.trial_batches import TrialBatch
+from db.records import Summary, Trial
 from db.samples import percentile_ns
-from db.store_rows import Identifier
 
 _TEXT = (
     "trial_id", "run_id", "suite", "label", "source_kind", "source_name", "machine_id", "machine", "device",
@@ -38,7 +32,6 @@ _FLOATS = (
     "items_per_iteration", "latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns",
     "control_latency_ns", "trial_compile_cost_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
 )  # fmt: skip
-_IDENTITIES = ("machine", "build", "workload", "strategy", "series")
 KINDS: dict[str, str] = {
     **dict.fromkeys(_TEXT, "text"),
     **dict.fromkeys(_MOMENTS, "moment"),
@@ -46,52 +39,37 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(_FLOATS, "float"),
     "suspect": "flag",
 }
+Column = Sequence[Any]
 
 
-def flat_rows(trials: Iterable[Trial]) -> Iterator[tuple[Trial, dict[str, Any]]]:
-    """Each trial with every column of KINDS; `shape`, `settings` and `metrics` are JSON text."""
-    identifier = Identifier()
-    for trial in trials:
-        ids = identifier.ids(trial)
-        yield (
-            trial,
-            {
-                **_trial(trial),
-                **_stack(trial),
-                **_case(trial),
-                **figures(trial),
-                **{f"{name}_id": getattr(ids, name) for name in _IDENTITIES},
-            },
-        )
+class FlatColumns:
+    """Turns the batches of one export into columns; what trials share is worked out once."""
+
+    def __init__(self) -> None:
+        self._shared: dict[Stack, dict[str, Any]] = {}
+
+    def of(self, batch: TrialBatch) -> dict[str, Column]:
+        """Every column of KINDS, in its order; `shape`, `settings` and `metrics` are JSON text."""
+        for stack in set(batch.stacks) - self._shared.keys():
+            self._shared[stack] = _stack(stack) | _case(stack)
+        shared = [self._shared[stack] for stack in batch.stacks]
+        known = {
+            **batch.columns,
+            **{name: [each[name] for each in shared] for name in shared[0]},
+            **figures(batch),
+            "machine": batch.columns["machine_name"],
+            "metrics": [_metrics(summary) for summary in batch.summaries],
+        }
+        return {name: known[name] for name in KINDS}
 
 
-def figures(trial: Trial) -> dict[str, Any]:
-    """The columns that are results: outcome, latency, memory, compilation."""
-    latency = _latency(trial)
-    return {**_outcome(trial), **latency, **_cost(trial, latency["latency_ns"])}
-
-
-def _trial(trial: Trial) -> dict[str, Any]:
+def _stack(stack: Stack) -> dict[str, Any]:
+    machine, build = stack.machine, stack.build
     return {
-        "trial_id": trial.trial_id,
-        "run_id": trial.run_id,
-        "suite": trial.suite,
-        "label": trial.label,
-        "started_at": trial.started_at,
-        "ended_at": trial.ended_at,
-        "source_kind": trial.source.kind.value,
-        "source_name": trial.source.name,
-    }
-
-
-def _stack(trial: Trial) -> dict[str, Any]:
-    machine, build = trial.machine, trial.build
-    return {
-        "machine": machine.name,
+        "machine_id": stack.machine_id,
         "device": machine.device,
         "device_name": machine.device_name,
         "threads": machine.threads,
-        "build_label": build.label,
         **{
             name: getattr(build, name)
             for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
@@ -100,9 +78,10 @@ def _stack(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _case(trial: Trial) -> dict[str, Any]:
-    workload, strategy = trial.workload, trial.strategy
+def _case(stack: Stack) -> dict[str, Any]:
+    workload, strategy = stack.workload, stack.strategy
     return {
+        "workload_id": stack.workload_id,
         "workload": workload.name,
         "workload_version": workload.version,
         "task": workload.task.value,
@@ -111,6 +90,7 @@ def _case(trial: Trial) -> dict[str, Any]:
         "dtype": workload.dtype,
         "items_per_iteration": workload.items_per_iteration,
         "item": workload.item,
+        "strategy_id": stack.strategy_id,
         "strategy": strategy.name,
         "strategy_kind": strategy.kind.value,
         "cache": strategy.cache.value,
@@ -118,68 +98,57 @@ def _case(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _outcome(trial: Trial) -> dict[str, Any]:
-    failure, numerics = trial.failure, trial.numerics
-    return {
-        "status": trial.status.value,
-        "failure_kind": failure.kind.value if failure else None,
-        "failure_message": failure.message if failure else None,
-        "numerics_status": numerics.status.value if numerics else None,
-        "suspect": trial.device_state.suspect if trial.device_state else None,
-        "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
-    }
+def _metrics(summary: Summary | None) -> str | None:
+    return json.dumps(summary.metrics, sort_keys=True) if summary and summary.metrics else None
 
 
-def _latency(trial: Trial) -> dict[str, Any]:
-    summary = trial.summary or Summary()
-    ordered, control = sorted(trial.samples_ns), sorted(trial.control_samples_ns)
-    latency = percentile_ns(ordered, 0.5) if ordered else summary.latency_ns
-    control_latency = percentile_ns(control, 0.5) if control else summary.control_latency_ns
+def figures(batch: TrialBatch) -> dict[str, Column]:
+    """The columns that follow from others: latencies, speedup, throughput and the cost of compiling."""
+    latency, control = _latencies(batch)
     return {
         "latency_ns": latency,
-        "latency_p05_ns": percentile_ns(ordered, 0.05),
-        "latency_p95_ns": percentile_ns(ordered, 0.95),
-        "latency_p99_ns": percentile_ns(ordered, 0.99),
-        "samples": len(ordered) or summary.n,
-        "control_latency_ns": control_latency,
-        "control_samples": len(control) or None,
-        "speedup": control_latency / latency if control_latency is not None and latency else None,
-        "throughput_per_s": _throughput(trial, latency, summary),
-        "metrics": json.dumps(summary.metrics, sort_keys=True) if summary.metrics else None,
+        "control_latency_ns": control,
+        "speedup": [
+            theirs / ours if theirs is not None and ours else None
+            for ours, theirs in zip(latency, control, strict=True)
+        ],
+        "throughput_per_s": _throughput(batch, latency),
+        "trial_compile_cost_ns": [
+            None if until is None or calls is None or each is None else until - calls * each
+            for until, calls, each in zip(
+                batch.columns["until_steady_ns"], batch.columns["calls_until_steady"], latency, strict=True
+            )
+        ],
     }
 
 
-def _throughput(trial: Trial, latency_ns: float | None, summary: Summary) -> float | None:
+def _latencies(batch: TrialBatch) -> tuple[Column, Column]:
+    """Medians; without samples the whole number of the summary, which the row holds as a float."""
+    latency, control = list(batch.columns["latency_ns"]), list(batch.columns["control_latency_ns"])
+    for place, summary in enumerate(batch.summaries):
+        if summary is not None:
+            if batch.columns["latency_p05_ns"][place] is None:
+                latency[place] = summary.latency_ns
+            if batch.columns["control_samples"][place] is None:
+                control[place] = summary.control_latency_ns
+    return latency, control
+
+
+def _throughput(batch: TrialBatch, latency: Column) -> Column:
     """Items per second: of the source where it says so, else items per iteration over latency."""
-    items = trial.workload.items_per_iteration
-    if summary.throughput_per_s is not None or items is None or not latency_ns:
-        return summary.throughput_per_s
-    return items / latency_ns * 1e9
+    found: list[float | None] = []
+    for stack, summary, each in zip(batch.stacks, batch.summaries, latency, strict=True):
+        items, told = stack.workload.items_per_iteration, summary.throughput_per_s if summary else None
+        found.append(told if told is not None or items is None or not each else items / each * 1e9)
+    return found
 
 
-def _cost(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
-    cold, memory = trial.cold_start or ColdStart(), trial.memory or Memory()
-    compiler = trial.compiler or CompilerFacts()
-    return {
-        "time_to_first_result_ns": cold.total_ns,
-        "first_call_ns": cold.first_call_ns,
-        "until_steady_ns": cold.until_steady_ns,
-        "calls_until_steady": cold.calls_until_steady,
-        "trial_compile_cost_ns": _compile_cost(cold, latency_ns),
-        "process_tree_cpu_ns": cold.process_tree_cpu_ns,
-        **memory.model_dump(),
-        "graphs": compiler.graphs,
-        "graph_breaks": _events(compiler.graph_breaks),
-        "recompiles": _events(compiler.recompiles),
-    }
-
-
-def _compile_cost(cold: ColdStart, latency_ns: float | None) -> float | None:
-    """What the calls until steady took beyond as many steady ones."""
-    if cold.until_steady_ns is None or cold.calls_until_steady is None or latency_ns is None:
-        return None
-    return cold.until_steady_ns - cold.calls_until_steady * latency_ns
-
-
-def _events(events: Sequence[CompilerEvent] | None) -> int | None:
-    return None if events is None else sum(event.count for event in events)
+def latencies_ns(trial: Trial) -> tuple[float | None, float | None]:
+    """The same of one record: its latency and eager's beside it, in ns."""
+    summary = trial.summary or Summary()
+    latency = percentile_ns(sorted(trial.samples_ns), 0.5)
+    control = percentile_ns(sorted(trial.control_samples_ns), 0.5)
+    return (
+        summary.latency_ns if latency is None else latency,
+        summary.control_latency_ns if control is None else control,
+    )

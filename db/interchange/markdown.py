@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, BinaryIO
 
 from db import units
 from db.interchange.flat import figures
-from db.records import SourceKind, Trial
+from db.queries.records import Stack
+from db.queries.trial_batches import TrialBatch
+from db.records import SourceKind
 
 _HEADER = (
     "Workload", "Strategy", "Device", "torch", "Measured", "Status", "Latency", "Speedup", "First result",
@@ -16,34 +19,54 @@ _HEADER = (
 _RIGHT_ALIGNED = {"Latency", "Speedup", "First result", "Peak memory", "Graph breaks"}
 
 
-def write(trials: Iterable[Trial], output: BinaryIO) -> int:
+# The columns of numbers and moments, which need no escape: how they are read.
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "latency_ns": units.duration,
+    "speedup": units.ratio,
+    "time_to_first_result_ns": units.duration,
+    "peak_bytes": units.size,
+    "graph_breaks": units.count,
+}
+
+
+def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
     """A GitHub-flavoured table, UTF-8; returns the row count."""
     output.write(_line(_HEADER))
     output.write(_line(["---:" if name in _RIGHT_ALIGNED else "---" for name in _HEADER]))
+    cases: dict[Stack, str] = {}
     count = 0
-    for trial in trials:
-        output.write(_line(_cells(trial)))
-        count += 1
+    for batch in batches:
+        for stack in set(batch.stacks) - cases.keys():
+            cases[stack] = _case(stack)
+        columns = {**batch.columns, **figures(batch)}
+        shown = [
+            [cases[stack] for stack in batch.stacks],
+            map(units.moment, columns["started_at"]),
+            [kind or status for kind, status in zip(columns["failure_kind"], columns["status"], strict=True)],
+            *[map(read, columns[name]) for name, read in _SHOWN.items()],
+            map(_source, columns["source_kind"], columns["source_name"]),
+        ]
+        output.write("".join(f"| {' | '.join(cells)} |\n" for cells in zip(*shown, strict=True)).encode())
+        count += len(batch.stacks)
     return count
 
 
-def _cells(trial: Trial) -> list[str]:
-    row, workload, source = figures(trial), trial.workload, trial.source
+def _case(stack: Stack) -> str:
+    """The cells that trials share."""
+    workload = stack.workload
     batch = f", batch {workload.batch_size}" if workload.batch_size is not None else ""
-    return [
+    cells = (
         f"{workload.name} ({workload.task}, {workload.dtype}{batch})",
-        trial.strategy.name,
-        trial.machine.device_name,
-        trial.build.torch,
-        units.moment(trial.started_at),
-        row["failure_kind"] or row["status"],
-        units.duration(row["latency_ns"]),
-        units.ratio(row["speedup"]),
-        units.duration(row["time_to_first_result_ns"]),
-        units.size(row["peak_bytes"]),
-        units.count(row["graph_breaks"]),
-        "measured" if source.kind is SourceKind.MEASURED else f"imported ({source.name})",
-    ]
+        stack.strategy.name,
+        stack.machine.device_name,
+        stack.build.torch,
+    )
+    return " | ".join(map(_escaped, cells))
+
+
+@lru_cache
+def _source(kind: str, name: str) -> str:
+    return _escaped("measured" if kind == SourceKind.MEASURED else f"imported ({name})")
 
 
 def _line(cells: Iterable[str]) -> bytes:

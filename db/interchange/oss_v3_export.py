@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from functools import lru_cache
+from typing import Any, BinaryIO, NamedTuple
 
 from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
 from db.interchange.flat import figures
-from db.records import FailureKind, NumericsStatus, Status, StrategyKind, Trial
+from db.queries.records import Stack
+from db.queries.trial_batches import TrialBatch
+from db.records import FailureKind, NumericsStatus, Status, StrategyKind, Summary
 
 BENCHMARK = "compilewatch"
 _ACCURACY = {
@@ -31,46 +34,83 @@ _FAILED = {
 }
 
 
-def write(trials: Iterable[Trial], output: BinaryIO) -> int:
+# How many heads of lines are remembered; a head takes 1 kB.
+_REMEMBERED = 5_000
+# No stored text holds NUL, and JSON spells it in no other way.
+_OWN_IDS = "\0"
+_OWN_IDS_AS_JSON = json.dumps(_OWN_IDS)
+
+
+class _Figures(NamedTuple):
+    """What metrics are made of; columns of `trial` and of `db.interchange.flat`."""
+
+    status: str
+    failure_kind: str | None
+    numerics_status: str | None
+    latency_ns: float | None
+    speedup: float | None
+    trial_compile_cost_ns: float | None
+    peak_bytes: int | None
+    peak_with_compile_bytes: int | None
+    control_peak_bytes: int | None
+    graphs: int | None
+    graph_breaks: int | None
+
+
+def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
     """Every metric of every trial as one line; returns how many trials were written."""
+    head_of = lru_cache(_REMEMBERED)(_head)
     count = 0
-    for trial in trials:
-        common = _common(trial)
-        for metric in _metrics(trial):
-            output.write(json.dumps({**common, "metric": metric}).encode() + b"\n")
-        count += 1
+    for batch in batches:
+        columns = {**batch.columns, **figures(batch)}
+        heads = map(head_of, batch.stacks, columns["suite"], columns["source_name"])
+        rows = map(_Figures._make, zip(*[columns[name] for name in _Figures._fields], strict=True))
+        own = zip(columns["started_at"], columns["trial_id"], columns["run_id"], strict=True)
+        lines = []
+        for (before, after), (started_at, trial_id, run_id), stack, summary, row in zip(
+            heads, own, batch.stacks, batch.summaries, rows, strict=True
+        ):
+            ids = f'{json.dumps(trial_id)}, "run_id": {json.dumps(run_id)}'
+            head = f'{{"timestamp": {int(started_at.timestamp())}, {before}{ids}{after}, "metric": '
+            lines += [f"{head}{metric}}}\n" for metric in _metrics(stack, summary, row)]
+        output.write("".join(lines).encode())
+        count += len(batch.stacks)
     return count
 
 
-def _common(trial: Trial) -> dict[str, Any]:
-    build, workload, strategy = trial.build, trial.workload, trial.strategy
+def _head(stack: Stack, suite: str | None, source: str) -> tuple[str, str]:
+    """What lines of trials have in common, as JSON without braces: before their own ids, and after."""
+    before, after = json.dumps(_common(stack, suite, source))[1:-1].split(_OWN_IDS_AS_JSON)
+    return before, after
+
+
+def _common(stack: Stack, suite: str | None, source: str) -> dict[str, Any]:
+    build, workload, strategy = stack.build, stack.workload, stack.strategy
     return {
-        "timestamp": int(trial.started_at.timestamp()),
         "schema_version": "v3",
-        "name": trial.suite or BENCHMARK,
-        "runners": [_runner(trial)],
+        "name": suite or BENCHMARK,
+        "runners": [_runner(stack)],
         "benchmark": {
             "name": BENCHMARK,
             "mode": workload.task.value,
             "dtype": workload.dtype,
             "extra_info": _texts(
-                device=trial.machine.device,
+                device=stack.machine.device,
                 compilewatch_strategy=strategy.name,
                 compile_mode=strategy.mode,
                 cache=strategy.cache.value,
                 scope=strategy.scope,
                 batch_size=workload.batch_size,
-                source=trial.source.name,
-                trial_id=trial.trial_id,
-                run_id=trial.run_id,
+                source=source,
+                trial_id=_OWN_IDS,
             ),
         },
         "model": {
             "name": workload.name,
             "type": "workload",
             "backend": strategy.backend or strategy.name,
-            "origins": [trial.suite or BENCHMARK],
-            "extra_info": _texts(version=workload.version, **workload.shape),
+            "origins": [suite or BENCHMARK],
+            "extra_info": _texts(**{"version": workload.version} | workload.shape),
         },
         "dependencies": {
             "pytorch": {
@@ -86,8 +126,8 @@ def _common(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _runner(trial: Trial) -> dict[str, Any]:
-    machine = trial.machine
+def _runner(stack: Stack) -> dict[str, Any]:
+    machine = stack.machine
     gpu = machine.device != "cpu"
     return {
         "name": machine.name,
@@ -98,49 +138,54 @@ def _runner(trial: Trial) -> dict[str, Any]:
         "gpu_info": machine.device_name if gpu else "",
         "gpu_count": (machine.device_count or 0) if gpu else 0,
         "avail_gpu_mem_in_gb": round((machine.device_memory_bytes or 0) / BYTES_PER_GB),
-        "extra_info": _texts(os=trial.build.os),
+        "extra_info": _texts(os=stack.build.os),
     }
 
 
-def _metrics(trial: Trial) -> Iterator[dict[str, Any]]:
+def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[str]:
     """The figures that are known; what is missing has no record, for PyTorch's dashboard averages zeros."""
-    accuracy = _accuracy(trial)
+    accuracy = _accuracy(row)
     if accuracy is not None:
         # In a list and in extra_info: `output_json` in pytorch/pytorch benchmarks/dynamo/common.py.
-        yield {"name": "accuracy", "extra_info": {"benchmark_values": [accuracy]}}
-    if trial.status is Status.FAILED:
+        yield f'{{"name": "accuracy", "extra_info": {{"benchmark_values": ["{accuracy}"]}}}}'
+    if row.status == Status.FAILED:
         return
-    known = {**(trial.summary.metrics if trial.summary else {}), **_figures(trial)}
+    known = {**(summary.metrics if summary else {}), **_figures(stack, row)}
     for name, value in known.items():
         if value is not None:
-            yield {"name": name, "benchmark_values": [value], "target_value": 0.0, "extra_info": {}}
+            # A finite number is the same in Python and in JSON.
+            yield (
+                f'{{"name": {_quoted(name)}, "benchmark_values": [{value!r}], "target_value": 0.0, '
+                '"extra_info": {}}'
+            )
 
 
-def _accuracy(trial: Trial) -> str | None:
-    if trial.failure is not None:
-        return _FAILED.get(trial.failure.kind, "fail_to_run")
-    return _ACCURACY[trial.numerics.status] if trial.numerics else None
+_quoted = lru_cache(_REMEMBERED)(json.dumps)
 
 
-def _figures(trial: Trial) -> dict[str, float | None]:
-    row = figures(trial)
-    peak = row["peak_with_compile_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
-    control_peak = row["control_peak_bytes"]
+def _accuracy(row: _Figures) -> str | None:
+    if row.failure_kind is not None:
+        return _FAILED.get(FailureKind(row.failure_kind), "fail_to_run")
+    return _ACCURACY[NumericsStatus(row.numerics_status)] if row.numerics_status else None
+
+
+def _figures(stack: Stack, row: _Figures) -> dict[str, float | None]:
+    peak = row.peak_with_compile_bytes if row.peak_bytes is None else row.peak_bytes
     return {
-        "abs_latency": _scaled(row["latency_ns"], NS_PER_MS),
-        "speedup": row["speedup"],
-        "compilation_latency": _compile_seconds(trial, row["trial_compile_cost_ns"]),
-        "compression_ratio": control_peak / peak if peak and control_peak else None,
-        "eager_peak_mem": _scaled(control_peak, BYTES_PER_GB),
+        "abs_latency": _scaled(row.latency_ns, NS_PER_MS),
+        "speedup": row.speedup,
+        "compilation_latency": _compile_seconds(stack, row.trial_compile_cost_ns),
+        "compression_ratio": row.control_peak_bytes / peak if peak and row.control_peak_bytes else None,
+        "eager_peak_mem": _scaled(row.control_peak_bytes, BYTES_PER_GB),
         "dynamo_peak_mem": _scaled(peak, BYTES_PER_GB),
-        "unique_graphs": row["graphs"],
-        "graph_breaks": row["graph_breaks"],
+        "unique_graphs": row.graphs,
+        "graph_breaks": row.graph_breaks,
     }
 
 
-def _compile_seconds(trial: Trial, cost_ns: float | None) -> float | None:
+def _compile_seconds(stack: Stack, cost_ns: float | None) -> float | None:
     """Unknown for eager, which compiles nothing, and where noise makes it negative."""
-    if trial.strategy.kind is StrategyKind.EAGER or cost_ns is None or cost_ns < 0:
+    if stack.strategy.kind is StrategyKind.EAGER or cost_ns is None or cost_ns < 0:
         return None
     return cost_ns / NS_PER_S
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.interchange.flat import KINDS, flat_rows
-from db.records import Trial
+from db.interchange.flat import KINDS, Column, FlatColumns
+from db.queries.trial_batches import TrialBatch
+from db.store_rows import SAMPLE_KINDS
 
 ROWS_PER_GROUP = 2_000
 _TYPES: dict[str, Any] = {
@@ -20,31 +20,54 @@ _TYPES: dict[str, Any] = {
     "float": pa.float64(),
     "flag": pa.bool_(),
 }
-_SAMPLES = (
-    "warmup_ns",
-    "samples_ns",
-    "control_warmup_ns",
-    "control_samples_ns",
-    "host_samples_ns",
-    "control_host_samples_ns",
-)
 SCHEMA = pa.schema(
     [
         *((name, _TYPES[kind]) for name, kind in KINDS.items()),
-        *((name, pa.list_(pa.int64())) for name in _SAMPLES),
+        *((name, pa.list_(pa.int64())) for name in SAMPLE_KINDS),
     ]
 )
 
 
-def write(trials: Iterable[Trial], output: BinaryIO) -> int:
+def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
     """Row groups of 2,000 trials, so that memory is constant; returns the row count."""
+    flat = FlatColumns()
     count = 0
-    rows = ({**row, **{name: getattr(trial, name) for name in _SAMPLES}} for trial, row in flat_rows(trials))
     with pq.ParquetWriter(pa.PythonFile(_Counted(output), mode="w"), SCHEMA, compression="zstd") as writer:
-        while group := list(islice(rows, ROWS_PER_GROUP)):
-            writer.write_table(pa.Table.from_pylist(group, schema=SCHEMA))
-            count += len(group)
+        tables = (_table(flat.of(batch), batch) for batch in batches)
+        for table in _groups(tables):
+            writer.write_table(table)
+            count += len(table)
     return count
+
+
+def _table(columns: dict[str, Column], batch: TrialBatch) -> pa.Table:
+    # A latency that a summary tells is a whole number.
+    filled = [
+        pa.array(
+            column if kind != "float" else [None if v is None else float(v) for v in column], _TYPES[kind]
+        )
+        for column, kind in zip(columns.values(), KINDS.values(), strict=True)
+    ]
+    lists = [
+        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values))
+        for values, ends in batch.arrays().values()
+    ]
+    return pa.Table.from_arrays([*filled, *lists], schema=SCHEMA)
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of ROWS_PER_GROUP."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        waiting.append(table)
+        rows += len(table)
+        if rows >= ROWS_PER_GROUP:
+            together = pa.concat_tables(waiting).combine_chunks()
+            yield together.slice(0, ROWS_PER_GROUP)
+            waiting, rows = [together.slice(ROWS_PER_GROUP)], rows - ROWS_PER_GROUP
+    if rows:
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 class _Counted:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, Select, select
 
@@ -26,6 +27,7 @@ from db.tables import (
 )
 
 _BATCH = 500
+_DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
 _TRIAL_FIELDS = ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")
 TRIAL_COLUMNS = [
     TRIAL.c[name]
@@ -40,8 +42,45 @@ TRIAL_COLUMNS = [
         "build_label",
     )
 ]
-STACK_KEY = ("series_id", "build_id", "machine_name", "device_uuid", "build_label")
-_DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
+
+
+class StackKey(NamedTuple):
+    """What trials with the same workload, strategy, machine and build agree in; fields are columns of
+    `trial`.
+    """
+
+    series_id: str
+    build_id: str
+    machine_name: str
+    device_uuid: str | None
+    build_label: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """What trials share, one object for all that have the same; ids as they are stored."""
+
+    machine_id: str
+    workload_id: str
+    strategy_id: str
+    workload: Workload
+    strategy: Strategy
+    machine: Machine
+    build: Build
+
+    def parts(self) -> dict[str, Workload | Strategy | Machine | Build]:
+        """The parts of a record, by name."""
+        return {
+            "workload": self.workload,
+            "strategy": self.strategy,
+            "machine": self.machine,
+            "build": self.build,
+        }
+
+
+def stack_key(row: RowMapping) -> StackKey:
+    """The key of a row of `trial`."""
+    return StackKey(*[row[name] for name in StackKey._fields])
 
 
 def trial_record(db: Database, trial_id: str) -> Trial:
@@ -77,9 +116,10 @@ def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial
     result = connection.execute(statement.execution_options(yield_per=_BATCH)).mappings()
     for rows in result.partitions():
         samples = load_samples(connection, [row["trial_id"] for row in rows])
-        stacks.load(rows)
-        for row in rows:
-            yield _assemble(row, stacks.of(row), samples[row["trial_id"]])
+        keys = [stack_key(row) for row in rows]
+        stacks.load(keys)
+        for row, key in zip(rows, keys, strict=True):
+            yield _assemble(row, stacks.of(key), samples[row["trial_id"]])
 
 
 class Stacks:
@@ -89,20 +129,20 @@ class Stacks:
         self._connection = connection
         self._cases: dict[str, dict[str, Any]] = {}
         self._builds: dict[str, dict[str, Any]] = {}
-        self._known: dict[tuple[str | None, ...], dict[str, Any]] = {}
+        self._known: dict[StackKey, Stack] = {}
 
-    def load(self, rows: Sequence[RowMapping]) -> None:
-        """Read what `rows` refer to and is not known yet."""
-        _load_cases(self._connection, {row["series_id"] for row in rows} - self._cases.keys(), self._cases)
-        _load_builds(self._connection, {row["build_id"] for row in rows} - self._builds.keys(), self._builds)
+    def load(self, keys: Iterable[StackKey]) -> None:
+        """Read what `keys` refer to and is not known yet."""
+        new = set(keys) - self._known.keys()
+        _load_cases(self._connection, {key.series_id for key in new} - self._cases.keys(), self._cases)
+        _load_builds(self._connection, {key.build_id for key in new} - self._builds.keys(), self._builds)
 
-    def of(self, row: RowMapping) -> dict[str, Any]:
-        """Parts of the record of a loaded row, by name; the same objects for rows that share them."""
-        key = tuple(row[name] for name in STACK_KEY)
+    def of(self, key: StackKey) -> Stack:
+        """What the trials with a loaded key share."""
         found = self._known.get(key)
         if found is None:
-            case, build = self._cases[row["series_id"]], self._builds[row["build_id"]]
-            found = self._known[key] = _stack(row, case, build)
+            case, build = self._cases[key.series_id], self._builds[key.build_id]
+            found = self._known[key] = _stack(key, case, build)
         return found
 
 
@@ -122,11 +162,12 @@ def _load_cases(connection: Connection, series_ids: Iterable[str], into: dict[st
         return
     tables = {"machine": MACHINE, "workload": WORKLOAD, "strategy": STRATEGY}
     columns = [column.label(f"{name}.{column.name}") for name, table in tables.items() for column in table.c]
-    joined = select(SERIES.c.series_id, *columns)
+    joined = select(SERIES, *columns)
     for name, table in tables.items():
         joined = joined.join(table, SERIES.c[f"{name}_id"] == table.c[f"{name}_id"])
     for row in connection.execute(joined.where(SERIES.c.series_id.in_(wanted))).mappings():
         into[row["series_id"]] = {
+            **{f"{name}_id": row[f"{name}_id"] for name in tables},
             "machine": _fields(Machine, row, "machine."),
             "workload": Workload(**_fields(Workload, row, "workload.")),
             "strategy": Strategy(**_fields(Strategy, row, "strategy.")),
@@ -148,23 +189,20 @@ def _fields(
     return {name: row[prefix + name] for name in model.model_fields if prefix + name in row}
 
 
-def _stack(row: RowMapping, case: dict[str, Any], build: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "workload": case["workload"],
-        "strategy": case["strategy"],
-        "machine": Machine(
-            **case["machine"] | {"name": row["machine_name"], "device_uuid": row["device_uuid"]}
-        ),
-        "build": Build(**build | {"label": row["build_label"]}),
-    }
+def _stack(key: StackKey, case: dict[str, Any], build: dict[str, Any]) -> Stack:
+    own = {"name": key.machine_name, "device_uuid": key.device_uuid}
+    return Stack(
+        **case | {"machine": Machine(**case["machine"] | own)},
+        build=Build(**build | {"label": key.build_label}),
+    )
 
 
-def _assemble(row: RowMapping, stack: dict[str, Any], samples: dict[str, list[int]]) -> Trial:
+def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> Trial:
     fields: dict[str, Any] = {
         **{name: row[name] for name in _TRIAL_FIELDS},
         **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
         **samples,
-        **stack,
+        **stack.parts(),
         "source": Source(kind=row["source_kind"], name=row["source_name"]),
     }
     return Trial(**fields)

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import RowMapping, Select, Text, cast, select
 
 from db.queries.filters import Filters
-from db.queries.records import STACK_KEY, TRIAL_COLUMNS, Stacks, load_samples
+from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, load_samples, stack_key
 from db.queries.selection import matching, oldest_first
 from db.records import SCHEMA
 from db.session import Database
@@ -17,7 +17,6 @@ from db.store_rows import DETAIL_PARTS, SAMPLE_KINDS
 from db.tables import TRIAL, TRIAL_DETAIL
 
 _BATCH = 500
-_SETTING = ("workload", "strategy", "machine", "build")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -27,17 +26,17 @@ def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:
     Each is the record of `db.queries.records.trial_records` as JSON without what has its default.
     """
     statement = _statement().where(*matching(filters)).order_by(*oldest_first())
-    settings: dict[tuple[str | None, ...], bytes] = {}
+    settings: dict[StackKey, bytes] = {}
     with db.read() as connection:
         stacks = Stacks(connection)
         result = connection.execute(statement.execution_options(yield_per=_BATCH)).mappings()
         for rows in result.partitions():
             samples = load_samples(connection, [row["trial_id"] for row in rows])
-            stacks.load(rows)
-            for row in rows:
-                key = tuple(row[name] for name in STACK_KEY)
+            keys = [stack_key(row) for row in rows]
+            stacks.load(keys)
+            for row, key in zip(rows, keys, strict=True):
                 if key not in settings:
-                    settings[key] = _setting(stacks.of(row))
+                    settings[key] = _setting(stacks.of(key))
                 yield _line(row, settings[key], samples[row["trial_id"]])
 
 
@@ -47,8 +46,10 @@ def _statement() -> Select[Any]:
     return select(*TRIAL_COLUMNS, *details).join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
 
 
-def _setting(stack: dict[str, Any]) -> bytes:
-    parts = [f'"{name}":{stack[name].model_dump_json(exclude_defaults=True)}' for name in _SETTING]
+def _setting(stack: Stack) -> bytes:
+    parts = [
+        f'"{name}":{part.model_dump_json(exclude_defaults=True)}' for name, part in stack.parts().items()
+    ]
     return ",".join(parts).encode()
 
 

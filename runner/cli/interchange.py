@@ -11,7 +11,7 @@ import typer
 
 from db.errors import CompilewatchError, NotFoundError
 from db.interchange.exporting import export as export_trials
-from db.interchange.flat import figures as figures_of
+from db.interchange.flat import latencies_ns
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
 from db.queries.stored_names import require_stored
@@ -211,10 +211,10 @@ def _print_files(report: ImportReport) -> None:
 
 def _print_first(file: FileReport) -> None:
     for trial in file.first:
-        figures = figures_of(trial)
-        result = words(trial.failure.kind.value) if trial.failure else duration(figures["latency_ns"])
-        if figures["speedup"] is not None:
-            result += f", speedup {ratio(figures['speedup'])}"
+        latency, control = latencies_ns(trial)
+        result = words(trial.failure.kind.value) if trial.failure else duration(latency)
+        if control is not None and latency:
+            result += f", speedup {ratio(control / latency)}"
         batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""
         typer.echo(
             f"  {trial.workload.name} / {trial.strategy.name} on {trial.machine.device_name}, "

@@ -1,0 +1,136 @@
+"""The OSS v3 export worked out from whole records: see `whole_records`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
+from db.interchange.oss_v3_export import BENCHMARK
+from db.records import FailureKind, NumericsStatus, Status, StrategyKind, Trial
+from tests.db.interchange.whole_records import figures
+
+_ACCURACY = {
+    NumericsStatus.PASS: "pass",
+    NumericsStatus.NOT_CHECKED: "pass_due_to_skip",
+    NumericsStatus.EAGER_TWO_RUNS_DIFFER: "eager_variation",
+    NumericsStatus.FAIL: "fail_accuracy",
+    NumericsStatus.DEGENERATE: "fail_accuracy",
+}
+_FAILED = {
+    FailureKind.OUT_OF_MEMORY: "OOM",
+    FailureKind.TIMEOUT: "timeout",
+    FailureKind.WRONG_RESULT: "fail_accuracy",
+}
+
+
+def as_oss_v3(trials: Iterable[Trial]) -> bytes:
+    """The export of `trials`."""
+    lines = (json.dumps({**_common(trial), "metric": each}) for trial in trials for each in _metrics(trial))
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def _common(trial: Trial) -> dict[str, Any]:
+    workload, strategy, suite = trial.workload, trial.strategy, trial.suite or BENCHMARK
+    return {
+        "timestamp": int(trial.started_at.timestamp()),
+        "schema_version": "v3",
+        "name": suite,
+        "runners": [_runner(trial)],
+        "benchmark": {
+            "name": BENCHMARK,
+            "mode": workload.task.value,
+            "dtype": workload.dtype,
+            "extra_info": _texts(
+                {
+                    "device": trial.machine.device,
+                    "compilewatch_strategy": strategy.name,
+                    "compile_mode": strategy.mode,
+                    "cache": strategy.cache.value,
+                    "scope": strategy.scope,
+                    "batch_size": workload.batch_size,
+                    "source": trial.source.name,
+                    "trial_id": trial.trial_id,
+                    "run_id": trial.run_id,
+                }
+            ),
+        },
+        "model": {
+            "name": workload.name,
+            "type": "workload",
+            "backend": strategy.backend or strategy.name,
+            "origins": [suite],
+            "extra_info": _texts({"version": workload.version, **workload.shape}),
+        },
+        "dependencies": {"pytorch": _pytorch(trial)},
+    }
+
+
+def _pytorch(trial: Trial) -> dict[str, Any]:
+    build = trial.build
+    return {
+        "repo": "pytorch/pytorch",
+        "branch": "",
+        "sha": build.torch_git or "",
+        "version": build.torch + (f"+{build.torch_variant}" if build.torch_variant else ""),
+        "extra_info": _texts(
+            {name: getattr(build, name) for name in ("cuda", "driver", "triton", "python")},
+        ),
+    }
+
+
+def _runner(trial: Trial) -> dict[str, Any]:
+    machine = trial.machine
+    gpu = machine.device != "cpu"
+    return {
+        "name": machine.name,
+        "type": machine.device_name,
+        "cpu_info": machine.cpu_name or ("" if gpu else machine.device_name),
+        "cpu_count": machine.cpu_count or 0,
+        "avail_mem_in_gb": round((machine.ram_bytes or 0) / BYTES_PER_GB),
+        "gpu_info": machine.device_name if gpu else "",
+        "gpu_count": (machine.device_count or 0) if gpu else 0,
+        "avail_gpu_mem_in_gb": round((machine.device_memory_bytes or 0) / BYTES_PER_GB),
+        "extra_info": _texts({"os": trial.build.os}),
+    }
+
+
+def _metrics(trial: Trial) -> list[dict[str, Any]]:
+    accuracy = None
+    if trial.failure is not None:
+        accuracy = _FAILED.get(trial.failure.kind, "fail_to_run")
+    elif trial.numerics:
+        accuracy = _ACCURACY[trial.numerics.status]
+    found: list[dict[str, Any]] = []
+    if accuracy is not None:
+        found.append({"name": "accuracy", "extra_info": {"benchmark_values": [accuracy]}})
+    if trial.status is Status.FAILED:
+        return found
+    known = {**(trial.summary.metrics if trial.summary else {}), **_figures(trial)}
+    return found + [
+        {"name": name, "benchmark_values": [value], "target_value": 0.0, "extra_info": {}}
+        for name, value in known.items()
+        if value is not None
+    ]
+
+
+def _figures(trial: Trial) -> dict[str, float | None]:
+    row = figures(trial)
+    peak = row["peak_with_compile_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
+    control_peak, cost = row["control_peak_bytes"], row["trial_compile_cost_ns"]
+    known = trial.strategy.kind is not StrategyKind.EAGER and cost is not None and cost >= 0
+    return {
+        "abs_latency": None if row["latency_ns"] is None else row["latency_ns"] / NS_PER_MS,
+        "speedup": row["speedup"],
+        "compilation_latency": cost / NS_PER_S if known else None,
+        "compression_ratio": control_peak / peak if peak and control_peak else None,
+        "eager_peak_mem": None if control_peak is None else control_peak / BYTES_PER_GB,
+        "dynamo_peak_mem": None if peak is None else peak / BYTES_PER_GB,
+        "unique_graphs": row["graphs"],
+        "graph_breaks": row["graph_breaks"],
+    }
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in values.items() if value is not None}
