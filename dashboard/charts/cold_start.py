@@ -96,6 +96,12 @@ class Drawn(NamedTuple):
     left_out: str
 
 
+def bars(cases: pd.DataFrame, long: pd.DataFrame) -> Drawn:
+    """The bars of `cases`; `long` has one row per trial and phase, of other cases too."""
+    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
+    return drawn(frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels))
+
+
 def drawn(rows: pd.DataFrame) -> Drawn:
     """All cases of `frame`, strategies of a workload beside each other; of more than `MOST_CASES` those that
     take longest, longest first.

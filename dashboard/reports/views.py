@@ -190,12 +190,9 @@ def _cold_start(snapshot: Snapshot, link: Link) -> Frozen:
     cases = _cases(snapshot, link)
     if link.focus in set(cases["workload_label"]):
         cases = cases[cases["workload_label"] == link.focus]
-    long = read_cold_start(snapshot, filters_of(link))
-    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    every = cold_start_charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels)
-    bars = cold_start_charts.drawn(every)
+    bars = cold_start_charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
     parts: tuple[Section, ...] = ()
-    if len(every):
+    if len(bars.rows):
         caption = "Medians over trials, phase by phase, from spawning the process to its first result."
         parts = (
             Chart(

@@ -43,9 +43,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
     if link.focus in set(cases["workload_label"]):
         cases = cases[cases["workload_label"] == link.focus]
     cases = with_caches(cases, link.cache)
-    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    long = read_cold_start(snapshot, filters_of(link))
-    bars = charts.drawn(charts.frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels))
+    bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
     return Seen(
         bars=bars,
         totals=charts.totals(bars.rows),
