@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.data import filters_of, read_choices, read_newest_trials
+from dashboard.foreign_text import readable
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
@@ -14,6 +15,7 @@ from db.queries.filters import Filters
 from db.records import SourceKind, Status
 
 MOST_ROWS = 500
+LONGEST_WHY = 200
 _TABLE = "trial-table"
 _FIGURES = {
     "latency": "Latency",
@@ -81,7 +83,9 @@ def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
             "workload": newest["workload_label"],
             "strategy": newest["strategy"],
             "status": newest["status"],
-            "why": newest["failure_kind"].str.replace("_", " "),
+            "why": [
+                _why(*found) for found in zip(newest["failure_kind"], newest["failure_message"], strict=True)
+            ],
             "latency": [units.duration(value) for value in newest["latency_ns"]],
             "speedup": [units.ratio(value) for value in speedup],
             "first": [units.duration(value) for value in newest["time_to_first_result_ns"]],
@@ -92,6 +96,14 @@ def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
         }
     )
     return table, total
+
+
+def _why(kind: object, message: object) -> str | None:
+    """Kind and message of a failure, in one line of bounded length; None where there was none."""
+    if not isinstance(kind, str):
+        return None
+    said = units.words(kind) + (f": {readable(message)}" if isinstance(message, str) else "")
+    return said if len(said) <= LONGEST_WHY else f"{said[: LONGEST_WHY - 1]}…"
 
 
 def _choose() -> None:

@@ -19,7 +19,7 @@ from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
 from db.queries.trials import latest_trials_frame, trials_frame
 from db.session import Database
-from db.units import plural
+from db.units import plural, words
 from db.verdicts.targets import check_targets
 from db.verdicts.vocabulary import Verdict
 from runner.builds import builds_named, interpreter_facts
@@ -162,7 +162,9 @@ def _print(plan: Plan, frame: DataFrame, judged: Judged | None, settings: Settin
         out.print(line, markup=False, highlight=False)
     for (_, workload, strategy), failure in _failures(frame).items():
         out.print(
-            f"{workload} / {strategy}: {failure['kind']}: {failure['message']}", markup=False, highlight=False
+            f"{workload} / {strategy}: {words(failure['kind'])}: {failure['message']}",
+            markup=False,
+            highlight=False,
         )
 
 

@@ -104,6 +104,20 @@ def test_hostile_strings_never_reach_markdown(
         assert "evil.example" not in json.dumps(json.loads(chart.proto.spec).get("title", ""))
 
 
+def test_the_list_of_trials_says_why_one_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    told = f"C++ compile error:\n  a.cpp:1:2: error: {HOSTILE * 9}"
+    failure = Failure(kind=FailureKind.COMPILE_ERROR, phase="first_call", message=told)
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [make_trial(strategy="eager"), make_trial(failure=failure)])
+    monkeypatch.setenv(DATABASE, url)
+    (table,) = opened(Link(page=Page.TRIAL)).dataframe
+    (why,) = table.value["why"].dropna()
+    assert why.startswith("compile error: C++ compile error: a.cpp:1:2: error: <b>x</b>")
+    assert why.isprintable()
+    assert len(why) <= 200
+
+
 @pytest.mark.parametrize("character", "\\`*_{}[]()#+-!|<>~$:^")
 def test_plain_escapes_every_character_with_a_meaning(character: str) -> None:
     assert escaped(f"a{character}b") == f"a\\{character}b"

@@ -122,6 +122,7 @@ def test_a_run_prints_one_document_and_stores_every_trial(project: Path) -> None
 def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
     result = compilewatch("run", "-w", "broken", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project)
     assert result.returncode == 1
+    assert "broken / eager: workload error: " in result.stdout
     assert "this model does not build" in result.stdout
     assert "Traceback" not in result.stdout + result.stderr
     by_name = {trial.workload.name: trial for trial in _stored(project)}
