@@ -26,7 +26,7 @@ from db.records import (
 )
 from runner.death import Ending, failure_of, log_tail, with_cause
 from runner.device_state import DeviceFacts, DeviceWatch
-from runner.process import Outcome
+from runner.process import ProcessOutcome
 from runner.scrub import scrub
 from runner.worker.channel import SLOWED
 from runner.worker.host import machine_facts
@@ -93,7 +93,7 @@ def _are_facts(content: Mapping[str, Any]) -> bool:
     return True
 
 
-def _fault(outcome: Outcome, listening: Listening) -> str | None:
+def _fault(outcome: ProcessOutcome, listening: Listening) -> str | None:
     """What is wrong with what came through the record pipe."""
     if outcome.record_overflow:
         return "The record is larger than any record can be"
@@ -127,7 +127,7 @@ def _build(listening: Listening, device: DeviceFacts, compiler: str | None, labe
     return Build(**facts | {"driver": device.driver, "compiler": compiler, "label": label})
 
 
-def _cold_start(record: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+def _cold_start(record: dict[str, Any], outcome: ProcessOutcome) -> dict[str, Any]:
     """The worker's phases, and what only the parent knows: when the process was spawned."""
     cold = dict(record.get("cold_start") or {})
     spawned = outcome.spawned_ns
@@ -138,7 +138,7 @@ def _cold_start(record: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     return cold
 
 
-def _worker_failure(record: dict[str, Any], outcome: Outcome) -> Failure:
+def _worker_failure(record: dict[str, Any], outcome: ProcessOutcome) -> Failure:
     told = record["failure"]
     kind, message, log = FailureKind(told["kind"]), scrub(told["message"]), log_tail(outcome)
     if kind in (FailureKind.COMPILE_ERROR, FailureKind.MISSING_COMPILER):
@@ -155,7 +155,7 @@ def _worker_failure(record: dict[str, Any], outcome: Outcome) -> Failure:
 
 def assemble(
     spec: Mapping[str, Any],
-    outcome: Outcome,
+    outcome: ProcessOutcome,
     listening: Listening,
     *,
     started_at: datetime,
@@ -207,7 +207,9 @@ def _base(
     }
 
 
-def _measured(base: dict[str, Any], record: dict[str, Any], outcome: Outcome, listening: Listening) -> Trial:
+def _measured(
+    base: dict[str, Any], record: dict[str, Any], outcome: ProcessOutcome, listening: Listening
+) -> Trial:
     parts = {name: record[name] for name in _RECORD_PARTS if record.get(name) is not None}
     parts["cold_start"] = _cold_start(record, outcome)
     parts["device_state"] = listening.watch.state()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from db.records import Failure, FailureKind
 from db.units import words
-from runner.process import Outcome
+from runner.process import ProcessOutcome
 from runner.scrub import scrub
 
 _LOG_LIMIT = 65_536
@@ -49,7 +49,7 @@ def oom_kills() -> int:
 class Ending:
     """What is known about the end of one process."""
 
-    outcome: Outcome
+    outcome: ProcessOutcome
     phase: str | None
     timeout_s: float
     oom_killed: bool
@@ -57,7 +57,7 @@ class Ending:
     """What was wrong on the record pipe, if anything was."""
 
 
-def log_tail(outcome: Outcome) -> str | None:
+def log_tail(outcome: ProcessOutcome) -> str | None:
     """The last of what the process printed, safe to store."""
     text = scrub(outcome.log_tail.decode("utf-8", errors="replace"))
     return text[-_LOG_LIMIT:] or None

@@ -38,7 +38,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What one execution came to. `waiting` trials are on disk only, until the database is back."""
 
     measured: int
@@ -56,7 +56,7 @@ def execute(
     is_cancelled: Callable[[], bool],
     lock_dir: Path | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Outcome:
+) -> RunOutcome:
     """Measure every trial of `plan` here, in its order, and store each as soon as it ends.
 
     A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
@@ -74,7 +74,7 @@ def execute(
     status = RunStatus.CANCELLED if interrupted else RunStatus.FINISHED
     for run in plan.runs:
         note_end(run.run_id, clock(), status, database, spool)
-    return Outcome(measured, failed, len(spool.waiting()), interrupted)
+    return RunOutcome(measured, failed, len(spool.waiting()), interrupted)
 
 
 def announce(plan: Plan, database: Database, started_at: datetime, *, without: Collection[str] = ()) -> None:

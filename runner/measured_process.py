@@ -16,7 +16,7 @@ from runner.device_state import DeviceFacts, DeviceWatch
 from runner.environment import pinned_settings, worker_environment
 from runner.host_build import compiler_version
 from runner.passes import NO_PASSES, Passes
-from runner.process import GuardedProcess, Outcome
+from runner.process import GuardedProcess, ProcessOutcome
 from runner.worker.sampling import SamplingPlan
 
 OnPhase = Callable[[str], None]
@@ -50,7 +50,7 @@ class Role:
 class Finished:
     """A measured process after its end, with all that was heard of it."""
 
-    outcome: Outcome
+    outcome: ProcessOutcome
     listening: Listening
     oom_killed: bool
     compiler: str | None
@@ -102,7 +102,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
     try:
         outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
     except KeyboardInterrupt:
-        interrupted, outcome = True, Outcome(stopped="cancelled")
+        interrupted, outcome = True, ProcessOutcome(stopped="cancelled")
     return Finished(
         outcome,
         listening,

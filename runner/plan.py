@@ -18,7 +18,7 @@ from db.records import Strategy, StrategyKind, Task
 from db.strategies import not_applicable_reason
 from runner.config import BuildSettings, Settings
 from runner.passes import NO_PASSES, Passes
-from runner.selection import Selection, check_packages, select
+from runner.selection import ResolvedSuite, check_packages, select
 from runner.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
 from runner.workloads.definition import WorkloadDefinition
 
@@ -102,7 +102,7 @@ def plan_run(
 
 def _specs(
     settings: Settings,
-    selection: Selection,
+    selection: ResolvedSuite,
     device: str,
     runs: Sequence[PlannedRun],
     order: Iterable[tuple[int, str, Strategy, int]],
@@ -131,7 +131,9 @@ def _specs(
         )
 
 
-def _split(selection: Selection, device: str) -> tuple[dict[str, list[Strategy]], tuple[NotApplicable, ...]]:
+def _split(
+    selection: ResolvedSuite, device: str
+) -> tuple[dict[str, list[Strategy]], tuple[NotApplicable, ...]]:
     """Strategies that mean something by workload, and the other cases with their reasons."""
     cases: dict[str, list[Strategy]] = {}
     others: list[NotApplicable] = []

@@ -28,7 +28,7 @@ _GUARD_EXTRA_S = 20.0
 
 
 @dataclass
-class Outcome:
+class ProcessOutcome:
     """How a process ended and what it left behind."""
 
     lines: list[bytes] = field(default_factory=list)
@@ -155,7 +155,7 @@ class GuardedProcess:
         if len(self._log) > 2 * LOG_TAIL_BYTES:
             del self._log[:-LOG_TAIL_BYTES]
 
-    def run(self, timeout_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Outcome:
+    def run(self, timeout_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> ProcessOutcome:
         """Listen until the guard reports. Raises nothing for what the process does; ends it on Ctrl-C."""
         stopped = None
         try:
@@ -203,7 +203,7 @@ class GuardedProcess:
         if self._status_fd in self._open:
             kill_tree(self._guard.pid)
 
-    def _outcome(self, stopped: str | None) -> Outcome:
+    def _outcome(self, stopped: str | None) -> ProcessOutcome:
         # The guard reports after the last process of the trial is gone, so what is left is in the pipes.
         while self._open:
             before = (self._records.size, len(self._log), len(self._open))
@@ -211,7 +211,7 @@ class GuardedProcess:
             if before == (self._records.size, len(self._log), len(self._open)):
                 break
         self._guard.wait()
-        outcome = Outcome(
+        outcome = ProcessOutcome(
             lines=self._records.lines,
             unfinished=bytes(self._records.rest),
             record_overflow=self._records.overflow,

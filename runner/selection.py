@@ -25,7 +25,7 @@ AD_HOC_TRIALS = 3
 
 
 @dataclass(frozen=True)
-class Selection:
+class ResolvedSuite:
     """What is to be measured, every name resolved. `suite` is None when only workloads were named."""
 
     suite: str | None
@@ -73,7 +73,7 @@ def select(
     suite: str | None = None,
     workloads: Sequence[str] = (),
     strategies: Sequence[str] = (),
-) -> Selection:
+) -> ResolvedSuite:
     """Resolve every name; without `suite` and `workloads`, the configured suite.
 
     Raises NotFoundError for an unknown name, ConfigError for a workload that cannot be built.
@@ -86,7 +86,7 @@ def select(
     definitions = tuple(_workload(name, known, settings) for name in names)
     wanted = strategies or settings.run.strategies or (chosen.strategies if chosen else AD_HOC_STRATEGIES)
     named = known_strategies(settings)
-    return Selection(
+    return ResolvedSuite(
         suite=chosen.name if chosen else None,
         workloads=definitions,
         strategies=tuple(

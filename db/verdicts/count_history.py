@@ -17,8 +17,8 @@ from db.metrics.eligibility import failure_kinds, passed_mask
 from db.metrics.groups import floats
 from db.records import FailureKind
 from db.verdicts.counts import (
+    CaseOutcome,
     Counted,
-    Outcome,
     checked_mask,
     compare_counts,
     compare_outcomes,
@@ -42,7 +42,7 @@ class _Run:
 
     row: dict[str, Any]
     counts: dict[Metric, np.ndarray[Any, np.dtype[np.float64]]]
-    outcome: Outcome
+    outcome: CaseOutcome
 
 
 def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
@@ -165,7 +165,7 @@ def _missing_in_suite(
 
 def _gone(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEvent:
     """`row` is the case's last trial, `newest` the last trial of the run that has none of it."""
-    nothing = Outcome(trials=0, checked=0, failed=0, kind="")
+    nothing = CaseOutcome(trials=0, checked=0, failed=0, kind="")
     here = {name: newest[name] for name in (*COMPONENTS, "build_id", "run_id") if name in newest}
     old = {str(name): value for name, value in row.items()}
     gone = Counted(

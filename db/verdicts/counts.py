@@ -112,7 +112,7 @@ def _range(ends: tuple[float, float]) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """How the trials of a case ended; `kind` is the most frequent kind of failure."""
 
     trials: int
@@ -133,10 +133,10 @@ class Outcome:
         return self.kind if self.failed == self.trials else f"{self.kind} in {self.failed} of {self.trials}"
 
 
-def outcome_of(passed: Bools, checked: Bools, kinds: NDArray[np.object_]) -> Outcome:
+def outcome_of(passed: Bools, checked: Bools, kinds: NDArray[np.object_]) -> CaseOutcome:
     """`kinds`: the kinds of failure of the trials that failed."""
     most = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds).most_common(1)
-    return Outcome(
+    return CaseOutcome(
         trials=len(passed),
         checked=int(np.count_nonzero(checked)),
         failed=int(np.count_nonzero(~passed)),
@@ -144,7 +144,7 @@ def outcome_of(passed: Bools, checked: Bools, kinds: NDArray[np.object_]) -> Out
     )
 
 
-def compare_outcomes(case: int, base: Outcome, head: Outcome) -> Counted:
+def compare_outcomes(case: int, base: CaseOutcome, head: CaseOutcome) -> Counted:
     """Pass to fail is a regression, fail to pass an improvement; failing in some trials only is neither."""
     if base.failed in (0, base.trials) and head.failed in (0, head.trials):
         fails_before, fails_now = base.failed > 0, head.failed > 0

@@ -8,12 +8,12 @@ from db.session import Database
 from runner.cli.progress import Case, run_progress
 from runner.cli.stopping import stop_signal
 from runner.config import Settings
-from runner.execution import Outcome, execute
+from runner.execution import RunOutcome, execute
 from runner.plan import Plan
 from runner.spool import Spool
 
 
-def measure(plan: Plan, database: Database, settings: Settings, past_s: Mapping[Case, float]) -> Outcome:
+def measure(plan: Plan, database: Database, settings: Settings, past_s: Mapping[Case, float]) -> RunOutcome:
     """Measure and store every trial of `plan`, as `runner.execution.execute` does; Ctrl-C or SIGTERM ends it.
 
     `past_s`: by workload and strategy the seconds that a trial of the case took before, where that is known.

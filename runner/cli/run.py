@@ -51,7 +51,7 @@ from runner.cli.run_verdicts import judge_and_log, worst_verdicts
 from runner.cli.target_text import target_lines
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
-from runner.execution import Outcome
+from runner.execution import RunOutcome
 from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts
 from runner.passes import Passes
@@ -215,7 +215,7 @@ def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> Non
     print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
 
 
-def _exit_code(outcome: Outcome, judged: Judged | None) -> int:
+def _exit_code(outcome: RunOutcome, judged: Judged | None) -> int:
     if outcome.waiting:
         print(
             f"compilewatch: {plural(outcome.waiting, 'trial')} on disk, waiting for the database.\n"

@@ -15,7 +15,7 @@ from db.queries.schedule import run_request
 from db.requests import RunRequest
 from db.session import Database
 from runner.config import BuildSettings, Settings
-from runner.execution import Outcome, Progress, announce, work_off
+from runner.execution import Progress, RunOutcome, announce, work_off
 from runner.executors.contract import Executor
 from runner.fleet.identities import jobs_with_ids, with_ids_of, with_stacks
 from runner.fleet.names import LONGEST_WAIT_S
@@ -136,7 +136,7 @@ class Fleet:
         self._planned[plan.runs[0].run_id] = request
         return plan
 
-    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
         """Have the plan measured by workers; what a service before this one began goes on.
 
         Where this service is to stop, or the request is with another one, the jobs stay queued. Raises
@@ -166,7 +166,7 @@ class Fleet:
             )
         finally:
             executor.close()
-        return Outcome(measured, failed, waiting=0, interrupted=is_cancelled())
+        return RunOutcome(measured, failed, waiting=0, interrupted=is_cancelled())
 
     def _is_cancelled(self, request: RunRequest) -> bool:
         """Whether somebody wants it no more, rather than this service ending or having lost it."""

@@ -10,7 +10,7 @@ from db.errors import CompilewatchError
 from db.requests import RequestSpec, RunRequest
 from runner.builds import interpreter_facts
 from runner.config import Settings
-from runner.execution import Outcome
+from runner.execution import RunOutcome
 from runner.free_space import require_space
 from runner.plan import Plan
 from runner.schedule.planning import plan_request
@@ -18,7 +18,7 @@ from runner.schedule.timetable import Host
 
 _LOG = logging.getLogger("compilewatch.schedule")
 
-Execute = Callable[[Plan, Callable[[], bool]], Outcome]
+Execute = Callable[[Plan, Callable[[], bool]], RunOutcome]
 """Measures a plan until it is done or the second argument says so, as `runner.execution.execute` does."""
 
 
@@ -42,7 +42,7 @@ class Measures(Protocol):
         """The trials that `request` asks for. Raises CompilewatchError where it comes to nothing."""
         ...
 
-    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
         """Have a plan of `plan` measured until it is done or `is_cancelled`. Raises DatabaseError."""
         ...
 
@@ -72,7 +72,7 @@ class Here:
         require_space(settings.data_dir)
         return self._plan(settings, request.spec)
 
-    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
         return self._execute(plan, is_cancelled)
 
     def look_ahead(self, settings: Settings) -> None:

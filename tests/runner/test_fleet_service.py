@@ -23,7 +23,7 @@ from db.store_hosts import save_host
 from db.store_request import cancel_request, new_request, save_request
 from runner.config import Settings
 from runner.config_sources import load_settings
-from runner.execution import Outcome
+from runner.execution import RunOutcome
 from runner.fleet.dispatch import Attendance, Fleet
 from runner.fleet.executor import ProcrastinateExecutor
 from runner.fleet.places import Places
@@ -161,7 +161,7 @@ def test_what_a_stopped_service_began_the_next_one_finishes(
     first = fleet(stop)
     plan = first.plan(settings, request)
     threading.Timer(2, stop.set).start()
-    left: Outcome = first.execute(plan, stop.is_set)
+    left: RunOutcome = first.execute(plan, stop.is_set)
     assert left.interrupted
     second = fleet(threading.Event())
     again = second.plan(settings, request)

@@ -20,7 +20,7 @@ from runner.assemble import Listening, assemble
 from runner.config import Settings
 from runner.config_sources import load_settings
 from runner.device_state import DeviceFacts, DeviceWatch, device_facts
-from runner.process import Outcome
+from runner.process import ProcessOutcome
 from tests.builders import make_trial
 from tests.runner.measuring import make_spec
 
@@ -112,7 +112,7 @@ def test_whatever_a_worker_sends_there_is_one_valid_trial(lines: list[bytes], re
     listening = Listening(lambda _phase: None, DeviceWatch("cpu"))
     for line in lines:
         listening.hear(line)
-    outcome = Outcome(exit_code=0, lines=lines, unfinished=rest)
+    outcome = ProcessOutcome(exit_code=0, lines=lines, unfinished=rest)
     now = datetime.now(UTC)
     trial = assemble(
         SPEC,

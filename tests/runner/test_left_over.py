@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from runner.process import GuardedProcess, Outcome
+from runner.process import GuardedProcess, ProcessOutcome
 from tests.runner.fleet_processes import wait_until
 
 # Starts a child and one that has left the session, as a compiler's server would; then works on.
@@ -40,7 +40,7 @@ def test_what_a_killed_guard_leaves_is_ended(tmp_path: Path) -> None:
         grace_s=0.3,
         on_line=said.append,
     )
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessOutcome] = []
     running = threading.Thread(target=lambda: outcomes.append(process.run(60)))
     running.start()
     wait_until(lambda: bool(said), 30, "the program did not start")

@@ -24,7 +24,7 @@ from runner.cli.front import exit_code_of
 from runner.cli.history_text import Told, history_sentences, history_table
 from runner.cli.progress import LineProgress, TimeLeft
 from runner.death import Ending, failure_of
-from runner.process import Outcome
+from runner.process import ProcessOutcome
 from tests.builders import MS, START, make_build, make_history, make_trial
 
 NIGHTS = 24
@@ -83,7 +83,9 @@ def test_a_failure(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_phase_in_which_a_process_died() -> None:
-    ending = Ending(Outcome(signal=11), phase="first_call", timeout_s=1, oom_killed=False, garbage=None)
+    ending = Ending(
+        ProcessOutcome(signal=11), phase="first_call", timeout_s=1, oom_killed=False, garbage=None
+    )
     failure = failure_of(ending)
     assert failure.message == "The process died of SIGSEGV during first call."
     assert failure.phase == "first_call"

@@ -19,7 +19,7 @@ from db.session import Database
 from db.store_request import cancel_request, new_request, save_request
 from runner import builds
 from runner.config import BuildSettings, Settings
-from runner.execution import Outcome
+from runner.execution import RunOutcome
 from runner.interpreter import InterpreterFacts
 from runner.passes import NO_PASSES, Passes
 from runner.plan import Plan
@@ -34,7 +34,7 @@ from runner.schedule.timetable import Host
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 FACTS = InterpreterFacts(path="python", python="3.11.2", torch="2.13.0", cuda=None, hip=None, device_count=0)
-DONE = Outcome(measured=4, failed=1, waiting=0, interrupted=False)
+DONE = RunOutcome(measured=4, failed=1, waiting=0, interrupted=False)
 
 
 @pytest.fixture(autouse=True)
@@ -62,14 +62,14 @@ class Measuring:
         self.patient = patient
         self.error = error
 
-    def __call__(self, plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+    def __call__(self, plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
         self.plans.append(plan)
         self.began_at.append(time.monotonic())
         if self.error is not None:
             raise self.error
         while self.patient:
             if is_cancelled():
-                return Outcome(measured=1, failed=1, waiting=0, interrupted=True)
+                return RunOutcome(measured=1, failed=1, waiting=0, interrupted=True)
             time.sleep(0.01)
         return DONE
 
@@ -235,7 +235,7 @@ def test_requests_for_several_machines_run_at_once_where_workers_measure(
 def test_what_nobody_foresaw_ends_a_service_that_leaves_measuring_to_workers(
     sqlite_database: Database, settings: Settings
 ) -> None:
-    def broken(plan: Plan, is_cancelled: Callable[[], bool]) -> Outcome:
+    def broken(plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
         raise ZeroDivisionError(plan.runs[0].run_id, is_cancelled())
 
     ask(sqlite_database, "one")
