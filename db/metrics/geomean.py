@@ -19,6 +19,7 @@ from db.metrics.case_columns import MIXED
 from db.metrics.eligibility import LeftOut, why_left_out
 from db.metrics.quantities import require_one
 from db.records import StrategyKind
+from db.units import words
 
 CASE = ("workload_id", "strategy_id")
 # What says whether a case takes part, and what to call it.
@@ -110,7 +111,7 @@ def _reason(row: _Row | None, value: str) -> str | None:
     if row is None:
         return "not measured"
     if row["status"] == MIXED:
-        return f"failed in some trials: {row['failure_kind']}"
+        return f"failed in some trials: {words(row['failure_kind'])}"
     return why_left_out(row, {value: value})
 
 

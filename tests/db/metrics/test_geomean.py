@@ -66,7 +66,7 @@ def test_every_reason_is_told() -> None:
     )
     head = cases(
         passing("mixed", 2),
-        trial("mixed", status="failed", failure_kind="timeout"),
+        trial("mixed", status="failed", failure_kind="device_lost"),
         passing("uncompiled", 2, graphs=0),
         trial("unpaired", latency_ns=5.0, graphs=1),
         passing("ok", 8),
@@ -74,7 +74,7 @@ def test_every_reason_is_told() -> None:
     )
     found = matched_geomeans({"base": base, "head": head})
     assert {(each.workload, each.side, each.reason) for each in found.left_out} == {
-        ("mixed", "head", "failed in some trials: timeout"),
+        ("mixed", "head", "failed in some trials: device lost"),
         ("uncompiled", "head", "nothing was compiled"),
         ("alone", "head", "not measured"),
         ("unpaired", "head", "no speedup"),
