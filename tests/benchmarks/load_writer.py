@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
+from db.records import Trial
 from db.session import open_database
 from db.store import save_trial
 from tests.builders import make_trial
@@ -22,22 +24,36 @@ STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
 CASES = list(product(WORKLOADS, STRATEGIES))
 
 
+def nights(count: int, before: datetime) -> Iterator[list[Trial]]:
+    """The trials of `count` earlier runs, one a night and oldest first; the last is a day before `before`."""
+    for run in range(count):
+        began = before - timedelta(days=count - run)
+        yield [
+            _trial(f"2.98.{run}", f"night-{run:03d}", number, began + timedelta(seconds=number))
+            for number in range(run * TRIALS_PER_RUN, (run + 1) * TRIALS_PER_RUN)
+        ]
+
+
+def _trial(build: str, run_id: str, number: int, started_at: datetime) -> Trial:
+    workload, strategy = CASES[number % len(CASES)]
+    return make_trial(
+        workload=workload,
+        strategy=strategy,
+        build=build,
+        trial_id=f"{run_id}-{number:06d}",
+        run_id=run_id,
+        started_at=started_at,
+        seed=number,
+    )
+
+
 def main(url: str, seconds: str) -> None:
     end = time.monotonic() + float(seconds)
     number = 0
     with open_database(url) as database:
         while (began := time.monotonic()) < end:
-            run, (workload, strategy) = number // TRIALS_PER_RUN, CASES[number % len(CASES)]
-            trial = make_trial(
-                workload=workload,
-                strategy=strategy,
-                build=f"2.99.{run}",
-                trial_id=f"load-{number:06d}",
-                run_id=f"load-{run:03d}",
-                started_at=datetime.now(UTC),
-                seed=number,
-            )
-            save_trial(database, trial)
+            run = number // TRIALS_PER_RUN
+            save_trial(database, _trial(f"2.99.{run}", f"load-{run:03d}", number, datetime.now(UTC)))
             took = time.monotonic() - began
             print(f"{took * 1000:.1f}", flush=True)
             time.sleep(max(0.0, EVERY_S - took))

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -25,8 +26,8 @@ from dashboard.links import Page
 from db.session import open_database
 from db.store import save_trials
 from tests.benchmarks.http_poller import Poller
+from tests.benchmarks.load_writer import nights
 from tests.benchmarks.websocket_reader import reading
-from tests.builders import make_history
 from tests.dashboard.serving import ROOT, Served, served
 
 pytestmark = pytest.mark.benchmark
@@ -41,7 +42,8 @@ PATHS = [
     "/api/v1/runs",
     "/api/v1/trials?limit=20",
     "/api/v1/series?limit=20",
-    "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0",
+    "/api/v1/compare?base=torch=2.98.30&head=torch=2.98.31",
+    "/api/v1/compare?base=previous&head=latest",
     "/api/v1/break-even",
     "/api/v1/regressions",
     "/badge/mlp/default.svg",
@@ -50,7 +52,10 @@ PATHS = [
 ]
 PAGES = [Page.OVERVIEW, Page.TRENDS, Page.MODES, Page.UPGRADE, Page.REGRESSIONS, Page.RUNS]
 THINKING_S = (5.0, 15.0)
-# Caches fill in the first minute at most; what grows afterwards is told as a slope.
+# Pages and comparisons look at the newest 30 runs. There are that many before the first is added, so that the
+# memory they need for what they look at does not grow with what the load adds.
+NIGHTS = 32
+# Caches fill in the first minutes; what grows afterwards is told as a slope.
 SETTLED_AFTER = 0.5
 
 
@@ -73,7 +78,8 @@ class Seen:
 def server(tmp_path: Path) -> Iterator[tuple[Served, Path]]:
     file = tmp_path / "load.db"
     with open_database(f"sqlite:///{file}", migrate=True) as database:
-        save_trials(database, make_history(workloads=("bert-base", "resnet-50", "mlp", "elementwise")))
+        for night in nights(NIGHTS, datetime.now(UTC)):
+            save_trials(database, night)
     with served(f"sqlite:///{file}", tmp_path / "log") as running:
         yield running, file
     log = (tmp_path / "log").read_text()
