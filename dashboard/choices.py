@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from dashboard import theme
-from dashboard.shaping import build_names, row_dicts
+from dashboard.named_builds import NamedBuilds
+from dashboard.shaping import row_dicts
 from db import units
 
 NEWEST_RUNS = 200
@@ -47,20 +48,6 @@ class Choices:
             "workload": self.workloads,
             "strategy": self.strategies,
         }
-
-
-@dataclass(frozen=True)
-class NamedBuilds:
-    """Every build by its id, oldest version first: what it is called, and its parts."""
-
-    names: Mapping[str, str]
-    rows: Mapping[str, Mapping[str, Any]]
-
-
-def named_builds(builds: pd.DataFrame) -> NamedBuilds:
-    """From the frame of `db.queries.facets.builds`, without the counts, which every write changes."""
-    parts = builds.drop(columns=["trials", "failed_trials", "first_seen_at", "last_seen_at"])
-    return NamedBuilds(build_names(builds), {row["build_id"]: row for row in row_dicts(parts)})
 
 
 def choices(

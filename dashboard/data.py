@@ -5,7 +5,7 @@ Nothing here writes. Cached frames are shared between sessions and must not be c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Literal
@@ -13,9 +13,10 @@ from typing import Literal
 import pandas as pd
 
 from dashboard import shaping
-from dashboard.choices import NEWEST_RUNS, Choices, NamedBuilds, choices, named_builds
+from dashboard.choices import NEWEST_RUNS, Choices, choices
 from dashboard.database import kept_of, opened, reader
 from dashboard.links import Link, Page
+from dashboard.named_builds import KnownBuilds
 from dashboard.policy import policy_in_force
 from dashboard.snapshots import Snapshot, remembered
 from db.hosts import HostState
@@ -41,17 +42,9 @@ RECENT_RUNS = 30
 _NOISE_RUNS = 50
 
 
-@dataclass(frozen=True)
-class _Builds:
-    """The builds of a database as `known`, so that their names are made again only when one comes."""
-
-    url: str
-    known: tuple[tuple[object, ...], ...]
-
-
 @lru_cache(maxsize=4)
-def _named_builds(builds: _Builds) -> NamedBuilds:
-    return named_builds(facets.builds(opened(builds.url)))
+def _builds_of(url: str) -> KnownBuilds:
+    return KnownBuilds(lambda build_ids: facets.builds(opened(url), build_ids))
 
 
 @remembered
@@ -60,7 +53,7 @@ def read_choices(snapshot: Snapshot) -> Choices:
     database = opened(snapshot.url)
     return choices(
         machines=facets.machines(database),
-        builds=_named_builds(_Builds(snapshot.url, facets.known_builds(database))),
+        builds=_builds_of(snapshot.url).named(facets.known_builds(database)),
         workloads=facets.workloads(database),
         strategies=facets.strategies(database),
         suites=facets.suites(database),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -48,15 +48,16 @@ def machines(db: Database) -> pd.DataFrame:
     return frame.sort_values(["machine", "machine_id"], ignore_index=True)
 
 
-def builds(db: Database) -> pd.DataFrame:
-    """One row per build, oldest version first; `build_label` is what it was last called."""
+def builds(db: Database, build_ids: Sequence[str] | None = None) -> pd.DataFrame:
+    """One row per build (some or all), oldest version first; `build_label` is what it was last called."""
     names = (
         *("build_id", "label", "torch", "torch_git", "torch_variant", "cuda", "driver", "triton"),
         *("cudnn", "python", "os", "compiler"),
     )
     columns = dict.fromkeys(names, "str") | {"packages": "object", "settings": "object"}
-    frame = _facet(db, BUILD, columns).rename(columns={"label": "build_label"})
-    return _sorted(frame, _version_order)
+    of_these = [] if build_ids is None else [BUILD.c.build_id.in_(build_ids)]
+    frame = _facet(db, BUILD, columns, where=of_these).rename(columns={"label": "build_label"})
+    return _sorted(frame, version_order)
 
 
 def known_builds(db: Database) -> tuple[tuple[object, ...], ...]:
@@ -181,8 +182,11 @@ def _facet(
         return frame_of(connection.execute(statement).all(), typed)
 
 
-def _version_order(row: dict[str, Any]) -> tuple[object, ...]:
-    """Torch decides, then what it stands on; builds that differ in none of that, by first seen."""
+def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """By what rows of `builds` are sorted.
+
+    Torch decides, then what it stands on; builds that differ in none of that, by first seen.
+    """
     stack = (None if pd.isna(row[name]) else row[name] for name in _STACK)
     return (*map(version_key, stack), row["first_seen_at"], row["build_id"])
 
