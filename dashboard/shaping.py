@@ -110,27 +110,25 @@ def _sized(part: str, value: object) -> str:
     return f"b{_words(value)}" if part == "batch_size" else _words(value)
 
 
-def build_names(builds: pd.DataFrame) -> dict[str, str]:
+def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Build id -> a name that is unique among `builds`: torch, its label, then whatever tells it apart."""
     names: dict[str, str] = {}
-    by_torch: dict[str, list[dict[str, Any]]] = {}
-    for row in row_dicts(builds):
+    by_torch: dict[str, list[Mapping[str, Any]]] = {}
+    for row in builds:
         by_torch.setdefault(_words(row["torch"]), []).append(row)
     for torch, group in by_torch.items():
         parts = {
             row["build_id"]: [f"torch {torch}", *filter(None, [_words(row["build_label"])])] for row in group
         }
-        for values in _telling_values(group):
-            counts = Counter(map(tuple, parts.values()))
-            if max(counts.values()) == 1:
-                break
+        telling = _telling_values(group)
+        while len(set(map(tuple, parts.values()))) < len(parts) and (values := next(telling, None)):
             parts = {key: [*words, *filter(None, [values[key]])] for key, words in parts.items()}
         names |= {key: " · ".join(words) for key, words in parts.items()}
     taken = Counter(names.values())
     return {key: name if taken[name] == 1 else f"{name} · {key[:6]}" for key, name in names.items()}
 
 
-def _telling_values(builds: list[dict[str, Any]]) -> Iterator[dict[str, str]]:
+def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     """Per component that differs among `builds`, and then per setting and package: build id -> its words."""
     for part in _NAMING_ORDER:
         values = {row["build_id"]: _words(row[part]) for row in builds}
@@ -176,6 +174,11 @@ def confounded(changes: Sequence[Change]) -> bool:
     return len(causes) > 1
 
 
+ASIDE_COLUMNS = [
+    *("workload_label", "strategy", "status", "failure_kind", "trials", "failed_trials", "nothing_compiled")
+]
+
+
 @dataclass(frozen=True)
 class Aside:
     """A case that has no number, and why: shown beside the numbers, never as a zero."""
@@ -189,10 +192,13 @@ class Aside:
 
 
 def asides(cases: pd.DataFrame) -> list[Aside]:
-    """Failed cases, cases with some failed trials, and cases in which nothing was compiled."""
+    """Failed cases, cases with some failed trials, and cases in which nothing was compiled.
+
+    `cases` has the columns `ASIDE_COLUMNS`.
+    """
     return [
         Aside(case["workload_label"], case["strategy"], reason)
-        for case in row_dicts(cases)
+        for case in row_dicts(cases[ASIDE_COLUMNS])
         if (reason := _aside_reason(case))
     ]
 

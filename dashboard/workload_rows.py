@@ -15,11 +15,12 @@ HISTORY = 60
 
 def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """One row per workload of `cases`, as texts; `points` are the runs from which the history comes."""
-    usable = points.loc[points["speedup"].notna(), ["workload_id", "strategy_id", "speedup"]]
-    history = {
-        keys: group.tail(HISTORY).astype(float).tolist()
-        for keys, group in usable.groupby(["workload_id", "strategy_id"])["speedup"]
-    }
+    history: dict[tuple[Any, ...], list[float]] = {}
+    # In plain lists: a frame per group costs more than all that is done with them.
+    columns = (points[name].tolist() for name in ("workload_id", "strategy_id", "speedup"))
+    for workload_id, strategy_id, speedup in zip(*columns, strict=True):
+        if not pd.isna(speedup):
+            history.setdefault((workload_id, strategy_id), []).append(float(speedup))
     by_workload: dict[str, list[dict[str, Any]]] = {}
     for case in row_dicts(cases):
         by_workload.setdefault(case["workload_label"], []).append(case)
@@ -44,7 +45,7 @@ def _row(
         "strategy": best["strategy"],
         "speedup": units.ratio(best["speedup"]),
         "interval": units.interval(best["speedup_low"], best["speedup_high"], units.ratio),
-        "history": history.get((best["workload_id"], best["strategy_id"]), []),
+        "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
         "eager": units.duration(best["control_latency_ns"] if pd.isna(eager_ns) else eager_ns),
         "latency": units.duration(best["latency_ns"]),
         "break_even": units.steps(steps) if isinstance(steps, int) else steps,

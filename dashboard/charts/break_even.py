@@ -21,6 +21,8 @@ from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
 
 Mark = dict[str, object]
 GRID = 60
+# The end of the axis until it is known.
+_STAND_IN_STEP = 987_654_321
 # A linear axis that must also show a crossing this many times further out would hide the nearest one.
 _FAR = 25
 _UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
@@ -151,6 +153,14 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
 
     `unit` is that of the time axis, `last_step` the end of the axis of steps.
     """
+    first, built = int(scale == "log"), _built(strategies, unit, scale, _STAND_IN_STEP)
+    spec: style.Spec = style.filled(built, (([first, _STAND_IN_STEP], [first, last_step]),))
+    return spec
+
+
+@lru_cache(maxsize=64)
+def _built(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> style.Spec:
+    """`spec` as Altair builds it."""
     log = scale == "log"
     kind = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
     domain = [1, last_step] if log else [0, last_step]

@@ -26,7 +26,9 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     `MOST_EVENTS` those from one nightly build to the next of a release are left out, then the oldest.
     """
     since = rows["at"].min()
-    runs = shaping.row_dicts(points.drop_duplicates(["run_id", "build_id"]))
+    needed = ["run_id", "build_id", "last_started_at", *shaping.BUILD_COMPONENTS]
+    narrow = points[[name for name in needed if name in points]]
+    runs = shaping.row_dicts(narrow.drop_duplicates(["run_id", "build_id"]))
     found: list[dict[str, Any]] = []
     nightly: list[bool] = []
     for before, after in pairwise(runs):

@@ -20,6 +20,8 @@ MOST_CASES = 24
 """More bars are no chart that anybody reads, and take a browser seconds."""
 # What the legend (six lines on a phone) and the axis take of the height.
 _AROUND = 150
+# What stands for cases, and for the height that they take, until they are known.
+_STAND_IN_CASES, _STAND_IN_PX = ("case",), 987_654_321
 
 # Phases of `db.records.ColdStart`, in the order in which a process goes through them, as they are said.
 PHASES = {
@@ -127,10 +129,19 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
 
     Names above the bars leave these the whole width, which a phone needs.
     """
-    rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
-    y = alt.Y("case", type="nominal", sort=list(cases), axis=None, scale=rows)
     height = _ROW * len(cases) + _AROUND
-    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=height))
+    spec: style.Spec = style.filled(
+        _built(phases), ((list(_STAND_IN_CASES), list(cases)), (_STAND_IN_PX, height))
+    )
+    return spec
+
+
+@lru_cache(maxsize=64)
+def _built(phases: tuple[str, ...]) -> style.Spec:
+    """`spec` as Altair builds it, over stand-ins of cases."""
+    rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
+    y = alt.Y("case", type="nominal", sort=list(_STAND_IN_CASES), axis=None, scale=rows)
+    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=_STAND_IN_PX))
 
 
 def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:

@@ -34,6 +34,19 @@ class Window(NamedTuple):
     dense: bool = False
 
 
+def needed(metric: str) -> list[str]:
+    """The columns of points that this module reads for a figure: few of a hundred, so rows move quickly."""
+    figure = FIGURES[metric]
+    return list(
+        dict.fromkeys(
+            [
+                *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect"),
+                *("counted_trials", figure.column, *figure.band, *(figure.interval or ())),
+            ]
+        )
+    )
+
+
 def natural_axis(points: pd.DataFrame) -> str:
     """`time`, or `torch` where only that sets the builds apart.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,11 @@ from dashboard.charts.trend_rows import Window
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)
 _MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
+# More labels than this do not fit side by side.
+_UPRIGHT_BUILDS = 4
+# What stands for builds and for a window until they are known.
+_FEW_BUILDS, _MANY_BUILDS = ("build",), tuple(f"build {n}" for n in range(_UPRIGHT_BUILDS + 1))
+_BEGAN, _LOW, _HIGH = datetime(1970, 1, 1, tzinfo=UTC), 1.25e-300, 1.25e300
 
 
 @lru_cache(maxsize=128)
@@ -32,6 +37,44 @@ def spec(
 
     `builds` is the order of the version axis.
     """
+    short = shown.last - shown.first < _WITH_HOURS
+    ended = _BEGAN + (_WITH_HOURS / 2 if short else _WITH_HOURS)
+    stand_ins = _FEW_BUILDS if len(builds) <= _UPRIGHT_BUILDS else _MANY_BUILDS
+    built = _built(
+        metric,
+        axis=axis,
+        scale=scale,
+        strategies=strategies,
+        builds=stand_ins,
+        shown=Window(_BEGAN, ended, _LOW, _HIGH, shown.dense),
+        targets=targets,
+    )
+    ends = [
+        [_moment(first).to_dict(), _moment(last).to_dict()] for first, last in ((_BEGAN, ended), shown[:2])
+    ]
+    spec: style.Spec = style.filled(
+        built,
+        (
+            (list(stand_ins), list(builds)),
+            (ends[0], ends[1]),
+            ([_LOW, _HIGH], [shown.low, shown.high]),
+        ),
+    )
+    return spec
+
+
+@lru_cache(maxsize=64)
+def _built(
+    metric: str,
+    *,
+    axis: str,
+    scale: str,
+    strategies: tuple[str, ...],
+    builds: tuple[str, ...],
+    shown: Window,
+    targets: bool,
+) -> style.Spec:
+    """`spec` as Altair builds it."""
     figure = FIGURES[metric]
     log = scale == "log"
     values = alt.Scale(type="log") if log else alt.Scale(domain=[shown.low, shown.high], nice=True)
@@ -66,7 +109,7 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
         type="ordinal",
         sort=list(builds),
         title="Build, in order of versions",
-        axis=alt.Axis(labelAngle=-30 if len(builds) > 4 else 0, labelLimit=140, grid=False),
+        axis=alt.Axis(labelAngle=-30 if len(builds) > _UPRIGHT_BUILDS else 0, labelLimit=140, grid=False),
     )
 
 

@@ -18,6 +18,7 @@ from db.strategies import EAGER
 
 _METRIC = "break_even"
 MOST_BUILDS = 100
+_COLUMNS = ["workload_label", "cache", "break_even"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class History:
 def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     filters = filters_of(replace(link, build=None))
     everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
-    points = with_strategies(everything, link.strategy)
+    points = with_strategies(everything[[*_COLUMNS, *trend_rows.needed(_METRIC)]], link.strategy)
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     points = with_caches(points, link.cache)
     names = read_choices(snapshot).builds

@@ -17,7 +17,7 @@ from dashboard.charts.figures import FIGURES, Figure
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link, Page
 from dashboard.policy import targets_in_force
-from dashboard.shaping import asides, with_strategies
+from dashboard.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, with_strategies
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
@@ -28,6 +28,10 @@ from db.strategies import EAGER, sort_key
 _METRIC_WORDS = {metric: figure.word for metric, figure in FIGURES.items()}
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
+
+_CASE = ["workload_id", "strategy_id"]
+# The points of a case: run, value, when it was measured last.
+_Points = list[tuple[str, float, pd.Timestamp]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     filters = filters_of(link)
 
     def points_of(wanted: Filters) -> pd.DataFrame:
-        found = with_strategies(read_points(snapshot, wanted, by), link.strategy)
+        points = read_points(snapshot, wanted, by)
+        columns = dict.fromkeys((*_CASE, *ASIDE_COLUMNS, *BUILD_COMPONENTS, *trend_rows.needed(link.metric)))
+        found = with_strategies(points[[name for name in columns if name in points]], link.strategy)
         return trend_rows.in_order(found, link.axis, list(builds))
 
     whole = points_of(of_workload(snapshot, filters, focus))
@@ -72,7 +78,7 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     points = points_of(recent(snapshot, filters))
     cases, reach = _case_rows(points, FIGURES[link.metric])
     chart = trend_rows.frame(mine, link.metric, builds)
-    newest = points.groupby(["workload_id", "strategy_id"], sort=False).tail(1)
+    newest = points.drop_duplicates(_CASE, keep="last")
     return Seen(
         workloads=sorted(set(points["workload_label"])),
         focus=focus,
@@ -169,14 +175,18 @@ def _open_trials() -> None:
 
 def _case_rows(points: pd.DataFrame, figure: Figure) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
-    narrow = points[["workload_label", "strategy", "run_id", "last_started_at"]].assign(
-        value=points[figure.column].astype(float) / figure.divisor
+    values = points[figure.column].astype(float) / figure.divisor
+    columns = (
+        column.tolist() for column in (points["workload_label"], points["strategy"], points["run_id"], values)
     )
-    rows = [
-        _case_row(str(workload), str(strategy), group)
-        for (workload, strategy), group in narrow.groupby(["workload_label", "strategy"])
-        if strategy != EAGER.name or figure.eager_too
-    ]
+    # In plain lists: a frame per case costs more than all that is done with them.
+    of_cases: dict[tuple[str, str], _Points] = {}
+    for (workload, strategy, run, value), moment in zip(
+        zip(*columns, strict=True), points["last_started_at"], strict=True
+    ):
+        if strategy != EAGER.name or figure.eager_too:
+            of_cases.setdefault((workload, strategy), []).append((run, value, moment))
+    rows = [_case_row(*case, of_cases[case]) for case in of_cases]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
     histories, reach = sparklines.relative([row["history"] for row in rows])
     return pd.DataFrame(rows).assign(history=histories), reach
@@ -209,16 +219,16 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
     )
 
 
-def _case_row(workload: str, strategy: str, points: pd.DataFrame) -> dict[str, Any]:
-    values = [value for value in points["value"].tolist() if not math.isnan(value)]
+def _case_row(workload: str, strategy: str, points: _Points) -> dict[str, Any]:
+    values = [value for _, value, _ in points if not math.isnan(value)]
     return {
         "workload": workload,
         "strategy": strategy,
         "newest": units.significant(values[-1]) if values else units.MISSING,
         "change": _change(values),
         "history": values[-60:],
-        "runs": len(set(points["run_id"].tolist())),
-        "last": points["last_started_at"].max(),
+        "runs": len({run for run, _, _ in points}),
+        "last": max(moment for _, _, moment in points),
     }
 
 

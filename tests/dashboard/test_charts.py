@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import timedelta
 from fractions import Fraction
 
 import altair as alt
@@ -12,7 +15,7 @@ from jsonschema import Draft7Validator
 from dashboard import theme
 from dashboard.charts import break_even, cold_start, heat_map, pareto, samples, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
-from dashboard.shaping import build_changes, build_names, confounded, with_labels
+from dashboard.shaping import build_changes, build_names, confounded, row_dicts, with_labels
 from db.metrics.case_modes import mode_options
 from db.metrics.cases import summarize_cases
 from db.metrics.mode_choice import ModeOption
@@ -236,7 +239,7 @@ def test_samples_are_thinned_and_shares_add_up() -> None:
 def test_build_names_tell_builds_apart(filled_url: str) -> None:
     with open_database(filled_url, read_only=True) as database:
         frame = builds(database)
-    names = build_names(frame)
+    names = build_names(row_dicts(frame))
     assert len(set(names.values())) == len(frame)
     assert "torch 2.11.0" in names.values()
     assert {name for name in names.values() if "2.13.0" in name} == {
@@ -252,3 +255,33 @@ def test_torch_carries_its_own_parts_but_a_driver_beside_it_confounds() -> None:
     assert not confounded(alone)
     assert confounded(build_changes(before, {**before, "torch": "2.13.0", "driver": "580"}))
     assert build_changes(before, dict(before)) == []
+
+
+def _named_alike(spec: dict) -> str:
+    """`spec` as text, without the names that Altair makes of what is in it."""
+    return re.sub(r"view_[0-9a-f]+", "view", json.dumps(spec))
+
+
+@pytest.mark.parametrize("axis", ["time", "torch"])
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize(("builds", "days"), [(0, 1), (1, 1), (4, 90), (5, 1), (40, 90)])
+def test_a_trend_filled_in_is_what_altair_builds(axis: str, scale: str, builds: int, days: int) -> None:
+    first = pd.Timestamp("2026-11-01 03:04").to_pydatetime()
+    window = trend_rows.Window(first, first + timedelta(days), 0.5, 2.5, dense=days > 1)
+    asked = {"axis": axis, "scale": scale, "strategies": STRATEGIES, "shown": window, "targets": True}
+    names = tuple(f"torch 2.{n}" for n in range(builds))
+    filled = trends.spec("speedup", builds=names, **asked)
+    assert _named_alike(filled) == _named_alike(trends._built("speedup", builds=names, **asked))
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_break_even_filled_in_is_what_altair_builds(scale: str) -> None:
+    filled = break_even.spec(STRATEGIES, "s", scale, 4711)
+    assert _named_alike(filled) == _named_alike(break_even._built(STRATEGIES, "s", scale, 4711))
+
+
+def test_bars_filled_in_have_their_cases_and_height() -> None:
+    few, many = (cold_start.spec(tuple(f"case {n}" for n in range(cases)), ("dynamo",)) for cases in (1, 9))
+    assert many["height"] - few["height"] == 8 * (few["height"] - cold_start._AROUND)
+    for layer in many["layer"]:
+        assert layer["encoding"]["y"]["sort"] == [f"case {n}" for n in range(9)]
