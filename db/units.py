@@ -125,7 +125,8 @@ def steps(value: SupportsFloat | str | object | None) -> str:
     """A number of steps, or the value "never" (a string or a `db.metrics.break_even.Never`)."""
     if str(value) == NEVER:
         return NEVER
-    if not isinstance(value, SupportsFloat) or _number(value) is None:
+    # Numbers first: whether a value supports float is a slow question.
+    if not isinstance(value, int | float | SupportsFloat) or _number(value) is None:
         return MISSING
     return f"{count(value)} step{'' if _whole(value) == 1 else 's'}"
 

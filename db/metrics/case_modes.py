@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from statistics import median
+from typing import NamedTuple
 
 import pandas as pd
 from pandas import DataFrame
@@ -107,25 +108,46 @@ def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: 
     and for eager, on whose latency all lines stand. Raises UnitError as `best_option` does.
     """
     rows: list[tuple[object, ...]] = []
-    for count in steps:
-        best = best_option(options, count, restarts)
-        for option in options:
-            low, high = _band(option, count, restarts)
-            total = float(option.total(count, restarts).value)
-            rows.append((option.strategy, count, total, low, high, option is best))
+    counts = list(steps)
+    if counts:
+        best_option(options, min(counts), restarts)  # what cannot be compared there can be nowhere
+    lines, bands = (
+        [_line(option, restarts) for option in options],
+        [_band(each, restarts) for each in options],
+    )
+    for count in counts:
+        totals = [line.at(count) for line in lines]
+        best = min(range(len(options)), key=lambda place: (totals[place], options[place].latency.value))
+        for place, option in enumerate(options):
+            low, high = (None if end is None else float(end.at(count)) for end in bands[place])
+            rows.append((option.strategy, count, float(totals[place]), low, high, place == best))
     if not rows:
         return empty_frame(TOTALS_COLUMNS)
     return typed_frame(_by_column(rows, TOTALS_COLUMNS), TOTALS_COLUMNS)
 
 
-def _band(option: ModeOption, steps: int, restarts: int) -> tuple[float | None, float | None]:
+class _Line(NamedTuple):
+    """Total time in ns over steps per process."""
+
+    start: Fraction
+    per_step: Fraction
+
+    def at(self, steps: int) -> Fraction:
+        return self.start + steps * self.per_step
+
+
+def _line(option: ModeOption, restarts: int) -> _Line:
+    """`option.total`, which checks units at every number of steps, for many of these."""
+    return _Line(option.starts_cost(restarts).value, (restarts + 1) * option.latency.value)
+
+
+def _band(option: ModeOption, restarts: int) -> tuple[_Line | None, _Line | None]:
     if option.compile_cost_interval is None or option.latency_interval is None:
         return None, None
-    ends = (
-        ModeOption(option.strategy, cost, latency).total(steps, restarts)
+    low, high = (
+        _line(ModeOption(option.strategy, cost, latency), restarts)
         for cost, latency in zip(option.compile_cost_interval, option.latency_interval, strict=True)
     )
-    low, high = (float(end.value) for end in ends)
     return low, high
 
 
