@@ -95,10 +95,10 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "low": low,
             "high": high,
             "suspect": rows["point_suspect"].map({True: "suspect", False: "trusted"}),
-            "value_text": [figure.say(item) for item in rows[figure.column]],
+            "value_text": [figure.say(item) for item in rows[figure.column].tolist()],
             "interval_text": _interval_texts(rows, figure),
             "when_text": [units.moment(moment) for moment in rows["last_started_at"]],
-            "trials_text": [units.count(item) for item in rows["counted_trials"]],
+            "trials_text": [units.count(item) for item in rows["counted_trials"].tolist()],
             "run_id": rows["run_id"],
             "workload": rows["workload"],
         }
@@ -122,7 +122,7 @@ def _end(column: pd.Series, divisor: float, otherwise: pd.Series) -> pd.Series:
 def _interval_texts(rows: pd.DataFrame, figure: Figure) -> list[str]:
     if figure.interval is None:
         return [units.MISSING] * len(rows)
-    pairs = zip(*(rows[column] for column in figure.interval), strict=True)
+    pairs = zip(*(rows[column].tolist() for column in figure.interval), strict=True)
     return [units.interval(low, high, figure.say) for low, high in pairs]
 
 

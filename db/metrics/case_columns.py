@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -95,11 +96,15 @@ def typed_frame(values: Mapping[str, object], columns: dict[str, str]) -> DataFr
 
     Raises KeyError where a column was forgotten.
     """
-    # a list goes through objects: as floats, whole numbers beyond 2^53 would lose their last digits
-    given = DataFrame(
-        {
-            name: pd.Series(value, dtype="object") if isinstance(value := values[name], list) else value
-            for name in columns
-        }
-    )
-    return given.astype(columns)
+    # Column by column: of a whole frame, pandas asks for each of its ninety several times over.
+    return DataFrame({name: _typed(values[name], dtype) for name, dtype in columns.items()})
+
+
+def _typed(value: Any, dtype: Any) -> Any:
+    """`value` as an array of that type."""
+    if isinstance(value, list):
+        # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
+        found = pd.Series(value, dtype="object")
+    else:
+        found = value if isinstance(value, pd.Series) else pd.Series(value)
+    return (found if found.dtype == dtype else found.astype(dtype)).array

@@ -82,6 +82,8 @@ def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[s
 def _most_frequent(groups: Groups, values: Series) -> Series:
     """Per group the value that occurs most often, the first by name among equals; missing without any."""
     present = DataFrame({"group": groups.codes, "value": values.to_numpy()}).dropna()
+    if present.empty:
+        return Series([None] * groups.count, dtype="str")
     counts = present.groupby(["group", "value"]).size().reset_index(name="size")
     ranked = counts.sort_values(["group", "size", "value"], ascending=[True, False, True])
     return ranked.drop_duplicates("group").set_index("group")["value"].reindex(range(groups.count))

@@ -37,10 +37,12 @@ def with_same_run(
     eager = is_eager(trials)
     own = np.where(eager | np.isnan(values), np.nan, own)
     has_own = cases.sum(~np.isnan(own)) > 0
-    runs = Groups.by(trials, _RUN_KEYS)
-    eager_of_run = runs.median(np.where(eager, values, np.nan))[runs.codes]
-    borrowed = np.where(eager | np.isnan(values), np.nan, eager_of_run)
-    control = np.where(has_own[cases.codes], own, borrowed)
+    wanting = ~(eager | np.isnan(values) | has_own[cases.codes])
+    control = own
+    if wanting.any():
+        runs = Groups.by(trials, _RUN_KEYS)
+        eager_of_run = runs.median(np.where(eager, values, np.nan))[runs.codes]
+        control = np.where(wanting, eager_of_run, own)
     found = cases.sum(~np.isnan(control)) > 0
     origin = [
         Control.IN_PROCESS if mine else Control.SAME_RUN if some else Control.NONE

@@ -16,9 +16,10 @@ def frame_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> pd.Da
     Numbers are of nullable types: what is missing is NA.
     """
     values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    # Of arrays, which have no index to be brought into line.
     return pd.DataFrame(
         {
-            name: pd.Series(list(column), dtype=dtype)
+            name: pd.Series(list(column), dtype=dtype).array
             for (name, dtype), column in zip(columns.items(), values, strict=True)
         }
     )

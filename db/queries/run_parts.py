@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, func, select
 
+from db.queries.columns import plain
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
 from db.queries.selection import matching, matching_series
@@ -46,7 +47,8 @@ def parts_within(connection: Connection, filters: Filters) -> list[RunPart]:
         conditions.append(RUN_PART.c.last_seen_at >= filters.since)
     if filters.until is not None:
         conditions.append(RUN_PART.c.first_seen_at <= filters.until)
-    columns = (RUN_PART.c[name] for name in RunPart._fields)
+    # As plain text: thousands of parts are asked for before every look at a long history.
+    columns = (plain(RUN_PART.c[name], _COLUMNS.get(name, "")) for name in RunPart._fields)
     return [RunPart(*row) for row in connection.execute(select(*columns).where(*conditions))]
 
 

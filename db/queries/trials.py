@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
@@ -98,6 +98,8 @@ _OF_BUILD = {
     "settings": "object",
 }
 
+_MOST_NAMED = 200
+
 # The columns of every trials frame, in order.
 COLUMNS: tuple[str, ...] = (
     *("trial_id", "run_id", "suite", "label", "started_at", "ended_at", "source_kind", "source_name"),
@@ -184,7 +186,7 @@ def _frame(connection: Connection, statement: Select[tuple[object, ...]], filter
         ["started_at", "trial_id"], ignore_index=True
     )
     series = matched(_series(connection, filters), "series_id", trials["series_id"])
-    builds = matched(_builds(connection), "build_id", trials["build_id"])
+    builds = matched(_builds(connection, trials["build_id"].unique()), "build_id", trials["build_id"])
     frame = pd.concat([trials.rename(columns={"machine_name": "machine"}), series, builds], axis="columns")
     parts = (frame[name] for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
     frame["trial_compile_cost_ns"] = compile_cost_ns(*parts)
@@ -196,6 +198,10 @@ def _series(connection: Connection, filters: Filters) -> pd.DataFrame:
     return frame_of(connection.execute(statement).all(), dtypes(_OF_SERIES))
 
 
-def _builds(connection: Connection) -> pd.DataFrame:
-    rows = connection.execute(select(*(BUILD.c[name] for name in _OF_BUILD))).all()
-    return frame_of(rows, _OF_BUILD)
+def _builds(connection: Connection, build_ids: Iterable[str]) -> pd.DataFrame:
+    """At least these: all of them where they are too many to ask for by name."""
+    wanted = list(build_ids)
+    statement = select(*(plain(BUILD.c[name], dtype) for name, dtype in _OF_BUILD.items()))
+    if len(wanted) <= _MOST_NAMED:
+        statement = statement.where(BUILD.c.build_id.in_(wanted))
+    return frame_of(connection.execute(statement).all(), _OF_BUILD)
