@@ -23,6 +23,8 @@ from db.errors import DatabaseError
 CODEC = "offset-planes"
 _FIRST_CODEC = "planes-zlib"
 _ITEM_BYTES = 8
+# From how many blobs of one shape on it pays to decode them together.
+_WORTH_SHARING = 4
 # The smallest span that needs one more byte plane than the one before it; the first needs none.
 _SPANS = np.array([1 << (8 * plane) for plane in range(_ITEM_BYTES)], dtype=np.uint64)
 
@@ -71,11 +73,12 @@ class SampleArrays:
             blobs.append(b"".join([head, *[plane[start:end] for plane in planes[:width]]]))
         return blobs
 
-    def percentiles_ns(self, shares: Sequence[float]) -> list[list[float]]:
-        """Every array's quantiles in ns, as `percentile_ns` computes them."""
-        found: list[list[float]] = [[] for _ in self._lengths]
-        lengths, starts = np.array(self._lengths), np.array(self._starts)
-        for length in set(self._lengths):
+    def percentiles_ns(self, shares: Sequence[float], of: Sequence[int]) -> list[list[float]]:
+        """Quantiles in ns of the arrays with the numbers `of`, as `percentile_ns` computes them."""
+        found: list[list[float]] = [[] for _ in of]
+        lengths = np.array([self._lengths[number] for number in of])
+        starts = np.array([self._starts[number] for number in of])
+        for length in set(lengths.tolist()):
             which = np.flatnonzero(lengths == length)
             ordered = np.sort(self._values[starts[which, None] + np.arange(length)], axis=1)
             columns = [_between(ordered, (length - 1) * share) for share in shares]
@@ -110,52 +113,55 @@ def decode_together(blobs: Sequence[Blob]) -> tuple[NDArray[np.int64], list[int]
     Raises DatabaseError as `decode_samples` does.
     """
     ends = list(accumulate((blob.n for blob in blobs), initial=0))
-    values = np.empty(ends[-1], dtype=np.int64)
-    # numpy's cost per call is shared by all that have one shape.
+    offsets = np.zeros((ends[-1], _ITEM_BYTES), dtype=np.uint8)
+    lows = np.zeros(len(blobs), dtype="<i8")
+    # numpy's cost per call is shared by those that have one shape.
     alike: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     for number, blob in enumerate(blobs):
         alike[blob.codec, blob.n, len(blob.data)].append(number)
-    for (codec, n, size_bytes), numbers in alike.items():
-        data = [blobs[number].data for number in numbers]
-        some = _first_codec(data, n) if codec == _FIRST_CODEC else _offset_planes(data, codec, n, size_bytes)
-        starts = np.array([ends[number] for number in numbers])
-        values[starts[:, None] + np.arange(n)] = some
-    return values, ends
+    for (codec, n, _), numbers in alike.items():
+        if codec == CODEC and n and len(numbers) >= _WORTH_SHARING:
+            starts = np.array([ends[number] for number in numbers])
+            lows[numbers], planes = _planes_of_alike([blobs[number] for number in numbers])
+            offsets[starts[:, None] + np.arange(n), : planes.shape[1]] = planes.transpose(0, 2, 1)
+            continue
+        for number in numbers:
+            low, own = _planes(blobs[number])
+            lows[number] = low
+            offsets[ends[number] : ends[number + 1], : len(own)] = own.T
+    return offsets.view("<i8").ravel() + np.repeat(lows, [blob.n for blob in blobs]), ends
 
 
-def _offset_planes(data: Sequence[bytes], codec: str, n: int, size_bytes: int) -> NDArray[np.int64]:
-    """The `n` values of each blob, a row each; all blobs have `size_bytes`."""
-    if codec != CODEC:
-        raise DatabaseError(
-            f"Samples are stored with the codec {codec!r}, which this release does not know.",
-            "Install the release of compilewatch that wrote them, or a newer one.",
-        )
-    if n == 0 and size_bytes == 0:
-        return np.empty((len(data), 0), dtype=np.int64)
-    width, rest = divmod(size_bytes - _ITEM_BYTES, n) if n else (0, 1)
-    if rest or not 0 <= width <= _ITEM_BYTES:
-        raise _damaged(f"{size_bytes} bytes for {n} values")
-    stored = np.frombuffer(b"".join(data), dtype=np.uint8).reshape(len(data), size_bytes)
-    offsets = np.zeros((len(data), n, _ITEM_BYTES), dtype=np.uint8)
-    offsets[:, :, :width] = stored[:, _ITEM_BYTES:].reshape(len(data), width, n).transpose(0, 2, 1)
-    lows = np.ascontiguousarray(stored[:, :_ITEM_BYTES]).view("<i8")
-    found: NDArray[np.int64] = offsets.view("<i8")[:, :, 0] + lows
-    return found
+def _planes_of_alike(blobs: Sequence[Blob]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """As `_planes`, of blobs of CODEC that are equally long and wide, and not empty."""
+    _, first = _planes(blobs[0])
+    stored = np.frombuffer(b"".join([blob.data for blob in blobs]), dtype=np.uint8).reshape(len(blobs), -1)
+    lows = np.ascontiguousarray(stored[:, :_ITEM_BYTES]).view("<i8").ravel()
+    return lows, stored[:, _ITEM_BYTES:].reshape(len(blobs), *first.shape)
 
 
-def _first_codec(data: Sequence[bytes], n: int) -> NDArray[np.int64]:
-    """The `n` values of each blob, a row each."""
-    rows = []
-    for each in data:
+def _planes(blob: Blob) -> tuple[int, NDArray[Any]]:
+    """The smallest value, and the byte planes of the distances from it, a row each."""
+    if blob.codec == _FIRST_CODEC:
         try:
-            raw = zlib.decompress(each)
+            raw = zlib.decompress(blob.data)
         except zlib.error as error:
             raise _damaged(str(error)) from error
-        if len(raw) != n * _ITEM_BYTES:
-            raise _damaged(f"{len(raw)} bytes where {n} values need {n * _ITEM_BYTES}")
-        planes = np.frombuffer(raw, dtype=np.uint8).reshape(_ITEM_BYTES, n)
-        rows.append(np.ascontiguousarray(planes.T).view("<i8").ravel())
-    return np.stack(rows).astype(np.int64, copy=False)
+        if len(raw) != blob.n * _ITEM_BYTES:
+            raise _damaged(f"{len(raw)} bytes where {blob.n} values need {blob.n * _ITEM_BYTES}")
+        return 0, np.frombuffer(raw, dtype=np.uint8).reshape(_ITEM_BYTES, blob.n)
+    if blob.codec != CODEC:
+        raise DatabaseError(
+            f"Samples are stored with the codec {blob.codec!r}, which this release does not know.",
+            "Install the release of compilewatch that wrote them, or a newer one.",
+        )
+    if blob.n == 0 and not blob.data:
+        return 0, np.empty((0, 0), dtype=np.uint8)
+    width, rest = divmod(len(blob.data) - _ITEM_BYTES, blob.n) if blob.n else (0, 1)
+    if rest or not 0 <= width <= _ITEM_BYTES:
+        raise _damaged(f"{len(blob.data)} bytes for {blob.n} values")
+    low = int.from_bytes(blob.data[:_ITEM_BYTES], "little", signed=True)
+    return low, np.frombuffer(blob.data, dtype=np.uint8, offset=_ITEM_BYTES).reshape(width, blob.n)
 
 
 def _damaged(reason: str) -> DatabaseError:

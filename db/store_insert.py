@@ -7,26 +7,33 @@ of a trial costs more than the insertion. Here each column passes through its ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import JSON, Column, Connection, DateTime, Dialect, Enum, Table
+import msgspec
+from sqlalchemy import JSON, Column, Connection, DateTime, Dialect, Enum, LargeBinary, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeDecorator
 
 from db.table_parts import JsonText
 
 Row = Mapping[str, Any]
+_encode = msgspec.json.Encoder().encode
+_WHOLE_SECOND = len('"2026-11-20T18:00:00Z"')
+
+
+# From a column's values to the driver's.
+_Conversion = Callable[[Sequence[Any]], Iterable[Any]]
 
 
 class _Plan(NamedTuple):
-    """How rows of one table are sent: `processors` are (position, conversion) where a type has one."""
+    """How rows of one table are sent: `conversions` are (position, conversion) where a type has one."""
 
     target: str
-    processors: tuple[tuple[int, Callable[[Any], Any]], ...]
+    conversions: tuple[tuple[int, _Conversion], ...]
     width: int
 
 
@@ -48,9 +55,10 @@ def insert_columns(
     """As `insert_rows`, for values by column; those of columns in `as_stored` are sent as they are."""
     names = tuple(columns)
     plan = _plan(table, connection.dialect, names, tuple(as_stored))
-    converted: list[Iterable[Any]] = list(columns.values())
-    for position, process in plan.processors:
-        converted[position] = map(process, converted[position])
+    values = list(columns.values())
+    converted: list[Iterable[Any]] = [*values]
+    for position, convert in plan.conversions:
+        converted[position] = convert(values[position])
     rows = zip(*converted, strict=True)
     if connection.dialect.name == "postgresql":
         _copy(connection, plan, rows)
@@ -66,40 +74,52 @@ def insert_columns(
 def _plan(table: Table, dialect: Dialect, names: tuple[str, ...], as_stored: tuple[str, ...]) -> _Plan:
     columns = [table.columns[name] for name in names]
     quoted = ", ".join(dialect.identifier_preparer.format_column(column) for column in columns)
-    processors = (
-        (position, _processor(column, dialect))
+    conversions = (
+        (position, _conversion(column, dialect))
         for position, column in enumerate(columns)
         if column.name not in as_stored
     )
     return _Plan(
         target=f"{dialect.identifier_preparer.format_table(table)} ({quoted})",
-        processors=tuple((position, process) for position, process in processors if process is not None),
+        conversions=tuple((position, convert) for position, convert in conversions if convert is not None),
         width=len(columns),
     )
 
 
-def _processor(column: Column[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    """What turns a value into the driver's. An enum has few values: each is converted once."""
+def _conversion(column: Column[Any], dialect: Dialect) -> _Conversion | None:
+    """What turns a column's values into the driver's. An enum has few values: each is converted once."""
     kind = column.type.dialect_impl(dialect)
     process = kind.bind_processor(dialect)
-    if isinstance(kind, TypeDecorator) and isinstance(kind.impl, DateTime) and dialect.name == "sqlite":
-        return _sqlite_moment
+    if dialect.name == "sqlite":
+        if isinstance(kind, TypeDecorator) and isinstance(kind.impl, DateTime):
+            return _sqlite_moments
+        if isinstance(kind, LargeBinary):
+            return None  # bytes need no wrapper
     if process is None or not isinstance(kind, Enum | JSON):
-        return process
+        return None if process is None else partial(map, process)
     if isinstance(kind, Enum):
-        return cache(process)
+        return partial(map, cache(process))
     null = process(None)
-    return lambda value: null if value is None else value if type(value) is JsonText else process(value)
+    return partial(
+        map, lambda value: null if value is None else value if type(value) is JsonText else process(value)
+    )
 
 
-def _sqlite_moment(value: datetime | None) -> str | None:
-    """An aware moment in SQLAlchemy's own storage format for SQLite, in a fifth of its time."""
-    if value is None:
-        return None
-    if value.tzinfo is None:
+def _sqlite_moments(values: Sequence[datetime | None]) -> Iterator[str | None]:
+    """Aware moments in SQLAlchemy's own storage format for SQLite, in a tenth of its time.
+
+    Written as JSON by one call: "2026-11-20T18:00:00Z" or, between seconds, "2026-11-20T18:00:00.000001Z".
+    """
+    if not values:
+        return
+    if any(value is not None and value.tzinfo is None for value in values):
         raise ValueError("a moment must carry a time zone")
-    in_utc = value if value.tzinfo is UTC else value.astimezone(UTC)
-    return in_utc.isoformat(sep=" ", timespec="microseconds")[:26]
+    in_utc = [value if value is None or value.tzinfo is UTC else value.astimezone(UTC) for value in values]
+    for text in _encode(in_utc).decode()[1:-1].split(","):
+        if text.startswith('"'):
+            yield f"{text[1:11]} {text[12:-2] if len(text) > _WHOLE_SECOND else text[12:20] + '.000000'}"
+        else:
+            yield None
 
 
 def _copy(connection: Connection, plan: _Plan, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -41,6 +41,7 @@ DETAIL_PARTS = (
 _encode = msgspec.json.Encoder().encode
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
+_SUMMED_UP = ("samples_ns", "control_samples_ns")
 # How many combinations of shared objects are remembered before they are let go.
 _RECENT = 10_000
 _COLD_START = ("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns")
@@ -117,13 +118,15 @@ def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
     ]
     packed = SampleArrays([values for arrays in lists for _, values in arrays])
     raw, blobs = iter(packed.raw()), iter(packed.encoded())
-    percentiles = iter(packed.percentiles_ns(_SHARES))
+    kinds = [kind for arrays in lists for kind, _ in arrays]
+    summed_up = [number for number, kind in enumerate(kinds) if kind in _SUMMED_UP]
+    percentiles = iter(packed.percentiles_ns(_SHARES, summed_up))
     prepared = []
     for trial, arrays, details in zip(trials, lists, _details(trials), strict=True):
         ids = identifier.ids(trial)
         content = _content_hash(trial, ids, details, [(kind, next(raw)) for kind, _ in arrays])
         stored = [(kind, next(blobs), CODEC, len(values)) for kind, values in arrays]
-        found = {kind: next(percentiles) for kind, _ in arrays}
+        found = {kind: next(percentiles) for kind, _ in arrays if kind in _SUMMED_UP}
         prepared.append(Prepared(trial, ids, details, stored, found, content))
     return prepared
 

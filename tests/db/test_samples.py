@@ -22,7 +22,12 @@ def encoded(samples_ns: list[int]) -> bytes:
     return SampleArrays([samples_ns]).encoded()[0]
 
 
-@given(arrays=st.lists(int64s | near, max_size=6))
+alike = st.integers(1, 5).flatmap(
+    lambda n: st.lists(st.lists(st.integers(0, 255), min_size=n, max_size=n), max_size=12)
+)
+
+
+@given(arrays=st.lists(int64s | near, max_size=6) | alike)
 def test_samples_come_back_as_they_were(arrays: list[list[int]]) -> None:
     blobs = [
         Blob(data, CODEC, len(a)) for data, a in zip(SampleArrays(arrays).encoded(), arrays, strict=True)
@@ -70,7 +75,8 @@ def test_a_damaged_or_unknown_blob_is_a_sentence(data: bytes, codec: str, says: 
 )
 def test_percentiles_of_many_arrays_are_those_of_each(arrays: list[list[int]], shares: list[float]) -> None:
     expected = [[percentile_ns(sorted(values), share) for share in shares] for values in arrays]
-    assert SampleArrays(arrays).percentiles_ns(shares) == expected
+    every_second = range(0, len(arrays), 2)
+    assert SampleArrays(arrays).percentiles_ns(shares, every_second) == expected[::2]
 
 
 @given(

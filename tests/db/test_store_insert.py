@@ -1,5 +1,7 @@
 """Rows in bulk: every column type as SQLAlchemy itself would send it, errors as it would raise them."""
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
@@ -7,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from db.records import Trial
 from db.session import Database
 from db.store import save_trials
-from db.store_insert import insert_rows
+from db.store_insert import insert_columns, insert_rows
 from db.store_rows import (
     DETAIL_PARTS,
     SAMPLE_KINDS,
@@ -63,6 +65,40 @@ def test_rows_are_those_that_sqlalchemy_would_have_inserted(database: Database) 
     assert len(stored["bulk"][0]) == 3
 
 
+def test_moments_are_stored_as_sqlalchemy_stores_them(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, TRIALS[:1])
+    nepal = timezone(timedelta(hours=5, minutes=45))
+    moments = [
+        datetime(1, 1, 1, tzinfo=UTC),
+        None,
+        datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+        datetime(2026, 11, 20, 18, 0, 0, 10, tzinfo=nepal),
+        datetime(2026, 11, 20, 18, 0, tzinfo=nepal),
+    ]
+    (row,) = rows_of()["trial"][:1]
+    rows = [row | {"trial_id": f"t{number}", "ended_at": at} for number, at in enumerate(moments)]
+    stored = []
+    for way in ("bulk", "one by one"):
+        with sqlite_database.write() as connection:
+            connection.execute(TRIAL.delete())
+            if way == "bulk":
+                insert_rows(connection, TRIAL, rows)
+            else:
+                connection.execute(insert(TRIAL), rows)
+            text = "SELECT trial_id, started_at, ended_at FROM trial ORDER BY trial_id"
+            stored.append(connection.exec_driver_sql(text).all())
+    assert stored[0] == stored[1]
+    assert stored[0][3][2] == "2026-11-20 12:15:00.000010"
+
+
+def test_a_moment_without_a_time_zone_is_refused(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, TRIALS[:1])
+    (row,) = rows_of()["trial"][:1]
+    naive = row | {"trial_id": "naive", "ended_at": datetime(2026, 11, 20)}  # noqa: DTZ001
+    with pytest.raises(ValueError, match="time zone"), sqlite_database.write() as connection:
+        insert_rows(connection, TRIAL, [naive])
+
+
 def test_a_refused_row_leaves_the_transaction_to_roll_back(database: Database) -> None:
     save_trials(database, TRIALS)
     with pytest.raises(IntegrityError), database.write() as connection:
@@ -74,6 +110,7 @@ def test_a_refused_row_leaves_the_transaction_to_roll_back(database: Database) -
 def test_no_rows_are_no_statement(database: Database) -> None:
     with database.write() as connection:
         insert_rows(connection, TRIAL, [])
+        insert_columns(connection, TRIAL, {column.name: [] for column in TRIAL.columns})
 
 
 def test_every_field_of_a_record_is_part_of_its_content() -> None:
