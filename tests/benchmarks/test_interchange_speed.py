@@ -157,20 +157,21 @@ def test_export(filled: Database, tmp_path: Path, name: str) -> None:
 MEASURE = """
 import re, sys
 from pathlib import Path
-from db.interchange.exporting import export
+from db.interchange.exporting import ExportFormat, export
 from db.interchange.importing import import_paths
 from db.queries.filters import Filters
 from db.session import open_database
 with open_database(f"sqlite:///{sys.argv[2]}", migrate=True) as database:
     import_paths(database, [Path(sys.argv[1])])
-    export(database, Filters(), format="jsonl", output=Path(sys.argv[2] + ".jsonl"))
+    for name in ExportFormat:
+        export(database, Filters(), format=name, output=Path(sys.argv[2] + "." + name))
 # ru_maxrss would include the parent that this process was forked from.
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
 
 
 def test_memory_does_not_grow_with_the_file(history: Path, tmp_path: Path) -> None:
-    """Peak resident memory of a process that imports and exports a tenth and the whole."""
+    """Peak resident memory of a process that imports a tenth and the whole and exports every format."""
     lines = history.read_text().splitlines(keepends=True)
     peaks = {}
     for share in (10, 1):
