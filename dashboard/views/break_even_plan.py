@@ -27,6 +27,11 @@ _TITLES = {
     "saved_money": "Money saved",
 }
 
+_COLUMNS = [
+    *("strategy", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
+    *("break_even_interval", "break_even_low", "break_even_high"),
+]
+
 
 def cards(link: Link, options: list[ModeOption]) -> None:
     """The plan of the sliders in four figures."""
@@ -62,7 +67,7 @@ def table(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str
     by_name = {option.strategy: option for option in options}
     rows = [
         _row(case, by_name.get(case["strategy"]), by_name.get(EAGER.name), link)
-        for case in sorted(shaping.row_dicts(cases), key=lambda case: sort_key(case["strategy"]))
+        for case in sorted(shaping.row_dicts(cases[_COLUMNS]), key=lambda case: sort_key(case["strategy"]))
     ]
     st.markdown("#### In steps, time and money")
     elements.note(
