@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from threading import Lock
+from typing import Literal
 
 from dashboard.kept import Kept
 from db.queries.version import data_version
@@ -16,7 +17,7 @@ DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
 
 _open: dict[str, Database] = {}
-_kept: dict[str, Kept] = {}
+_kept: dict[tuple[str, str], Kept] = {}
 _opening = Lock()
 
 
@@ -33,10 +34,13 @@ def opened(url: str) -> Database:
         return _open[url]
 
 
-def kept_of(url: str) -> Kept:
-    """What is kept of the trials of the database at `url`, shared by all threads."""
+def kept_of(url: str, asker: Literal["pages", "api"] = "pages") -> Kept:
+    """What is kept of the trials of the database at `url`, shared by all threads.
+
+    A program that goes through all builds must not crowd out what pages show, so each asker has its own.
+    """
     with _opening:
-        return _kept.setdefault(url, Kept())
+        return _kept.setdefault((url, asker), Kept())
 
 
 def reader() -> Database:

@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import pandas as pd
+
 from dashboard.api.parameters import filters_of
 from dashboard.api.representation import Answer
+from dashboard.database import database_url, kept_of
 from dashboard.policy import policy_in_force
 from db.errors import ConfigError, NotFoundError
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.cases import summarize_cases
 from db.queries.comparison import comparison_frame
+from db.queries.filters import Filters
 from db.queries.sides import resolve_side
 from db.queries.trials import latest_trials_frame
+from db.queries.version import data_version
 from db.session import Database
 from db.units import NEVER
 from db.verdicts.results import Comparison, Row
+from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
 
 Values = Mapping[str, Any]
@@ -49,8 +55,19 @@ def _comparison(database: Database, values: Values) -> Comparison:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
     filters, machine = filters_of({**values, "machine": ()}), values["machine"]
-    found = comparison_frame(database, base, head, filters, machine_id=machine)
+    found = _compared(database, (base, head), filters, machine)
     return compare_builds(found, base, head, policy_in_force(), history=found, machine_id=machine)
+
+
+def _compared(
+    database: Database, sides: tuple[Selection, Selection], filters: Filters, machine_id: str | None
+) -> pd.DataFrame:
+    """As `comparison_frame`; without filters, as most programs ask, only what grew since is read."""
+    by_build, by_run = (all(getattr(side, ids) for side in sides) for ids in ("build_ids", "run_ids"))
+    if filters == Filters() and by_build != by_run:
+        kept = kept_of(database_url(), "api")
+        return kept.comparison(database, data_version(database), sides, filters, machine_id)
+    return comparison_frame(database, *sides, filters, machine_id=machine_id)
 
 
 def compare(database: Database, values: Values) -> Answer:
