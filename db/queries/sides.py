@@ -22,7 +22,7 @@ def resolve_side(name: str, database: Database) -> Selection:
     measured last, and the one before it). Raises NotFoundError with the nearest names, ConfigError for a
     component that is none.
     """
-    builds, runs = facets.builds(database), facets.runs(database)
+    builds = facets.builds(database)
     if builds.empty:
         raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     if name in (LATEST, PREVIOUS):
@@ -30,12 +30,11 @@ def resolve_side(name: str, database: Database) -> Selection:
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds)
-    for frame, column, field in (
-        (builds, "build_id", "build_ids"),
-        (runs, "run_id", "run_ids"),
-    ):
-        if name in set(frame[column]):
-            return Selection(name=name, **{field: (name,)})
+    if name in set(builds["build_id"]):
+        return Selection(name=name, build_ids=(name,))
+    runs = facets.runs(database)
+    if name in set(runs["run_id"]):
+        return Selection(name=name, run_ids=(name,))
     labelled = builds.loc[builds["build_label"] == name, "build_id"]
     if not labelled.empty:
         return Selection(name=name, build_ids=tuple(labelled))
