@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 
+from dashboard.allocation import share_heaps
 from dashboard.database import database_url
 from dashboard.server import serve
 from db.errors import CompilewatchError
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--base-path", default="")
     arguments = parser.parse_args()
     _log_to_standard_error()
+    share_heaps()
     try:
         serve(
             database_url(),
