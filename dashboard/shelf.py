@@ -14,6 +14,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 SPARE_ROWS = 30_000
 """So many rows that the last look did not ask for stay, since the next one may."""
+SPARE_LOOKS = 100
+"""Rows that so many looks in a row did not ask for go: those of runs that are no longer among the newest."""
+_WORTH_FORGETTING = 0.1
 
 
 class Shelf(Generic[Key]):
@@ -30,6 +33,8 @@ class Shelf(Generic[Key]):
         self._numbers: dict[Key, int] = {}
         self._frame: pd.DataFrame | None = None
         self._number_of_row: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._looks = 0
+        self._asked_at: dict[Key, int] = {}
 
     def take(
         self,
@@ -43,6 +48,8 @@ class Shelf(Generic[Key]):
         columns and types are known.
         """
         with self._lock:
+            self._looks += 1
+            self._asked_at |= dict.fromkeys(wanted, self._looks)
             changed = [key for key, stamp in wanted.items() if self._stamps.get(key) != stamp]
             if changed or self._frame is None:
                 self._replace(changed, make)
@@ -92,14 +99,30 @@ class Shelf(Generic[Key]):
             return self._frame
         rows = rows_where(self._frame, chosen).reset_index(drop=True)
         if len(self._frame) > 2 * len(rows) + SPARE_ROWS:
-            self._forget_all_but(wanted, rows, chosen)
+            self._keep_only(list(wanted))
+        else:
+            self._forget_what_nobody_asks_for()
         return rows
 
-    def _forget_all_but(
-        self, wanted: Mapping[Key, Hashable], rows: pd.DataFrame, chosen: NDArray[np.bool_]
-    ) -> None:
-        self._frame, self._number_of_row = rows, self._number_of_row[chosen]
-        self._stamps = {key: stamp for key, stamp in self._stamps.items() if key in wanted}
+    def _forget_what_nobody_asks_for(self) -> None:
+        asked = [key for key, look in self._asked_at.items() if look > self._looks - SPARE_LOOKS]
+        if len(asked) == len(self._asked_at):
+            return
+        idle = len(self._number_of_row) - int(self._chosen(asked).sum())
+        if idle >= _WORTH_FORGETTING * len(self._number_of_row):
+            self._keep_only(asked)
+
+    def _keep_only(self, keys: Sequence[Key]) -> None:
+        assert self._frame is not None
+        chosen = self._chosen(keys)
+        numbers = {key: self._numbers[key] for key in keys if key in self._numbers}
+        renumbered = np.zeros(len(self._numbers), dtype=np.int64)
+        renumbered[list(numbers.values())] = np.arange(len(numbers))
+        self._numbers = {key: int(renumbered[number]) for key, number in numbers.items()}
+        self._frame = rows_where(self._frame, chosen).reset_index(drop=True)
+        self._number_of_row = renumbered[self._number_of_row[chosen]]
+        self._stamps = {key: self._stamps[key] for key in keys if key in self._stamps}
+        self._asked_at = {key: self._asked_at[key] for key in keys}
 
 
 def rows_where(frame: pd.DataFrame, chosen: NDArray[np.bool_]) -> pd.DataFrame:
