@@ -21,7 +21,7 @@ MOST_CASES = 24
 # What the legend (six lines on a phone) and the axis take of the height.
 _AROUND = 150
 # What stands for cases, and for the height that they take, until they are known.
-_STAND_IN_CASES, _STAND_IN_PX = ("case",), 987_654_321
+_STAND_IN_CASES, _STAND_IN_PX = ("\0",), 987_654_321
 
 # Phases of `db.records.ColdStart`, in the order in which a process goes through them, as they are said.
 PHASES = {

@@ -17,8 +17,8 @@ _WITH_HOURS = timedelta(days=4)
 _MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
 # More labels than this do not fit side by side.
 _UPRIGHT_BUILDS = 4
-# What stands for builds and for a window until they are known.
-_FEW_BUILDS, _MANY_BUILDS = ("build",), tuple(f"build {n}" for n in range(_UPRIGHT_BUILDS + 1))
+# What stands for builds and for a window until they are known; no stored name holds a NUL.
+_FEW_BUILDS, _MANY_BUILDS = ("\0",), tuple(f"\0{n}" for n in range(_UPRIGHT_BUILDS + 1))
 _BEGAN, _LOW, _HIGH = datetime(1970, 1, 1, tzinfo=UTC), 1.25e-300, 1.25e300
 
 

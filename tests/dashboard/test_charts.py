@@ -274,6 +274,15 @@ def test_a_trend_filled_in_is_what_altair_builds(axis: str, scale: str, builds: 
     assert _named_alike(filled) == _named_alike(trends._built("speedup", builds=names, **asked))
 
 
+@pytest.mark.parametrize("stored", ["build", "case"])
+def test_a_stored_name_is_never_taken_for_a_stand_in(stored: str) -> None:
+    first = pd.Timestamp("2026-11-01").to_pydatetime()
+    window = trend_rows.Window(first, first + timedelta(days=90), 0.5, 2.5)
+    asked = {"axis": "torch", "scale": "linear", "strategies": (stored,), "shown": window, "targets": False}
+    filled = trends.spec("speedup", builds=("torch 2.13.0",), **asked)
+    assert _named_alike(filled) == _named_alike(trends._built("speedup", builds=("torch 2.13.0",), **asked))
+
+
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_a_break_even_filled_in_is_what_altair_builds(scale: str) -> None:
     filled = break_even.spec(STRATEGIES, "s", scale, 4711)
