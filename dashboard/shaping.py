@@ -133,7 +133,7 @@ def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, s
     for part in _NAMING_ORDER:
         values = {row["build_id"]: _words(row[part]) for row in builds}
         if len(set(values.values())) > 1:
-            prefix = "" if part == "torch_variant" else f"{part.replace('_', ' ')} "
+            prefix = "" if part == "torch_variant" else f"{units.words(part)} "
             yield {key: f"{prefix}{value or 'none'}" for key, value in values.items()}
     for part in ("settings", "packages"):
         stored = {row["build_id"]: _flat(row[part] or {}) for row in builds}
@@ -164,13 +164,13 @@ def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[C
             continue
         old, new = _words(before[part]), _words(after[part])
         if old != new:
-            changes.append(Change(part.replace("_", " "), old, new))
+            changes.append(Change(units.words(part), old, new))
     return changes
 
 
 def confounded(changes: Sequence[Change]) -> bool:
     """Whether more than one thing changed that could each be the cause."""
-    causes = {change.component for change in changes} - {part.replace("_", " ") for part in _CARRIED_BY_TORCH}
+    causes = {change.component for change in changes} - {units.words(part) for part in _CARRIED_BY_TORCH}
     return len(causes) > 1
 
 
@@ -204,7 +204,7 @@ def asides(cases: pd.DataFrame) -> list[Aside]:
 
 
 def _aside_reason(case: dict[str, Any]) -> str:
-    kind = _words(case["failure_kind"]).replace("_", " ")
+    kind = units.words(_words(case["failure_kind"]))
     why = f" ({kind})" if kind else ""
     total, failed = units.count(case["trials"]), units.count(case["failed_trials"])
     if case["status"] == "failed":

@@ -46,7 +46,7 @@ def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
 
 def figure(metric: Metric, value: float | str | None) -> str:
     """`value` of `metric` in its unit."""
-    return units.MISSING if value is None else _FORMATS[metric](value).replace("_", " ")
+    return units.MISSING if value is None else units.words(_FORMATS[metric](value))
 
 
 def change(row: Row) -> str:
@@ -178,7 +178,7 @@ def environment_diff(
 
     `changed` names components; packages and settings, which are mappings, are set against each other by name.
     """
-    rows = [_part(name.replace("_", " "), base.get(name), head.get(name)) for name in changed]
+    rows = [_part(units.words(name), base.get(name), head.get(name)) for name in changed]
     for kind in ("packages", "settings"):
         before, after = (_mapping(side.get(kind)) for side in (base, head))
         rows += [

@@ -153,7 +153,7 @@ def numerics(trial: Trial) -> None:
             return
         elements.pairs(
             {
-                "Status": found.status.value.replace("_", " "),
+                "Status": units.words(found.status.value),
                 "Reference": found.reference or units.MISSING,
                 "Cosine similarity": exact(found.cosine_similarity),
                 "Largest error": exact(found.max_abs_error),

@@ -81,7 +81,7 @@ def _failure(found: Failure) -> None:
     how = [f"exit code {found.exit_code}"] if found.exit_code is not None else []
     how += [f"signal {found.signal}"] if found.signal is not None else []
     with st.container(border=True):
-        st.markdown(f"#### :red[Failed:] {escaped(found.kind.value.replace('_', ' '))} {escaped(where)}")
+        st.markdown(f"#### :red[Failed:] {escaped(units.words(found.kind.value))} {escaped(where)}")
         st.text(found.message)
         if how:
             elements.note(", ".join(how))

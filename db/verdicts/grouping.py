@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from db.identities import identity
 from db.records import StrategyKind
+from db.units import words
 from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent, Result
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
@@ -106,7 +107,7 @@ def _title(events: list[ChangeEvent], cause: CauseClass | None) -> str:
     moved = [event for event in events if event.verdict is not Verdict.MISSING]
     parts = []
     if moved:
-        metrics = ", ".join(sorted({event.metric.value.replace("_", " ") for event in moved}))
+        metrics = ", ".join(sorted({words(event.metric.value) for event in moved}))
         parts.append(f"{_subject(moved)} {moved[0].verdict.value} in {metrics}")
     if len(moved) < len(events):
         gone = [event for event in events if event.verdict is Verdict.MISSING]
