@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 
-from dashboard.allocation import share_heaps
+from dashboard.allocation import give_back_regularly, share_heaps
 from dashboard.database import database_url
 from dashboard.server import serve
 from db.errors import CompilewatchError
@@ -32,6 +32,7 @@ def main() -> int:
     arguments = parser.parse_args()
     _log_to_standard_error()
     share_heaps()
+    give_back_regularly()
     try:
         serve(
             database_url(),

@@ -44,6 +44,34 @@ print(json.dumps({"pool": pa.default_memory_pool().backend_name, "heaps": heaps}
 """
 
 
+# Pieces of many pages, every hundredth of which stays: all but the end of the heap is holes.
+_HOLES = """
+import ctypes, time
+from dashboard.allocation import give_back_regularly
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+
+def resident_mib():
+    with open("/proc/self/statm") as told:
+        return int(told.read().split()[1]) / 256
+
+pieces = [libc.malloc(100_000) for _ in range(2_000)]
+for piece in pieces:
+    ctypes.memset(piece, 1, 100_000)
+for number, piece in enumerate(pieces):
+    if number % 100 != 99:
+        libc.free(piece)
+before = resident_mib()
+give_back_regularly(every_s=0.01)
+deadline = time.monotonic() + 5
+while before - resident_mib() < 150 and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(before - resident_mib())
+"""
+
+
 def _allocated(**environment: str) -> dict[str, object]:
     told = {"ARROW_DEFAULT_MEMORY_POOL", "MALLOC_ARENA_MAX"}
     inherited = {name: value for name, value in os.environ.items() if name not in told}
@@ -68,3 +96,11 @@ def test_threads_share_two_heaps_and_arrow_uses_them() -> None:
 def test_what_the_environment_says_of_heaps_stands() -> None:
     found = _allocated(ARROW_DEFAULT_MEMORY_POOL="mimalloc", MALLOC_ARENA_MAX="5")
     assert found == {"pool": "mimalloc", "heaps": 5}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc for its free pages")
+def test_free_pages_between_pieces_in_use_are_given_back() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _HOLES], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert float(ended.stdout) > 150, "of 191 MiB"
