@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import compress
 from threading import Lock
 from typing import Literal, NamedTuple
 
@@ -22,7 +23,7 @@ from db.metrics.canaries import without_canaries
 from db.metrics.case_columns import CASE_KEYS
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
-from db.queries.comparison import history_runs, joined
+from db.queries.comparison import history_runs
 from db.queries.filters import Filters
 from db.queries.run_parts import RunPart, parts_within
 from db.queries.trials import trials_of_runs
@@ -32,6 +33,9 @@ from db.verdicts.sides import Selection
 
 SELECTIONS = 16
 """Of how many selections rows are kept; the one asked for longest ago is the first to go."""
+
+MOST_PASSED_OVER = 5_000
+"""So many trials that are there are named in a query for more; where there are more, all are read again."""
 
 By = Literal["run", "build"]
 _Key = tuple[object, ...]
@@ -83,18 +87,29 @@ class _Selection:
             "cases": Shelf(CASE_KEYS),
         }
 
-    def take(self, database: Database, filters: Filters) -> _Taken:
+    def take(self, database: Database, filters: Filters, *others: Filters) -> _Taken:
+        """The trials that `filters` or one of `others` let through, which differ in builds and runs alone."""
         with database.read() as connection:
-            parts = {_part(each, filters): each[3:] for each in parts_within(connection, filters)}
-            known: dict[tuple[str, ...], _Part] = {part.of_trial: part for part in parts}
+            parts = {
+                _part(each, filters): each[3:]
+                for chosen in (filters, *others)
+                for each in parts_within(connection, chosen)
+            }
+            keys: dict[tuple[str, ...], _Part] = {part.of_trial: part for part in parts}
 
-            def read(changed: Sequence[_Part]) -> tuple[pd.DataFrame, Sequence[_Part]]:
-                runs = None if len(changed) == len(parts) else sorted({part.run_id for part in changed})
-                found = trials_of_runs(connection, filters, runs)
-                keys = [known[each] for each in _columns(found, "run_id", "machine_id", "build_id")]
-                return _of(found, keys, changed)
+            def read(
+                changed: Sequence[_Part], there: pd.DataFrame | None
+            ) -> tuple[pd.DataFrame, Sequence[_Part]]:
+                known = [] if there is None else there["trial_id"].tolist()
+                passed_over = known if len(known) <= MOST_PASSED_OVER else []
+                narrowed, runs = filters, None
+                if others or len(changed) < len(parts):
+                    narrowed = replace(filters, builds=tuple({part.build_id for part in changed}), runs=())
+                    runs = sorted({part.run_id for part in changed})
+                found = trials_of_runs(connection, narrowed, runs, but=passed_over)
+                return _new_of(found, keys, changed, set(known))
 
-            return _Taken(self._trials.take(parts, read), parts)
+            return _Taken(self._trials.take_grown(parts, read), parts)
 
     def points(self, taken: _Taken, by: By, cases_of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
         def make(trials: pd.DataFrame) -> pd.DataFrame:
@@ -145,13 +160,20 @@ def _columns(frame: pd.DataFrame, *names: str) -> list[tuple[str, ...]]:
     return list(zip(*(frame[name].tolist() for name in names), strict=True))
 
 
-def _of(
-    frame: pd.DataFrame, keys: Sequence[_Part], changed: Sequence[_Part]
+def _new_of(
+    found: pd.DataFrame, parts: Mapping[tuple[str, ...], _Part], changed: Sequence[_Part], known: Set[str]
 ) -> tuple[pd.DataFrame, Sequence[_Part]]:
-    """The rows whose key is among those `changed`, and these keys: a run that was read has other parts."""
+    """Trials of the parts `changed` that are not `known`, and the part of each: a run that was read has other
+    parts as well.
+    """
     wanted = set(changed)
-    chosen = np.array([key in wanted for key in keys], dtype=np.bool_)
-    return rows_where(frame, chosen), [key for key in keys if key in wanted]
+    of_rows = [parts.get(each) for each in _columns(found, "run_id", "machine_id", "build_id")]
+    new = [
+        part in wanted and trial_id not in known
+        for part, trial_id in zip(of_rows, found["trial_id"].tolist(), strict=True)
+    ]
+    chosen = np.array(new, dtype=np.bool_)
+    return rows_where(found, chosen), [part for part in compress(of_rows, new) if part is not None]
 
 
 class Kept:
@@ -201,8 +223,7 @@ class Kept:
             history = history_runs(connection, compared, head, filters, machine_id)
         if not history:
             return compared
-        past = selection.take(database, replace(filters, runs=tuple(history))).trials
-        return joined(past[~past["trial_id"].isin(compared["trial_id"])], compared)
+        return selection.take(database, chosen, replace(filters, runs=tuple(history))).trials
 
     def _selection(self, database: Database, version: int, filters: Filters) -> _Selection:
         kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)

@@ -48,28 +48,47 @@ class Shelf(Generic[Key]):
         columns and types are known.
         """
         with self._lock:
-            self._looks += 1
-            self._asked_at |= dict.fromkeys(wanted, self._looks)
-            changed = [key for key, stamp in wanted.items() if self._stamps.get(key) != stamp]
+            changed = self._changed(wanted)
             if changed or self._frame is None:
-                self._replace(changed, make)
+                made = make(changed)
+                self._drop(changed)
+                self._add(changed, *made)
                 self._stamps |= {key: wanted[key] for key in changed}
             return self._rows_of(wanted)
 
-    def _replace(
-        self, changed: Sequence[Key], make: Callable[[Sequence[Key]], tuple[pd.DataFrame, Sequence[Key]]]
-    ) -> None:
-        made, keys = make(changed)
+    def take_grown(
+        self,
+        wanted: Mapping[Key, Hashable],
+        more: Callable[[Sequence[Key], pd.DataFrame | None], tuple[pd.DataFrame, Sequence[Key]]],
+    ) -> pd.DataFrame:
+        """As `take`, of rows that stay as they are once they are there: `more` is given those of the changed
+        keys that are there, None on the first look, and returns the others.
+        """
+        with self._lock:
+            changed = self._changed(wanted)
+            if changed or self._frame is None:
+                there = None if self._frame is None else rows_where(self._frame, self._chosen(changed))
+                self._add(changed, *more(changed, there))
+                self._stamps |= {key: wanted[key] for key in changed}
+            return self._rows_of(wanted)
+
+    def _changed(self, wanted: Mapping[Key, Hashable]) -> list[Key]:
+        self._looks += 1
+        self._asked_at |= dict.fromkeys(wanted, self._looks)
+        return [key for key, stamp in wanted.items() if self._stamps.get(key) != stamp]
+
+    def _drop(self, keys: Sequence[Key]) -> None:
+        stale = self._chosen(keys)
+        if self._frame is not None and stale.any():
+            self._frame, self._number_of_row = rows_where(self._frame, ~stale), self._number_of_row[~stale]
+
+    def _add(self, changed: Sequence[Key], made: pd.DataFrame, keys: Sequence[Key]) -> None:
         for key in changed:
             self._numbers.setdefault(key, len(self._numbers))
         numbers = np.fromiter((self._numbers[key] for key in keys), dtype=np.int64, count=len(made))
         if self._frame is None:
             self._keep(made, numbers)
-            return
-        stale = self._chosen(changed)
-        if stale.any():
-            self._frame, self._number_of_row = rows_where(self._frame, ~stale), self._number_of_row[~stale]
-        if made.empty:
+        elif made.empty:
             self._keep(self._frame, self._number_of_row)
         elif self._frame.empty:
             self._keep(made, numbers)

@@ -36,11 +36,6 @@ def comparison_frame(
             return sides
         others = [TRIAL.c.run_id.in_(history), not_(or_(_of(base), _of(head)))]
         past = frame_where(connection, [*others, *matching(filters)], filters)
-    return joined(past, sides)
-
-
-def joined(past: pd.DataFrame, sides: pd.DataFrame) -> pd.DataFrame:
-    """Two trials frames as one, oldest first."""
     return pd.concat([past, sides], ignore_index=True).sort_values(
         ["started_at", "trial_id"], ignore_index=True
     )

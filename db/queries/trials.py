@@ -98,7 +98,7 @@ _OF_BUILD = {
     "settings": "object",
 }
 
-_MOST_NAMED = 200
+_MOST_NAMED = 500
 
 # The columns of every trials frame, in order.
 COLUMNS: tuple[str, ...] = (
@@ -146,11 +146,15 @@ def frame_where(
     return _frame(connection, _columns().where(*conditions), filters)
 
 
-def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[str] | None) -> pd.DataFrame:
-    """Like `trials_frame`, of some runs; None for all that `filters` let through."""
+def trials_of_runs(
+    connection: Connection, filters: Filters, run_ids: Sequence[str] | None, *, but: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Like `trials_frame`, of some runs (None: all that `filters` let through), without the trials `but`."""
     conditions = matching(filters)
     if run_ids is not None:
         conditions = [TRIAL.c.run_id.in_(run_ids), *conditions]
+    if but:
+        conditions.append(TRIAL.c.trial_id.not_in(but))
     return _frame(connection, _columns().where(*conditions), filters)
 
 
@@ -185,7 +189,8 @@ def _frame(connection: Connection, statement: Select[tuple[object, ...]], filter
     trials = frame_of(connection.execute(statement).all(), _OF_TRIAL).sort_values(
         ["started_at", "trial_id"], ignore_index=True
     )
-    series = matched(_series(connection, filters), "series_id", trials["series_id"])
+    known = _series(connection, filters, trials["series_id"].unique())
+    series = matched(known, "series_id", trials["series_id"])
     builds = matched(_builds(connection, trials["build_id"].unique()), "build_id", trials["build_id"])
     frame = pd.concat([trials.rename(columns={"machine_name": "machine"}), series, builds], axis="columns")
     parts = (frame[name] for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
@@ -193,8 +198,14 @@ def _frame(connection: Connection, statement: Select[tuple[object, ...]], filter
     return frame[list(COLUMNS)]
 
 
-def _series(connection: Connection, filters: Filters) -> pd.DataFrame:
-    statement = select(*selected(_OF_SERIES)).select_from(CASES).where(*matching_series(filters))
+def _series(connection: Connection, filters: Filters, series_ids: Iterable[str]) -> pd.DataFrame:
+    """At least these: all that `filters` let through where they are too many to ask for by name."""
+    wanted = list(series_ids)
+    statement = select(*selected(_OF_SERIES)).select_from(CASES)
+    if len(wanted) <= _MOST_NAMED:
+        statement = statement.where(SERIES.c.series_id.in_(wanted))
+    else:
+        statement = statement.where(*matching_series(filters))
     return frame_of(connection.execute(statement).all(), dtypes(_OF_SERIES))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from pandas import DataFrame, Series
@@ -14,6 +15,12 @@ from db.verdicts.contrast import Observations
 from db.verdicts.noise import Past
 from db.verdicts.occasions import occasions
 from db.verdicts.vocabulary import Metric
+
+LOG_VALUE_COLUMNS = (
+    *("strategy_kind", "status", "numerics_status", "suspect"),
+    *("latency_ns", "control_latency_ns", "trial_compile_cost_ns", "peak_bytes"),
+)
+"""Of a trials frame, those that `log_values` looks at."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,12 @@ class Layout:
 @dataclass(frozen=True)
 class PastLayout:
     """The same for earlier trials of the compared cases."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("trial_id", "started_at", "workload_id", "strategy_id", "run_id", "build_id"),
+        *LOG_VALUE_COLUMNS,
+    )
+    """Of a trials frame, those that are looked at."""
 
     series: Ints
     run: Ints

@@ -23,7 +23,14 @@ from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
 from db.verdicts.rows import Context, Finding, Reach, counted_row, measured_row
-from db.verdicts.sides import Selection, as_selection, changed_components, describe_side, split_sides
+from db.verdicts.sides import (
+    Selection,
+    as_selection,
+    changed_components,
+    describe_side,
+    in_time_order,
+    split_sides,
+)
 from db.verdicts.vocabulary import MEASURED_METRICS, Metric
 from db.verdicts.who_moved import Parts, canary_change
 from db.verdicts.whole import overall_verdict, sentences
@@ -143,10 +150,13 @@ def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[
 def _past(history: DataFrame | None, sides: DataFrame, matched: MatchedCases) -> PastLayout | None:
     if history is None or not matched.keys:
         return None
-    compared = history["trial_id"].isin(sides["trial_id"])
-    mine = history[~compared & (history["machine_id"] == matched.machine_id)]
+    compared = set(sides["trial_id"].tolist())
+    earlier = np.array([each not in compared for each in history["trial_id"].tolist()], dtype=np.bool_)
+    here = (history["machine_id"] == matched.machine_id).to_numpy(dtype=np.bool_)
+    # A history has sixty columns, of which the copy needs a fourth.
+    mine = history[[*PastLayout.COLUMNS]][earlier & here]
     numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
-    return PastLayout.of(mine.sort_values(["started_at", "trial_id"]), numbers)
+    return PastLayout.of(in_time_order(mine), numbers)
 
 
 def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:

@@ -195,23 +195,36 @@ def test_a_comparison_of_what_is_kept_is_of_the_same_trials(database: Database, 
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
-def test_only_runs_that_grew_are_read_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most_passed_over", [100, 0])
+def test_only_what_is_new_in_runs_that_grew_is_read(
+    database: Database, monkeypatch: pytest.MonkeyPatch, most_passed_over: int
+) -> None:
     writes, kept = Writes(1), Kept()
     for _ in range(4):
         writes._tonight(database)
     asked: list[object] = []
 
-    def counted(connection: Connection, filters: Filters, run_ids: list[str] | None) -> pd.DataFrame:
-        asked.append(run_ids)
-        return trials_of_runs(connection, filters, run_ids)
+    def counted(
+        connection: Connection, filters: Filters, run_ids: list[str] | None, *, but: list[str]
+    ) -> pd.DataFrame:
+        found = trials_of_runs(connection, filters, run_ids, but=but)
+        asked.append((run_ids, len(found)))
+        return found
 
+    monkeypatch.setattr("dashboard.kept.MOST_PASSED_OVER", most_passed_over)
     monkeypatch.setattr("dashboard.kept.trials_of_runs", counted)
     kept.points(database, data_version(database), Filters(), "run")
     kept.cases(database, data_version(database), Filters())
     run_id, machine, start = writes.runs[-1]
-    save_trials(database, writes._of(run_id, machine, start, 1))
+    stored = len(trials_frame(database, Filters()))
+    (new,) = writes._of(run_id, machine, start, 1)
+    save_trials(database, [new])
     kept.points(database, data_version(database), Filters(), "run")
-    assert asked == [None, [run_id]]
+    of_run = trials_frame(database, Filters(runs=(run_id,)))
+    build_id = of_run["build_id"][of_run["trial_id"] == new.trial_id].item()
+    of_part = int((of_run["build_id"] == build_id).sum())
+    assert asked == [(None, stored), ([run_id], 1 if most_passed_over else of_part)]
+    assert of_part > 1
 
 
 def test_a_database_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:

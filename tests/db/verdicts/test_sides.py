@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from db.verdicts.sides import (
     Selection,
@@ -15,6 +18,7 @@ from db.verdicts.sides import (
     as_text,
     changed_components,
     describe_side,
+    in_time_order,
     plain_settings,
     split_sides,
 )
@@ -131,3 +135,20 @@ def test_settings_are_named_with_their_path():
 def test_sides_have_the_columns_of_the_trials_and_the_side():
     trials = trials_frame([trial(build="old"), trial(build="new")])
     assert split_sides(trials, OLD, NEW).columns.tolist() == [*trials.columns, "side"]
+
+
+@given(
+    seconds=st.lists(st.integers(0, 3), max_size=6),
+    ids=st.lists(st.sampled_from("abcdef"), min_size=6, max_size=6, unique=True),
+)
+def test_trials_that_stand_in_time_order_stay_and_others_are_sorted(seconds: list[int], ids: list[str]):
+    trials = pd.DataFrame(
+        {
+            "trial_id": pd.Series(ids[: len(seconds)], dtype="str"),
+            "started_at": [START + timedelta(seconds=each) for each in seconds],
+        }
+    ).astype({"started_at": "datetime64[us, UTC]"})
+    expected = trials.sort_values(["started_at", "trial_id"])
+    found = in_time_order(trials)
+    pd.testing.assert_frame_equal(found, expected)
+    assert (found is trials) == (expected.index.is_monotonic_increasing)
