@@ -1,18 +1,17 @@
-"""What a reader can choose from, as names ready to show: drawn from the facets once per data version."""
+"""What a reader can choose from, as names ready to show: made once per data version."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pandas as pd
-
 from dashboard import theme
 from dashboard.named_builds import NamedBuilds
-from dashboard.shaping import row_dicts
 from db import units
+from db.queries.offered import Offered, OfferedMachine, OfferedRun
 
 NEWEST_RUNS = 200
 
@@ -50,34 +49,29 @@ class Choices:
         }
 
 
-def choices(
-    *,
-    machines: pd.DataFrame,
-    builds: NamedBuilds,
-    workloads: pd.DataFrame,
-    strategies: pd.DataFrame,
-    suites: pd.DataFrame,
-    runs: pd.DataFrame,
-    oldest_run_at: datetime | None,
-) -> Choices:
-    """From the frames of `db.queries.facets`, each in its own order; of `runs` the `NEWEST_RUNS`."""
-    empty = machines.empty
+def choices(offered: Offered, builds: NamedBuilds) -> Choices:
+    """What is offered, with the names of `offered.builds`."""
+    newest = max(offered.machines, key=_last_seen, default=None)
     return Choices(
         machines={
-            row["machine_id"]: f"{row['machine']} ({row['device_name']})" for row in row_dicts(machines)
+            machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
         },
         builds=builds.names,
         build_rows=builds.rows,
-        suites=[str(suite) for suite in suites["suite"]],
-        workloads=sorted(set(workloads["workload"])),
-        strategies=theme.ordered(strategies["strategy"]),
-        runs={row["run_id"]: _run_words(row) for row in row_dicts(runs)},
-        newest_machine=None if empty else str(machines.sort_values("last_seen_at")["machine_id"].iloc[-1]),
-        newest_result_at=None if empty else machines["last_seen_at"].max(),
-        oldest_run_at=oldest_run_at,
+        suites=offered.suites,
+        workloads=offered.workloads,
+        strategies=theme.ordered(offered.strategies),
+        runs={run.run_id: _run_words(run) for run in offered.runs},
+        newest_machine=None if newest is None else newest.machine_id,
+        newest_result_at=None if newest is None else newest.last_seen_at,
+        oldest_run_at=offered.oldest_run_at,
     )
 
 
-def _run_words(run: Mapping[str, Any]) -> str:
-    suite = run["suite"] if isinstance(run["suite"], str) else "no suite"
-    return f"{units.moment(run['started_at'])} · {suite}"
+def _last_seen(machine: OfferedMachine) -> tuple[float, str, str]:
+    seen = machine.last_seen_at
+    return -math.inf if seen is None else seen.timestamp(), machine.name, machine.machine_id
+
+
+def _run_words(run: OfferedRun) -> str:
+    return f"{units.moment(run.began)} · {'no suite' if run.suite is None else run.suite}"

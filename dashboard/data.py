@@ -26,6 +26,7 @@ from db.queries import run_parts as parts
 from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
+from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.series import measured_workloads
 from db.queries.version import data_version
@@ -50,16 +51,8 @@ def _builds_of(url: str) -> KnownBuilds:
 @remembered
 def read_choices(snapshot: Snapshot) -> Choices:
     """What there is to choose from."""
-    database = opened(snapshot.url)
-    return choices(
-        machines=facets.machines(database),
-        builds=_builds_of(snapshot.url).named(facets.known_builds(database)),
-        workloads=facets.workloads(database),
-        strategies=facets.strategies(database),
-        suites=facets.suites(database),
-        runs=facets.runs(database, newest=NEWEST_RUNS),
-        oldest_run_at=facets.oldest_run_at(database),
-    )
+    found = offered(opened(snapshot.url), newest_runs=NEWEST_RUNS)
+    return choices(found, _builds_of(snapshot.url).named(found.builds))
 
 
 def _known(snapshot: Snapshot, found: pd.DataFrame) -> pd.DataFrame:

@@ -41,7 +41,7 @@ class KnownBuilds:
         self._named: tuple[tuple[tuple[object, ...], ...], NamedBuilds] | None = None
 
     def named(self, known: tuple[tuple[object, ...], ...]) -> NamedBuilds:
-        """`known` as `db.queries.facets.known_builds` tells it: id first, and what changes with a build."""
+        """`known` as `db.queries.offered.Offered` tells it: id first, and what changes with a build."""
         with self._lock:
             if self._named is None or self._named[0] != known:
                 self._take(known)

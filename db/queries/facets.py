@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -23,8 +22,8 @@ _TALLIES = {
     "first_seen_at": MOMENT,
     "last_seen_at": MOMENT,
 }
-# A run that was not announced began with its first trial.
-_BEGAN = func.coalesce(RUN.c.started_at, RUN.c.first_seen_at)
+BEGAN = func.coalesce(RUN.c.started_at, RUN.c.first_seen_at)
+"""When a run began; one that was not announced began with its first trial."""
 # In the order in which a difference matters for the order of builds.
 _STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
 
@@ -58,13 +57,6 @@ def builds(db: Database, build_ids: Sequence[str] | None = None) -> pd.DataFrame
     of_these = [] if build_ids is None else [BUILD.c.build_id.in_(build_ids)]
     frame = _facet(db, BUILD, columns, where=of_these).rename(columns={"label": "build_label"})
     return _sorted(frame, version_order)
-
-
-def known_builds(db: Database) -> tuple[tuple[object, ...], ...]:
-    """What changes with the frame of `builds` and its order, its counts aside: few columns, read quickly."""
-    columns = (BUILD.c.build_id, BUILD.c.label, BUILD.c.first_seen_at)
-    with db.read() as connection:
-        return tuple(tuple(row) for row in connection.execute(select(*columns).order_by(columns[0])))
 
 
 def workloads(db: Database) -> pd.DataFrame:
@@ -136,7 +128,7 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
         "planned_trials": "Int64",
         "status": "str",
     }
-    order = (_BEGAN.desc(), RUN.c.run_id.desc())
+    order = (BEGAN.desc(), RUN.c.run_id.desc())
     of_suite = [] if suite is None else [RUN.c.suite == suite]
     frame = _facet(db, RUN, columns, where=of_suite, order=order, limit=newest)
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
@@ -144,13 +136,6 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
     found = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
     frame["source"] = pd.Series(found, dtype="str")
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
-
-
-def oldest_run_at(db: Database) -> datetime | None:
-    """When the first run began; None without any."""
-    with db.read() as connection:
-        oldest: datetime | None = connection.scalar(select(func.min(_BEGAN)))
-    return oldest
 
 
 def _sources(db: Database, run_ids: list[str] | None) -> dict[str, str]:

@@ -10,7 +10,8 @@ import pytest
 
 from dashboard.named_builds import KnownBuilds
 from dashboard.shaping import build_names, row_dicts
-from db.queries.facets import builds, known_builds
+from db.queries.facets import builds
+from db.queries.offered import offered
 from db.session import Database, open_database
 from db.store import save_trials
 from tests.builders import START, make_build, make_trial
@@ -31,6 +32,10 @@ def _save(database: Database, torch: str, number: int, **more: str) -> None:
     )
 
 
+def _known(database: Database) -> tuple[tuple[object, ...], ...]:
+    return offered(database, newest_runs=1).builds
+
+
 def _counting(database: Database, asked: list[int | None]) -> KnownBuilds:
     def read(build_ids: Sequence[str] | None) -> pd.DataFrame:
         asked.append(None if build_ids is None else len(build_ids))
@@ -41,7 +46,7 @@ def _counting(database: Database, asked: list[int | None]) -> KnownBuilds:
 
 def _check(known: KnownBuilds, database: Database) -> None:
     """What is kept is what a read from nothing gives, in its order."""
-    found = known.named(known_builds(database))
+    found = known.named(_known(database))
     rows = row_dicts(builds(database))
     assert found.names == build_names(rows)
     assert list(found.names) == list(found.rows) == [row["build_id"] for row in rows]
@@ -61,10 +66,10 @@ def test_only_a_build_that_came_is_read_and_it_takes_its_place(database: Databas
 
 def test_a_build_with_the_same_torch_gives_the_one_before_another_name(database: Database) -> None:
     known = _counting(database, [])
-    before = known.named(known_builds(database)).names
+    before = known.named(_known(database)).names
     _save(database, "2.12.0", 8, driver="999.9")
     _check(known, database)
-    after = known.named(known_builds(database)).names
+    after = known.named(_known(database)).names
     changed = {name for key, name in before.items() if after[key] != name}
     assert changed == {"torch 2.12.0"}
 
@@ -76,12 +81,12 @@ def test_a_build_that_is_called_otherwise_is_read_again(database: Database) -> N
     _save(database, "2.14.0", 9, label="mine")
     _check(known, database)
     assert asked == [None, 1]
-    assert "torch 2.14.0 · mine" in known.named(known_builds(database)).names.values()
+    assert "torch 2.14.0 · mine" in known.named(_known(database)).names.values()
 
 
 def test_what_is_gone_is_named_no_more(database: Database) -> None:
     known = _counting(database, [])
-    every = known_builds(database)
+    every = _known(database)
     known.named(every)
     assert list(known.named(every[:2]).names) == [
         row["build_id"] for row in row_dicts(builds(database, [str(each[0]) for each in every[:2]]))

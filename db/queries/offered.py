@@ -1,0 +1,73 @@
+"""What there is to choose from, by name: a few columns of each facet, since pages ask after every write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import String, func, select, type_coerce
+
+from db.queries.facets import BEGAN
+from db.session import Database
+from db.tables import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+
+_MACHINES = select(MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name, MACHINE.c.last_seen_at)
+# The moment as it is stored: it is only compared.
+_BUILDS = select(
+    BUILD.c.build_id, BUILD.c.label, type_coerce(BUILD.c.first_seen_at, String).label("first_seen_at")
+).order_by(BUILD.c.build_id)
+_WORKLOADS = select(WORKLOAD.c.name).distinct()
+_STRATEGIES = select(STRATEGY.c.name).distinct()
+_SUITES = select(RUN.c.suite).where(RUN.c.suite.is_not(None)).distinct().order_by(RUN.c.suite)
+_RUNS = select(RUN.c.run_id, RUN.c.suite, BEGAN.label("began")).order_by(BEGAN.desc(), RUN.c.run_id.desc())
+_OLDEST = select(func.min(BEGAN))
+
+
+class OfferedMachine(NamedTuple):
+    """A machine as it was last called, and when its newest trial began."""
+
+    machine_id: str
+    name: str
+    device_name: str
+    last_seen_at: datetime | None
+
+
+class OfferedRun(NamedTuple):
+    """A run; one that was not announced began with its first trial."""
+
+    run_id: str
+    suite: str | None
+    began: datetime | None
+
+
+@dataclass(frozen=True)
+class Offered:
+    """Everything that can be chosen: machines, workloads and suites by name, runs newest first.
+
+    `builds` has what changes with a build and with the order of builds, its counts aside: id first.
+    """
+
+    machines: Sequence[OfferedMachine]
+    builds: tuple[tuple[object, ...], ...]
+    workloads: Sequence[str]
+    strategies: Sequence[str]
+    suites: Sequence[str]
+    runs: Sequence[OfferedRun]
+    oldest_run_at: datetime | None
+
+
+def offered(db: Database, *, newest_runs: int) -> Offered:
+    """What there is to choose from, of the runs at most `newest_runs`."""
+    with db.read() as connection:
+        machines = [OfferedMachine(*row) for row in connection.execute(_MACHINES)]
+        return Offered(
+            machines=sorted(machines, key=lambda machine: (machine.name, machine.machine_id)),
+            builds=tuple(map(tuple, connection.execute(_BUILDS))),
+            workloads=sorted(connection.scalars(_WORKLOADS)),
+            strategies=list(connection.scalars(_STRATEGIES)),
+            suites=list(connection.scalars(_SUITES)),
+            runs=[OfferedRun(*row) for row in connection.execute(_RUNS.limit(newest_runs))],
+            oldest_run_at=connection.scalar(_OLDEST),
+        )
