@@ -113,6 +113,18 @@ def test_no_rows_are_no_statement(database: Database) -> None:
         insert_columns(connection, TRIAL, {column.name: [] for column in TRIAL.columns})
 
 
+def test_what_no_row_has_is_null(database: Database) -> None:
+    """Columns that are null in all rows are not named; with one value among them they are."""
+    alike = [trial.model_copy(update={"trial_id": f"t{n}"}) for n, trial in enumerate([TRIALS[2]] * 3)]
+    save_trials(database, alike)
+    told = trial_columns(prepare(alike, Identifier()))
+    assert told["ended_at"] == [None] * 3
+    with database.read() as connection:
+        stored = connection.execute(select(TRIAL).order_by(TRIAL.c.trial_id)).mappings().all()
+    for name, values in told.items():
+        assert [row[name] for row in stored] == list(values)
+
+
 def test_every_field_of_a_record_is_part_of_its_content() -> None:
     """A field that is added to the record and forgotten in the content would let a changed record pass."""
     scalars = {
