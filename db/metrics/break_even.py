@@ -64,13 +64,22 @@ def steps_to_break_even(
             raise UnitError(f"{value} is no measurement.", "Leave out cases without compile cost or latency.")
     if compiled_ns <= 0 or eager_ns <= 0:
         raise UnitError("A latency must be above 0 ns.", "Measure the case again.")
-    saved, cost = Fraction(eager_ns) - Fraction(compiled_ns), Fraction(compile_cost_ns)
-    if saved < 0 or (saved == 0 and cost > 0):
+    if eager_ns < compiled_ns or (eager_ns == compiled_ns and compile_cost_ns > 0):
         return NOT_FASTER
-    if cost <= 0:
+    if compile_cost_ns <= 0:
         return 1
-    steps = math.ceil(cost / saved)
+    # In whole numbers: fractions would reduce every result between to its lowest terms.
+    cost, of_cost = _whole_ratio(compile_cost_ns)
+    eager, of_eager = _whole_ratio(eager_ns)
+    compiled, of_compiled = _whole_ratio(compiled_ns)
+    saved = eager * of_compiled - compiled * of_eager
+    steps = -(-cost * of_eager * of_compiled // (of_cost * saved))  # rounded up
     return steps if steps <= STEPS_MAX else BEYOND_COUNTING
+
+
+def _whole_ratio(value: float | Fraction) -> tuple[int, int]:
+    """Numerator and denominator, exactly."""
+    return (value if isinstance(value, float) else Fraction(value)).as_integer_ratio()
 
 
 def break_even(*, compile_cost: Quantity, compiled: Quantity, eager: Quantity) -> BreakEven:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
+from pandas.api.extensions import ExtensionArray
 
 MIXED = "mixed"  # the status of a case of which some trials failed
 CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]
@@ -104,7 +105,7 @@ def _typed(value: Any, dtype: Any) -> Any:
     """`value` as an array of that type."""
     if isinstance(value, list):
         # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
-        found = pd.Series(value, dtype="object")
-    else:
-        found = value if isinstance(value, pd.Series) else pd.Series(value)
-    return (found if found.dtype == dtype else found.astype(dtype)).array
+        value = pd.Series(value, dtype="object")
+    found = value.array if isinstance(value, pd.Series) else value
+    kept = isinstance(found, ExtensionArray) and found.dtype == dtype
+    return found if kept else pd.array(found, dtype=dtype)

@@ -11,12 +11,14 @@ and given no interval, because eager's own spread would be missing from it.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from pandas import DataFrame, Series
+from pandas.api.extensions import ExtensionArray
 
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
 from db.metrics.controls import Control, is_eager
 from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask
-from db.metrics.groups import Bools, Floats, Groups, floats
+from db.metrics.groups import Bools, Floats, Groups, floats, says
 from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, repayment_intervals
 from db.metrics.memory import memory_columns
 from db.metrics.repayment import repayment_columns
@@ -53,17 +55,18 @@ def summary_columns(
     """The columns of `CASE_COLUMNS` for any `groups` of trials of one case each; `trials` is not empty."""
     started = trials["started_at"].astype("datetime64[us, UTC]")
     newest_rows = groups.last_row(started.to_numpy(dtype="datetime64[us]"), trials["trial_id"].to_numpy(str))
-    newest = trials.iloc[newest_rows].reset_index(drop=True)
-    columns: dict[str, object] = {name: newest[name] for name in [*CASE_KEYS, *LABELS]}
-    columns["last_started_at"] = started.iloc[newest_rows].reset_index(drop=True)
-    passed, eager = passed_mask(trials), is_eager(newest)
+    # Column by column: a frame of rows would hold every other column too.
+    newest = {name: trials[name].array.take(newest_rows) for name in [*CASE_KEYS, *LABELS]}
+    columns: dict[str, object] = {**newest, "last_started_at": started.array.take(newest_rows)}
+    passed, eager = passed_mask(trials), is_eager(trials)[newest_rows]
     columns |= _outcome_columns(trials, groups, passed)
     columns |= _time_columns(trials, groups, eager, seed=seed, resamples=resamples)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
-    columns |= _compiler_columns(trials, groups, passed, newest["strategy_kind"])
-    columns["throughput_per_s"] = (
-        floats(newest["items_per_iteration"]) * 1e9 / np.asarray(columns["latency_ns"])
+    columns |= _compiler_columns(
+        trials, groups, passed, says(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
     )
+    items = floats(trials["items_per_iteration"])[newest_rows]
+    columns["throughput_per_s"] = items * 1e9 / np.asarray(columns["latency_ns"])
     return columns
 
 
@@ -79,20 +82,26 @@ def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[s
     }
 
 
-def _most_frequent(groups: Groups, values: Series) -> Series:
+def _most_frequent(groups: Groups, values: Series) -> ExtensionArray:
     """Per group the value that occurs most often, the first by name among equals; missing without any."""
-    present = DataFrame({"group": groups.codes, "value": values.to_numpy()}).dropna()
-    if present.empty:
-        return Series([None] * groups.count, dtype="str")
-    counts = present.groupby(["group", "value"]).size().reset_index(name="size")
-    ranked = counts.sort_values(["group", "size", "value"], ascending=[True, False, True])
-    return ranked.drop_duplicates("group").set_index("group")["value"].reindex(range(groups.count))
+    codes, names = pd.factorize(values.array, sort=True)
+    present, width = codes >= 0, len(names)
+    if not width:
+        return pd.array([None] * groups.count, dtype="str")
+    cells = groups.codes[present] * width + codes[present]
+    counts = np.bincount(cells, minlength=groups.count * width).reshape(groups.count, width)
+    most = counts.argmax(axis=1)  # the first of equals
+    found: ExtensionArray = names.take(np.where(counts.any(axis=1), most, -1), allow_fill=True)
+    return found
 
 
-def _worst_numerics(groups: Groups, statuses: Series) -> Series:
-    severity = {status.value: rank for rank, status in enumerate(reversed(_NUMERICS_ORDER))}
-    worst = groups.max(floats(statuses.map(severity).astype("Float64")))
-    return Series(worst).map({rank: status for status, rank in severity.items()})
+def _worst_numerics(groups: Groups, statuses: Series) -> list[str | None]:
+    order = [status.value for status in reversed(_NUMERICS_ORDER)]
+    severity = {status: float(rank) for rank, status in enumerate(order)}
+    codes, names = statuses.factorize()
+    ranks = np.array([*(severity.get(name, np.nan) for name in names), np.nan])  # missing: code -1
+    worst = groups.max(ranks[codes])
+    return [None if np.isnan(rank) else order[int(rank)] for rank in worst.tolist()]
 
 
 def _time_columns(
@@ -132,11 +141,13 @@ def _time_columns(
     }
 
 
-def _compiler_columns(trials: DataFrame, groups: Groups, passed: Bools, kinds: Series) -> dict[str, object]:
-    """Counts are exact and the same in every trial of a healthy case: the largest is the one to look at."""
+def _compiler_columns(trials: DataFrame, groups: Groups, passed: Bools, compiled: Bools) -> dict[str, object]:
+    """Counts are exact and the same in every trial of a healthy case: the largest is the one to look at.
+
+    `compiled`: flags of the cases that are to be compiled.
+    """
     counts = {
         name: groups.max(np.where(passed, floats(trials[name]), np.nan))
         for name in ("graphs", "graph_breaks", "recompiles")
     }
-    compiled = (kinds.astype("str") == StrategyKind.COMPILE.value).to_numpy(dtype=np.bool_)
     return {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}

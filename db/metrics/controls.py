@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from pandas import DataFrame
 
-from db.metrics.groups import Bools, Floats, Groups
+from db.metrics.groups import Bools, Floats, Groups, says
 from db.records import StrategyKind
 
 _RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
@@ -23,7 +23,7 @@ class Control(StrEnum):
 
 def is_eager(trials: DataFrame) -> Bools:
     """One flag per row of a frame with column `strategy_kind`."""
-    return (trials["strategy_kind"].astype("str") == StrategyKind.EAGER.value).to_numpy(dtype=np.bool_)
+    return says(trials["strategy_kind"], StrategyKind.EAGER.value)
 
 
 def with_same_run(

@@ -14,19 +14,18 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from db.metrics.groups import Bools, Floats, flags, floats
+from db.metrics.groups import Bools, Floats, flags, floats, says
 from db.records import FailureKind, NumericsStatus, Status
 from db.units import words
 
 
-def _wrong_result(trials: DataFrame) -> Series:
-    return (trials["numerics_status"].astype("str") == NumericsStatus.FAIL.value).astype(bool)
+def _wrong_result(trials: DataFrame) -> Bools:
+    return says(trials["numerics_status"], NumericsStatus.FAIL.value)
 
 
 def passed_mask(trials: DataFrame) -> Bools:
     """One flag per trial: it ran to its end and its result was not wrong."""
-    failed = trials["status"].astype("str") == Status.FAILED.value
-    return ~(failed | _wrong_result(trials)).to_numpy(dtype=np.bool_)
+    return ~(says(trials["status"], Status.FAILED.value) | _wrong_result(trials))
 
 
 def suspect_mask(trials: DataFrame) -> Bools:
@@ -37,7 +36,8 @@ def suspect_mask(trials: DataFrame) -> Bools:
 def failure_kinds(trials: DataFrame) -> Series:
     """Per trial the kind of failure: `wrong_result` where only the numerics failed, missing if it passed."""
     kinds = trials["failure_kind"].astype("str")
-    return kinds.mask(_wrong_result(trials) & kinds.isna(), FailureKind.WRONG_RESULT.value)
+    unnamed = _wrong_result(trials) & kinds.isna().to_numpy()
+    return kinds.mask(unnamed, FailureKind.WRONG_RESULT.value) if unnamed.any() else kinds
 
 
 def positive(column: Series) -> Floats:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_MOST_CODES = np.iinfo(np.int64).max
 
 
 def floats(column: Series) -> Floats:
@@ -20,7 +23,22 @@ def floats(column: Series) -> Floats:
 
 def flags(column: Series) -> Bools:
     """A nullable boolean column, missing values as False."""
-    return column.astype("boolean").to_numpy(dtype=np.bool_, na_value=False)
+    return column.to_numpy(dtype=np.bool_, na_value=False)
+
+
+def says(column: Series, word: str) -> Bools:
+    """Where a column of text is `word`; a missing text is not."""
+    # Of the array: a series is brought into line and wrapped again, which costs more than comparing.
+    return np.asarray(column.array == word, dtype=np.bool_)
+
+
+def _ranks(column: Series) -> tuple[Ints, int]:
+    """Per row the rank of its value among the distinct ones, missing last; and one more than the last."""
+    codes, distinct = column.array.factorize()
+    ranks = np.empty(len(distinct) + 1, dtype=np.int64)
+    ranks[distinct.argsort()] = np.arange(len(distinct))
+    ranks[-1] = len(distinct)  # where the code is -1
+    return ranks[codes], len(ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +76,15 @@ class Groups:
     @classmethod
     def by(cls, frame: DataFrame, keys: list[str]) -> Groups:
         """Groups of equal `keys` (missing ones equal each other), numbered in sorted order of the keys."""
-        grouped = frame.groupby(keys, sort=True, dropna=False)
-        codes: Ints = np.asarray(grouped.ngroup(), dtype=np.int64)
-        return cls(codes, int(codes.max()) + 1 if len(codes) else 0)
+        codes, width = np.zeros(len(frame), dtype=np.int64), 1
+        for key in keys:
+            ranks, more = _ranks(frame[key])
+            if width * more > _MOST_CODES:
+                codes, found = pd.factorize(codes, sort=True)
+                width = len(found)
+            codes, width = codes * more + ranks, width * more
+        codes, found = pd.factorize(codes, sort=True)
+        return cls(codes, len(found))
 
     def present(self, values: Floats) -> Present:
         """The values, one per row, that are not NaN."""

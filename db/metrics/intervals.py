@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from db.metrics.groups import Floats, Groups, Ints, Present
 
@@ -67,13 +67,18 @@ def _bootstrap(present: Present, low: Floats, high: Floats, seed: int, resamples
             low[block], high[block] = np.quantile(medians, [tail, 1 - tail], axis=1)
 
 
+def _t_quantile(df: Ints) -> Floats:
+    """The quantile of Student's t that half of an interval of `LEVEL` reaches to."""
+    return special.stdtrit(df, (1 + LEVEL) / 2).astype(np.float64)
+
+
 def _student_t(present: Present, low: Floats, high: Floats, *, log: bool) -> None:
     few = (present.n >= 2) & (present.n < BOOTSTRAP_TRIALS)
     n = np.where(few, present.n, 2)
     scaled = np.log(present.values) if log else present.values
     mean = np.bincount(present.codes, scaled, len(n)) / n
     squares = np.bincount(present.codes, (scaled - mean[present.codes]) ** 2, len(n))
-    half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.sqrt(squares / (n - 1) / n)
+    half = _t_quantile(n - 1) * np.sqrt(squares / (n - 1) / n)
     back = np.exp if log else np.asarray
     low[few], high[few] = back((mean - half)[few]), back((mean + half)[few])
 
@@ -127,7 +132,7 @@ def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotient
     mean_cost = np.bincount(codes, cost, groups.count) / n
     mean_saved = np.bincount(codes, saved, groups.count) / n
     off_cost, off_saved = cost - mean_cost[codes], saved - mean_saved[codes]
-    scale = stats.t.ppf((1 + LEVEL) / 2, n - 1) ** 2 / (n - 1) / n
+    scale: Floats = _t_quantile(n - 1) ** 2 / (n - 1) / n
 
     def spread(products: Floats) -> Floats:
         return scale * np.bincount(codes, products, groups.count)

@@ -49,6 +49,16 @@ def test_groups_are_numbered_in_the_order_of_their_keys_and_missing_ones_are_equ
     assert (len(empty.codes), empty.count) == (0, 0)
 
 
+def test_keys_with_more_combinations_than_can_be_numbered() -> None:
+    rng = np.random.default_rng(0)
+    keys = [f"k{number}" for number in range(8)]
+    frame = pd.DataFrame({key: rng.integers(0, 10**9, 1000) for key in keys})
+    frame = pd.concat([frame, frame.sample(frac=1.0, random_state=0)], ignore_index=True)
+    groups = Groups.by(frame, keys)
+    expected = frame.groupby(keys, sort=True).ngroup()
+    assert (groups.codes.tolist(), groups.count) == (expected.tolist(), 1000)
+
+
 def test_the_last_row_is_that_of_the_most_important_key() -> None:
     groups = Groups(np.array([1, 0, 1, 0, 1]), 2)
     first, second = np.array([3, 5, 9, 5, 9]), np.array([9, 2, 1, 1, 2])
