@@ -86,6 +86,12 @@ class Groups:
         codes, found = pd.factorize(codes, sort=True)
         return cls(codes, len(found))
 
+    def renumbered(self, order: NDArray[np.generic]) -> Groups:
+        """The same groups, numbered by `order` (one entry per group), equal ones as they were."""
+        ranks = np.empty(self.count, dtype=np.int64)
+        ranks[np.argsort(order, kind="stable")] = np.arange(self.count)
+        return Groups(ranks[self.codes], self.count)
+
     def present(self, values: Floats) -> Present:
         """The values, one per row, that are not NaN."""
         kept = ~np.isnan(values)

@@ -43,25 +43,25 @@ def series_points(
     """
     if trials.empty:
         return empty_frame(POINT_COLUMNS)
+    started = trials["started_at"].astype("datetime64[us, UTC]")
+    moments = started.to_numpy(dtype="datetime64[us]")
     groups = Groups.by(trials, [*CASE_KEYS, "run_id"] if by == "run" else CASE_KEYS)
+    groups = groups.renumbered(moments[groups.last_row(moments)])
     passed, suspect = passed_mask(trials), suspect_mask(trials)
     sound = groups.sum(passed & ~suspect) > 0
     only_suspect = ~sound & (groups.sum(passed) > 0)
     drawn = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
-    started = trials["started_at"].astype("datetime64[us, UTC]")
-    moments = started.to_numpy(dtype="datetime64[us]")
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
     columns = summary_columns(drawn, groups, seed=seed, resamples=resamples)
     columns |= {
-        "run_id": trials["run_id"].iloc[newest].reset_index(drop=True),
-        "first_started_at": started.iloc[first].reset_index(drop=True),
+        "run_id": trials["run_id"].array.take(newest),
+        "first_started_at": started.array.take(first),
         "suspect_trials": groups.sum(suspect),
         "point_suspect": only_suspect,
         **_bands(drawn, groups),
     }
-    points = typed_frame(columns, POINT_COLUMNS)
-    return points.sort_values(["last_started_at", *CASE_KEYS, "run_id"], ignore_index=True)
+    return typed_frame(columns, POINT_COLUMNS)
 
 
 def _bands(trials: DataFrame, groups: Groups) -> dict[str, Floats]:

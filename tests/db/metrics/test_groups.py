@@ -59,6 +59,11 @@ def test_keys_with_more_combinations_than_can_be_numbered() -> None:
     assert (groups.codes.tolist(), groups.count) == (expected.tolist(), 1000)
 
 
+def test_groups_are_renumbered_and_equal_ones_stay_in_order() -> None:
+    groups = GROUPS.renumbered(np.array([2, 1, 2, 0]))
+    assert (groups.codes.tolist(), groups.count) == ([2, 0, 2, 3, 2, 0], 4)
+
+
 def test_the_last_row_is_that_of_the_most_important_key() -> None:
     groups = Groups(np.array([1, 0, 1, 0, 1]), 2)
     first, second = np.array([3, 5, 9, 5, 9]), np.array([9, 2, 1, 1, 2])
