@@ -44,15 +44,13 @@ class SampleArrays:
         parts = [values if isinstance(values, np.ndarray) else array("q", values) for values in arrays]
         self._values: NDArray[Any] = np.concatenate(parts) if parts else np.empty(0, np.int64)
         self._lengths = [len(values) for values in arrays]
-        self._starts = list(accumulate(self._lengths, initial=0))[:-1]
+        self._ends = list(accumulate(self._lengths, initial=0))
+        self._starts = self._ends[:-1]
 
     def raw(self) -> list[bytes]:
         """Every array as little-endian int64."""
         whole = self._values.astype("<i8", copy=False).tobytes()
-        return [
-            whole[start * _ITEM_BYTES : (start + length) * _ITEM_BYTES]
-            for start, length in zip(self._starts, self._lengths, strict=True)
-        ]
+        return [whole[start * _ITEM_BYTES : end * _ITEM_BYTES] for start, end in pairwise(self._ends)]
 
     def encoded(self) -> list[bytes]:
         """Every array as a blob of `CODEC`; the caller stores `CODEC` and the length beside it."""
@@ -66,12 +64,11 @@ class SampleArrays:
         by_plane = offsets.view(np.uint8).reshape(-1, _ITEM_BYTES).T
         planes = [by_plane[plane].tobytes() for plane in range(int(widths.max()))]
         heads = lows.astype("<i8", copy=False).tobytes()
-        blobs = []
-        for number, (start, width) in enumerate(zip(self._starts, widths.tolist(), strict=True)):
-            end = start + self._lengths[number]
-            head = heads[number * _ITEM_BYTES : (number + 1) * _ITEM_BYTES]
-            blobs.append(b"".join([head, *[plane[start:end] for plane in planes[:width]]]))
-        return blobs
+        parts = [[heads[at : at + _ITEM_BYTES] for at in range(0, len(heads), _ITEM_BYTES)]]
+        places = [*zip(map(slice, self._starts, self._ends[1:]), widths.tolist(), strict=True)]
+        for number, plane in enumerate(planes):
+            parts.append([plane[place] if width > number else b"" for place, width in places])
+        return [*map(b"".join, zip(*parts, strict=True))]
 
     def percentiles_ns(self, shares: Sequence[float], of: Sequence[int]) -> list[list[float]]:
         """Quantiles in ns of the arrays with the numbers `of`, as `percentile_ns` computes them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -42,6 +43,8 @@ _encode = msgspec.json.Encoder().encode
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
 _SUMMED_UP = ("samples_ns", "control_samples_ns")
+# Trials whose arrays are worked on together: more of them leave the processor's cache, fewer share less.
+_TOGETHER = 100
 # How many combinations of shared objects are remembered before they are let go.
 _RECENT = 10_000
 _COLD_START = ("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns")
@@ -112,23 +115,34 @@ class Prepared(NamedTuple):
 
 def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[Prepared]:
     """Identities, stored JSON and blobs of many trials: what is worked out together costs least."""
-    lists = [
-        [(kind, values) for kind, values in zip(SAMPLE_KINDS, _arrays_of(trial), strict=True) if len(values)]
-        for trial in trials
+    return [
+        entry
+        for start in range(0, len(trials), _TOGETHER)
+        for entry in _prepare(trials[start : start + _TOGETHER], identifier)
     ]
-    packed = SampleArrays([values for arrays in lists for _, values in arrays])
-    raw, blobs = iter(packed.raw()), iter(packed.encoded())
-    kinds = [kind for arrays in lists for kind, _ in arrays]
+
+
+def _prepare(trials: Sequence[Trial], identifier: Identifier) -> Iterator[Prepared]:
+    kinds: list[str] = []
+    arrays: list[Any] = []
+    ends = [0]
+    for trial in trials:
+        for kind, values in zip(SAMPLE_KINDS, _arrays_of(trial), strict=True):
+            if len(values):
+                kinds.append(kind)
+                arrays.append(values)
+        ends.append(len(kinds))
+    packed = SampleArrays(arrays)
+    raw = packed.raw()
+    sizes_bytes = [*zip(kinds, map(len, raw), strict=True)]
+    stored = [*zip(kinds, packed.encoded(), repeat(CODEC, len(kinds)), map(len, arrays), strict=True)]
     summed_up = [number for number, kind in enumerate(kinds) if kind in _SUMMED_UP]
     percentiles = iter(packed.percentiles_ns(_SHARES, summed_up))
-    prepared = []
-    for trial, arrays, details in zip(trials, lists, _details(trials), strict=True):
+    for trial, details, (start, end) in zip(trials, _details(trials), pairwise(ends), strict=True):
         ids = identifier.ids(trial)
-        content = _content_hash(trial, ids, details, [(kind, next(raw)) for kind, _ in arrays])
-        stored = [(kind, next(blobs), CODEC, len(values)) for kind, values in arrays]
-        found = {kind: next(percentiles) for kind, _ in arrays if kind in _SUMMED_UP}
-        prepared.append(Prepared(trial, ids, details, stored, found, content))
-    return prepared
+        content = _content_hash(trial, ids, details, sizes_bytes[start:end], raw[start:end])
+        found = {kind: next(percentiles) for kind in kinds[start:end] if kind in _SUMMED_UP}
+        yield Prepared(trial, ids, details, stored[start:end], found, content)
 
 
 def _details(trials: Sequence[Trial]) -> Iterator[list[str | None]]:
@@ -146,21 +160,25 @@ _named_of = attrgetter("machine.name", "machine.device_uuid", "build.label")
 
 
 def _content_hash(
-    trial: Trial, ids: CaseIds, details: Sequence[str | None], raw: Sequence[tuple[str, bytes]]
+    trial: Trial,
+    ids: CaseIds,
+    details: Sequence[str | None],
+    sizes_bytes: Sequence[tuple[str, int]],
+    raw: Sequence[bytes],
 ) -> str:
     """Equal only for equal records; equal ones can differ in it, by the order of keys or a float's spelling.
 
     What has its default is left out, so that a later release with more optional fields still recognises what
     this one stored.
     """
-    told = (*_told_of(trial), *ids[:4], *_named_of(trial), [(kind, len(values)) for kind, values in raw])
+    told = (*_told_of(trial), *ids[:4], *_named_of(trial), sizes_bytes)
     # JSON holds no line break, so that lines cannot be mistaken for others.
     lines: list[str] = []
     for name, part in zip(DETAIL_PARTS, details, strict=True):
         if part is not None:
             lines += (name, part)
     text = "\n".join(lines).encode()
-    return hashlib.sha256(b"\n".join([_encode(told), text, *(values for _, values in raw)])).hexdigest()[:32]
+    return hashlib.sha256(b"\n".join([_encode(told), text, *raw])).hexdigest()[:32]
 
 
 # Columns of a trial's row by where the record has them.

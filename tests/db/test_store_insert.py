@@ -1,5 +1,8 @@
 """Rows in bulk: every column type as SQLAlchemy itself would send it, errors as it would raise them."""
 
+import hashlib
+import json
+import struct
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -162,3 +165,39 @@ def test_the_content_tells_any_two_different_records_apart() -> None:
     contents = [entry.content for entry in prepare([trial, trial, *others], Identifier())]
     assert contents[0] == contents[1]
     assert len(set(contents)) == 1 + len(others)
+
+
+def content_of(trial: Trial) -> str:
+    """As releases stored it: written out, from one trial alone."""
+    (ids,) = [entry.ids for entry in prepare([trial], Identifier())]
+    arrays = [(kind, values) for kind in SAMPLE_KINDS if (values := getattr(trial, kind))]
+    began, ended = (at and at.isoformat().replace("+00:00", "Z") for at in (trial.started_at, trial.ended_at))
+    told = [
+        *(trial.schema_, trial.trial_id, trial.run_id, began, ended, trial.suite, trial.label),
+        *(trial.source.kind, trial.source.name, trial.status, *ids[:4]),
+        *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
+        [(kind, 8 * len(values)) for kind, values in arrays],
+    ]
+    lines = []
+    for name in DETAIL_PARTS:
+        if (part := getattr(trial, name)) is not None:
+            lines += [name, part.model_dump_json(exclude_defaults=True)]
+    written = [json.dumps(told, separators=(",", ":"), ensure_ascii=False), "\n".join(lines)]
+    raw = [struct.pack(f"<{len(values)}q", *values) for _, values in arrays]
+    return hashlib.sha256(b"\n".join([*map(str.encode, written), *raw])).hexdigest()[:32]
+
+
+def test_the_content_is_the_one_that_earlier_releases_stored() -> None:
+    """Otherwise a trial that is sent again would be compared with what is stored field by field."""
+    few = [*TRIALS, make_trial(warmup_ns=[]), make_trial(samples_ns=[5], control_samples_ns=[])]
+    many = [trial.model_copy(update={"trial_id": f"t{n}"}) for n in range(70) for trial in few]
+    prepared = prepare(many, Identifier())
+    assert [entry.trial for entry in prepared] == many
+    assert [entry.content for entry in prepared] == [*map(content_of, many)]
+
+
+def test_trials_are_prepared_together_as_alone() -> None:
+    """Many at once, and of many lengths."""
+    many = [make_trial(seed=n, samples=1 + n % 7, warmup_ns=[n] * (n % 3)) for n in range(230)] + TRIALS
+    alone = [entry for trial in many for entry in prepare([trial], Identifier())]
+    assert [entry[1:] for entry in prepare(many, Identifier())] == [entry[1:] for entry in alone]
