@@ -15,6 +15,7 @@ import pandas as pd
 from dashboard import shaping
 from dashboard.choices import NEWEST_RUNS, Choices, choices
 from dashboard.database import kept_of, opened, reader
+from dashboard.kept_phases import ColdStarts, KeptPhases
 from dashboard.links import Link, Page
 from dashboard.named_builds import KnownBuilds
 from dashboard.policy import policy_in_force
@@ -23,6 +24,7 @@ from db.hosts import HostState
 from db.metrics.canaries import without_canaries
 from db.queries import facets, hosts, records, schedule, trials
 from db.queries import run_parts as parts
+from db.queries.cold_start import cold_starts
 from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
@@ -230,11 +232,19 @@ def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tupl
     return shaping.with_labels(_known(snapshot, found)), count_trials(database, filters)
 
 
+@lru_cache(maxsize=4)
+def _phases_of(url: str) -> KeptPhases:
+    return KeptPhases(
+        lambda trial_ids: cold_starts(opened(url), trial_ids), lambda: data_version(opened(url))
+    )
+
+
 @remembered
-def read_cold_start(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
-    """One row per trial and phase, as `db.queries.trials.cold_start_frame` returns them."""
-    found = trials.cold_start_frame(opened(snapshot.url), filters)
-    return _cases_of(_known(snapshot, found), filters)
+def read_cold_start(snapshot: Snapshot, filters: Filters) -> ColdStarts:
+    """What the processes of trials spent until their first results, phase by phase."""
+    kept = kept_of(snapshot.url)
+    found = kept.trials(opened(snapshot.url), snapshot.version, filters)
+    return _phases_of(snapshot.url).of(_known(snapshot, found))
 
 
 @remembered

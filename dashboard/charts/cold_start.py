@@ -7,11 +7,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import altair as alt
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dashboard import shaping, theme
 from dashboard.charts import style
+from dashboard.kept_phases import ColdStarts
 from db import units
+from db.metrics.groups import Groups
+from db.queries.cold_start import PHASES as MEASURED
 from db.strategies import sort_key
 
 _BAR = 13
@@ -44,35 +49,53 @@ PHASES = {
     "other": "other",
     "unattributed": "unattributed",
 }
+_PHASE_WORDS = [PHASES.get(phase, phase.replace("_", " ")) for phase in MEASURED]
+_PLACES = np.array([[*PHASES, phase].index(phase) for phase in MEASURED])
 
 
-def frame(long: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Median seconds per case and phase. `long` has one row per trial and phase, `labels` name workloads."""
-    rows = long[long["phase_ns"].notna() & (long["phase_ns"] > 0) & long["workload_id"].isin(list(labels))]
-    rows = rows.assign(workload_label=rows["workload_id"].map(dict(labels)))
-    keys = ["workload_label", "strategy", "cache", "phase"]
-    sums = rows.groupby(keys, sort=False, observed=True)["phase_ns"].agg(["median", "size"]).reset_index()
-    order = {phase: place for place, phase in enumerate(PHASES)}
-    seconds = sums["median"].astype(float) / 1e9
-    phases = sums["phase"].map(lambda phase: PHASES.get(phase, phase.replace("_", " ")))
-    total = seconds.groupby([sums["workload_label"], sums["strategy"], sums["cache"]]).transform("sum")
+def frame(starts: ColdStarts, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Median seconds per case and phase, those that took no time left out. `labels` name workloads by id."""
+    cases, of_trial = _cases_of(starts.trials, labels)
+    rows, phases = np.nonzero((starts.phase_ns > 0) & (of_trial >= 0)[:, None])
+    bars, first, of_row = np.unique(
+        of_trial[rows] * len(MEASURED) + phases, return_index=True, return_inverse=True
+    )
+    found = Groups(of_row.astype(np.int64), len(bars)).present(starts.phase_ns[rows, phases].astype(float))
+    # The oldest trial's first.
+    order = np.argsort(first)
+    of_bar, phase_of_bar = np.divmod(bars[order], len(MEASURED))
+    median_ns, trials = found.quantile(0.5)[order], found.n[order]
+    total_ns = np.bincount(of_bar, weights=median_ns, minlength=len(cases))
+    names = [cases[number] for number in of_bar]
     return pd.DataFrame(
         {
-            "workload": sums["workload_label"],
-            "strategy": sums["strategy"],
-            "cache": sums["cache"],
-            "case": [
-                _case_name(*names)
-                for names in zip(sums["workload_label"], sums["strategy"], sums["cache"], strict=True)
-            ],
-            "phase": phases,
-            "place": sums["phase"].map(order).fillna(len(order)).astype(int),
-            "seconds": seconds,
-            "share_text": [units.percent(share) for share in seconds / total],
-            "seconds_text": [units.duration(value) for value in sums["median"]],
-            "trials_text": [units.count(value) for value in sums["size"]],
+            "workload": [workload for workload, _, _ in names],
+            "strategy": [strategy for _, strategy, _ in names],
+            "cache": [cache for _, _, cache in names],
+            "case": [_case_name(*name) for name in names],
+            "phase": [_PHASE_WORDS[number] for number in phase_of_bar],
+            "place": _PLACES[phase_of_bar],
+            "seconds": median_ns / 1e9,
+            "share": median_ns / total_ns[of_bar],
+            "median_ns": median_ns,
+            "trials": trials,
         }
     )
+
+
+def _cases_of(
+    trials: pd.DataFrame, labels: Mapping[str, str]
+) -> tuple[list[tuple[str, str, str]], NDArray[np.int64]]:
+    """Workload, strategy and cache state of each case, and per trial which it is of; -1 for one of none."""
+    numbers: dict[tuple[str, str, str], int] = {}
+    columns = (trials[name].tolist() for name in ("workload_id", "strategy", "cache"))
+    of_trial = [
+        numbers.setdefault((labels[workload_id], strategy, cache), len(numbers))
+        if workload_id in labels
+        else -1
+        for workload_id, strategy, cache in zip(*columns, strict=True)
+    ]
+    return list(numbers), np.array(of_trial, dtype=np.int64)
 
 
 def _case_name(workload: str, strategy: str, cache: str) -> str:
@@ -98,10 +121,11 @@ class Drawn(NamedTuple):
     left_out: str
 
 
-def bars(cases: pd.DataFrame, long: pd.DataFrame) -> Drawn:
-    """The bars of `cases`; `long` has one row per trial and phase, of other cases too."""
+def bars(cases: pd.DataFrame, starts: ColdStarts) -> Drawn:
+    """The bars of `cases`; `starts` are of other cases too."""
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    return drawn(frame(long[long["strategy_id"].isin(set(cases["strategy_id"]))], labels))
+    chosen = starts.trials["strategy_id"].isin(set(cases["strategy_id"])).to_numpy(dtype=np.bool_)
+    return drawn(frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels))
 
 
 def drawn(rows: pd.DataFrame) -> Drawn:
@@ -118,8 +142,16 @@ def drawn(rows: pd.DataFrame) -> Drawn:
         found.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
         cases, left_out = tuple(dict.fromkeys(row["case"] for row in found)), ""
     present = set(rows["phase"])
-    return Drawn(
-        rows, cases, tuple(name for name in dict.fromkeys(PHASES.values()) if name in present), left_out
+    phases = tuple(name for name in dict.fromkeys(PHASES.values()) if name in present)
+    return Drawn(_with_texts(rows), cases, phases, left_out)
+
+
+def _with_texts(rows: pd.DataFrame) -> pd.DataFrame:
+    """`rows` with their figures as texts, which most cases need not be given: they are not drawn."""
+    return rows.drop(columns=["share", "median_ns", "trials"]).assign(
+        share_text=[units.percent(share) for share in rows["share"].tolist()],
+        seconds_text=[units.duration(median_ns) for median_ns in rows["median_ns"].tolist()],
+        trials_text=[units.count(trials) for trials in rows["trials"].tolist()],
     )
 
 

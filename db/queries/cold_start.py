@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
 from sqlalchemy import select
 
-from db.queries.columns import dtypes, selected
-from db.queries.filters import Filters
-from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import matching
 from db.records import PhasesNs
 from db.session import Database
-from db.tables import BUILD, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
+from db.tables import TRIAL_DETAIL
 
 # Before the first compiled call, in the order in which they happen.
 _BEFORE_FIRST_CALL = (
@@ -28,54 +24,25 @@ _BEFORE_FIRST_CALL = (
 UNATTRIBUTED = "unattributed"
 PHASES: tuple[str, ...] = (*_BEFORE_FIRST_CALL, *PhasesNs.model_fields, "first_call", UNATTRIBUTED)
 
-_COLUMNS = {
-    "trial_id": (TRIAL.c.trial_id, "str"),
-    "run_id": (TRIAL.c.run_id, "str"),
-    "started_at": (TRIAL.c.started_at, MOMENT),
-    "status": (TRIAL.c.status, "str"),
-    "series_id": (TRIAL.c.series_id, "str"),
-    "machine_id": (SERIES.c.machine_id, "str"),
-    "machine": (TRIAL.c.machine_name, "str"),
-    "device": (MACHINE.c.device, "str"),
-    "build_id": (TRIAL.c.build_id, "str"),
-    "build_label": (TRIAL.c.build_label, "str"),
-    "torch": (BUILD.c.torch, "str"),
-    "workload_id": (SERIES.c.workload_id, "str"),
-    "workload": (WORKLOAD.c.name, "str"),
-    "strategy_id": (SERIES.c.strategy_id, "str"),
-    "strategy": (STRATEGY.c.name, "str"),
-    "cache": (STRATEGY.c.cache, "str"),
-    "scope": (STRATEGY.c.scope, "str"),
-}
+_AT_ONCE = 500
+_STORED = select(TRIAL_DETAIL.c.trial_id, TRIAL_DETAIL.c.cold_start)
 
 
-def cold_start_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
-    """One row per matching trial and phase: the trial's case, `phase` (one of `PHASES`) and `phase_ns`.
+def cold_starts(db: Database, trial_ids: Sequence[str]) -> dict[str, list[int]]:
+    """The nanoseconds of each of `PHASES` by trial id; 0 for a phase that was not measured.
 
-    Only phases that were measured have a row. The first call is split into its parts where they are known and
-    one phase `first_call` where not. What `total_ns` holds beyond all measured phases is `unattributed`, so
-    the phases of a trial add up to its time to first result wherever that is known and not exceeded.
+    The first call is split into its parts where they are known and one phase `first_call` where not. What the
+    time to first result holds beyond all measured phases is `unattributed`, so the phases of a trial add up
+    to it wherever it is known and not exceeded.
     """
-    statement = (
-        select(*selected(_COLUMNS), TRIAL_DETAIL.c.cold_start)
-        .select_from(TRIAL)
-        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
-        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
-        .join(MACHINE, MACHINE.c.machine_id == SERIES.c.machine_id)
-        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
-        .join(STRATEGY, STRATEGY.c.strategy_id == SERIES.c.strategy_id)
-        .join(BUILD, BUILD.c.build_id == TRIAL.c.build_id)
-        .where(TRIAL_DETAIL.c.cold_start.is_not(None), *matching(filters))
-    )
+    found: dict[str, list[int]] = {}
     with db.read() as connection:
-        rows = [
-            (*case, phase, phase_ns)
-            for *case, cold_start in sorted(
-                connection.execute(statement), key=lambda row: (row.started_at, row.trial_id)
-            )
-            for phase, phase_ns in phases_of(cold_start)
-        ]
-    return frame_of(rows, dtypes(_COLUMNS) | {"phase": "str", "phase_ns": "Int64"})
+        for start in range(0, len(trial_ids), _AT_ONCE):
+            these = _STORED.where(TRIAL_DETAIL.c.trial_id.in_(trial_ids[start : start + _AT_ONCE]))
+            for trial_id, cold_start in connection.execute(these):
+                phases = dict(phases_of(cold_start or {}))
+                found[trial_id] = [phases.get(phase, 0) for phase in PHASES]
+    return found
 
 
 def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:

@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tup
 
 from db.errors import NotFoundError, one_line
 from db.metrics.compile_cost import compile_cost_ns
-from db.queries.cold_start import cold_start_frame
 from db.queries.columns import CASES, dtypes, plain, selected
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of, matched
@@ -20,7 +19,6 @@ from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 __all__ = [
     "COLUMNS",
-    "cold_start_frame",
     "frame_where",
     "latest_trials_frame",
     "trial_record",

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 
 import altair as alt
 import pandas as pd
@@ -15,14 +16,17 @@ from jsonschema import Draft7Validator
 from dashboard import theme
 from dashboard.charts import break_even, cold_start, heat_map, pareto, samples, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
+from dashboard.kept_phases import KeptPhases
 from dashboard.shaping import build_changes, build_names, confounded, row_dicts, with_labels
 from db.metrics.case_modes import mode_options
 from db.metrics.cases import summarize_cases
 from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import Quantity, Unit
 from db.metrics.trend import series_points
+from db.queries.cold_start import cold_starts
 from db.queries.facets import builds
-from db.queries.trials import cold_start_frame, trials_frame
+from db.queries.trials import trials_frame
+from db.queries.version import data_version
 from db.session import open_database
 
 VEGA_LITE = Draft7Validator(alt.load_schema())
@@ -218,11 +222,14 @@ def test_never_is_said_and_not_drawn(cases: pd.DataFrame) -> None:
     assert break_even.finding(mine, "lstm-cell") == "Compiling never pays off on lstm-cell"
 
 
-def test_cold_start_bars_add_up_to_the_first_result(filled_url: str, cases: pd.DataFrame) -> None:
+def test_cold_start_bars_add_up_to_the_first_result(
+    filled_url: str, trials: pd.DataFrame, cases: pd.DataFrame
+) -> None:
     with open_database(filled_url, read_only=True) as database:
-        long = cold_start_frame(database)
+        kept = KeptPhases(partial(cold_starts, database), partial(data_version, database))
+        starts = kept.of(trials[trials["build_id"].isin(set(cases["build_id"]))])
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    rows = cold_start.frame(long[long["build_id"].isin(set(cases["build_id"]))], labels)
+    rows = cold_start.frame(starts, labels)
     ends = cold_start.totals(rows).set_index("case")["seconds"]
     case = cases[(cases["workload_label"] == "bert-base") & (cases["strategy"] == "default")].iloc[0]
     assert ends["bert-base · default"] == pytest.approx(case["time_to_first_result_ns"] / 1e9, rel=0.02)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pandas as pd
 import pytest
 
-from dashboard.charts.cold_start import MOST_CASES, drawn, frame
+from dashboard.charts.cold_start import MOST_CASES, PHASES, drawn, frame
 from dashboard.database import DATABASE_VARIABLE
+from dashboard.kept_phases import KeptPhases
 from dashboard.links import Link, Page
-from db.queries.trials import cold_start_frame
+from db.queries.cold_start import PHASES as MEASURED
+from db.queries.cold_start import cold_starts
+from db.queries.trials import trials_frame
+from db.queries.version import data_version
 from db.session import open_database
 from db.store import save_trials
 from tests.builders import make_history, make_trial
@@ -44,13 +51,34 @@ def test_few_cases_have_a_bar_each(many_cases: str) -> None:
 
 def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: str) -> None:
     with open_database(many_cases, read_only=True) as database:
-        long = cold_start_frame(database)
-    every = frame(long, dict(zip(long["workload_id"], long["workload"], strict=True)))
-    kept = drawn(every)
+        trials = trials_frame(database)
+        kept = KeptPhases(partial(cold_starts, database), partial(data_version, database))
+        every = frame(kept.of(trials), dict(zip(trials["workload_id"], trials["workload"], strict=True)))
+    found = drawn(every)
     sums = every.groupby("case")["seconds"].sum()
-    shown = kept.rows.groupby("case")["seconds"].sum()[list(kept.cases)]
-    assert len(kept.cases) == MOST_CASES
-    assert kept.cases[0] == "slow-start · default"
+    shown = found.rows.groupby("case")["seconds"].sum()[list(found.cases)]
+    assert len(found.cases) == MOST_CASES
+    assert found.cases[0] == "slow-start · default"
     assert list(shown) == sorted(shown, reverse=True)
     assert shown.min() >= sums.drop(shown.index).max()
     assert shown.to_dict() == pytest.approx(sums[shown.index].to_dict())
+
+
+def test_bars_are_medians_over_the_trials_of_a_case(many_cases: str) -> None:
+    with open_database(many_cases, read_only=True) as database:
+        trials = trials_frame(database)
+        kept = KeptPhases(partial(cold_starts, database), partial(data_version, database))
+        starts = kept.of(trials)
+    labels = dict(zip(trials["workload_id"], trials["workload"], strict=True))
+    long = pd.DataFrame(starts.phase_ns, columns=[PHASES.get(phase, phase) for phase in MEASURED])
+    long = long.join(starts.trials[["workload_id", "strategy", "cache"]]).melt(
+        id_vars=["workload_id", "strategy", "cache"], var_name="phase", value_name="ns"
+    )
+    long = long[long["ns"] > 0].assign(workload=lambda rows: rows["workload_id"].map(labels))
+    keys = ["workload", "strategy", "cache", "phase"]
+    expected = long.groupby(keys)["ns"].agg(["median", "size"])
+    found = frame(starts, labels).set_index(keys)
+    assert found["median_ns"].to_dict() == expected["median"].to_dict()
+    assert found["trials"].to_dict() == expected["size"].to_dict()
+    assert found.groupby(level=[0, 1, 2])["share"].sum().to_numpy() == pytest.approx(1)
+    assert not len(frame(starts, {}))

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from db.identities import build_identity, machine_identity
-from db.queries.cold_start import PHASES, cold_start_frame, phases_of
+from db.queries.cold_start import PHASES, cold_starts, phases_of
 from db.queries.facets import builds, machines, runs, strategies, suites, workloads
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
@@ -103,8 +103,6 @@ def test_filters_select_what_they_say(database: Database, filters: Filters) -> N
     assert set(frame["trial_id"]) == in_python(filters)
     assert frame["started_at"].is_monotonic_increasing
     assert {trial.trial_id for trial in trial_records(database, filters)} == in_python(filters)
-    with_phases = {trial.trial_id for trial in MIXED if trial.cold_start} & in_python(filters)
-    assert set(cold_start_frame(database, filters)["trial_id"]) == with_phases
     assert set(latest_trials_frame(database, filters)["trial_id"]) <= in_python(filters)
 
 
@@ -203,7 +201,7 @@ def test_no_page_walks_the_whole_table_for_a_few_trials(sqlite_database: Databas
     trials_frame(sqlite_database, Filters(builds=("b",)))
     trials_frame(sqlite_database, Filters(since=START))
     latest_trials_frame(sqlite_database)
-    cold_start_frame(sqlite_database, Filters(workloads=("w",)))
+    cold_starts(sqlite_database, ["t"])
     event.remove(engine, "before_cursor_execute", remember)
     seen = 0
     with sqlite_database.read() as connection:
@@ -218,11 +216,16 @@ def test_no_page_walks_the_whole_table_for_a_few_trials(sqlite_database: Databas
 class TestColdStart:
     def test_phases_add_up_to_the_time_to_first_result(self, database: Database) -> None:
         save_trials(database, MIXED)
-        frame = cold_start_frame(database)
-        totals = frame.groupby("trial_id")["phase_ns"].sum()
-        expected = trials_frame(database).set_index("trial_id")["time_to_first_result_ns"].dropna()
-        assert totals.to_dict() == expected.to_dict()
-        assert set(frame["phase"]) <= set(PHASES)
+        trials = trials_frame(database).set_index("trial_id")
+        found = cold_starts(database, list(trials.index))
+        expected = trials["time_to_first_result_ns"].fillna(0).to_dict()
+        assert {trial_id: sum(phases) for trial_id, phases in found.items()} == expected
+        assert {len(phases) for phases in found.values()} == {len(PHASES)}
+
+    def test_more_trials_than_one_statement_asks_for(self, database: Database) -> None:
+        save_trials(database, MIXED)
+        trial_ids = [*(f"unknown-{number}" for number in range(1200)), *(each.trial_id for each in MIXED)]
+        assert set(cold_starts(database, trial_ids)) == {trial.trial_id for trial in MIXED}
 
     def test_a_first_call_whose_parts_are_unknown_is_one_phase(self) -> None:
         assert phases_of({"total_ns": 100, "import_torch_ns": 30, "first_call_ns": 50}) == [
