@@ -77,9 +77,13 @@ class _Taken:
 
 
 class _Selection:
-    """What is kept of the trials that filters of workload, strategy, suite and the like let through."""
+    """What is kept of the trials that filters of workload, strategy, suite and the like let through.
+
+    `wider`: what is kept of all workloads now, for a selection of some.
+    """
 
     def __init__(self) -> None:
+        self.wider: _Selection | None = None
         self._trials: Shelf[_Part] = Shelf(["started_at", "trial_id"])
         self._made: dict[str, Shelf[_Key]] = {
             "run": Shelf(["last_started_at", *CASE_KEYS, "run_id"]),
@@ -102,6 +106,9 @@ class _Selection:
             ) -> tuple[pd.DataFrame, Sequence[_Part]]:
                 known = [] if there is None else there["trial_id"].tolist()
                 passed_over = known if len(known) <= MOST_PASSED_OVER else []
+                held = self._held({part: parts[part] for part in changed}, filters)
+                if held is not None:
+                    return _new_of(held, keys, changed, set(known))
                 narrowed, runs = filters, None
                 if others or len(changed) < len(parts):
                     narrowed = replace(filters, builds=tuple({part.build_id for part in changed}), runs=())
@@ -110,6 +117,11 @@ class _Selection:
                 return _new_of(found, keys, changed, set(known))
 
             return _Taken(self._trials.take_grown(parts, read), parts)
+
+    def _held(self, parts: Mapping[_Part, Hashable], filters: Filters) -> pd.DataFrame | None:
+        """All trials of the parts, where they were read for other workloads already."""
+        found = self.wider._trials.held(parts) if self.wider is not None else None
+        return None if found is None else found[found["workload"].isin(filters.workloads)]
 
     def points(self, taken: _Taken, by: By, cases_of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
         def make(trials: pd.DataFrame) -> pd.DataFrame:
@@ -236,7 +248,9 @@ class Kept:
                 self._selections.clear()
                 self._version = version
             self._version = max(self._version, version)
+            wider = self._selections.get(replace(kind, workloads=())) if kind.workloads else None
             found = self._selections.setdefault(kind, _Selection())
+            found.wider = wider
             self._selections.move_to_end(kind)
             while len(self._selections) > SELECTIONS:
                 self._selections.popitem(last=False)

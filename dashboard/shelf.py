@@ -72,6 +72,13 @@ class Shelf(Generic[Key]):
                 self._stamps |= {key: wanted[key] for key in changed}
             return self._rows_of(wanted)
 
+    def held(self, wanted: Mapping[Key, Hashable]) -> pd.DataFrame | None:
+        """The rows of the keys `wanted`, None unless all are here with these stamps."""
+        with self._lock:
+            if self._frame is None or any(self._stamps.get(key) != stamp for key, stamp in wanted.items()):
+                return None
+            return rows_where(self._frame, self._chosen(wanted))
+
     def _changed(self, wanted: Mapping[Key, Hashable]) -> list[Key]:
         self._looks += 1
         self._asked_at |= dict.fromkeys(wanted, self._looks)
@@ -80,30 +87,30 @@ class Shelf(Generic[Key]):
     def _drop(self, keys: Sequence[Key]) -> None:
         stale = self._chosen(keys)
         if self._frame is not None and stale.any():
-            self._frame, self._number_of_row = rows_where(self._frame, ~stale), self._number_of_row[~stale]
+            self._frame = rows_where(self._frame, ~stale).reset_index(drop=True)
+            self._number_of_row = self._number_of_row[~stale]
 
     def _add(self, changed: Sequence[Key], made: pd.DataFrame, keys: Sequence[Key]) -> None:
         for key in changed:
             self._numbers.setdefault(key, len(self._numbers))
         numbers = np.fromiter((self._numbers[key] for key in keys), dtype=np.int64, count=len(made))
-        if self._frame is None:
-            self._keep(made, numbers)
-        elif made.empty:
-            self._keep(self._frame, self._number_of_row)
-        elif self._frame.empty:
-            self._keep(made, numbers)
-        else:
-            self._keep(
-                pd.concat([self._frame, made], ignore_index=True),
-                np.concatenate([self._number_of_row, numbers]),
-            )
+        made, numbers = self._ordered(made, numbers)
+        if self._frame is None or self._frame.empty:
+            self._frame, self._number_of_row = made, numbers
+        elif not made.empty:
+            follows = made[self._order[0]].iloc[0] > self._frame[self._order[0]].iloc[-1]
+            both = pd.concat([self._frame, made], ignore_index=True)
+            of_both = np.concatenate([self._number_of_row, numbers])
+            self._frame, self._number_of_row = (both, of_both) if follows else self._ordered(both, of_both)
 
-    def _keep(self, frame: pd.DataFrame, numbers: NDArray[np.int64]) -> None:
+    def _ordered(
+        self, frame: pd.DataFrame, numbers: NDArray[np.int64]
+    ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
         places = frame[self._order].reset_index(drop=True).sort_values(self._order, kind="stable").index
         positions = places.to_numpy(dtype=np.int64)
         if (np.diff(positions) < 0).any():
             frame, numbers = frame.take(positions), numbers[positions]
-        self._frame, self._number_of_row = frame.reset_index(drop=True), numbers
+        return frame.reset_index(drop=True), numbers
 
     def _chosen(self, keys: Sequence[Key] | Mapping[Key, Hashable]) -> NDArray[np.bool_]:
         """A flag per row: whether it is of one of `keys`."""

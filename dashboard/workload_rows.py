@@ -11,6 +11,11 @@ from db import units
 from db.strategies import EAGER
 
 HISTORY = 60
+_OF_CASES = [
+    *("workload_id", "workload_label", "task", "strategy_id", "strategy", "failed_trials"),
+    *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
+    *("break_even", "break_even_steps"),
+]
 
 
 def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
@@ -22,7 +27,7 @@ def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
         if not pd.isna(speedup):
             history.setdefault((workload_id, strategy_id), []).append(float(speedup))
     by_workload: dict[str, list[dict[str, Any]]] = {}
-    for case in row_dicts(cases):
+    for case in row_dicts(cases[_OF_CASES]):
         by_workload.setdefault(case["workload_label"], []).append(case)
     return pd.DataFrame([_row(label, by_workload[label], history) for label in sorted(by_workload)])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -31,7 +32,8 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 _CASE = ["workload_id", "strategy_id"]
 # The points of a case: run, value, when it was measured last.
-_Points = list[tuple[str, float, pd.Timestamp]]
+# Run, value, and when it was taken, in us since 1970.
+_Points = list[tuple[str, float, int]]
 
 
 @dataclass(frozen=True)
@@ -176,20 +178,18 @@ def _open_trials() -> None:
 def _case_rows(points: pd.DataFrame, figure: Figure) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
     values = points[figure.column].astype(float) / figure.divisor
-    columns = (
-        column.tolist() for column in (points["workload_label"], points["strategy"], points["run_id"], values)
-    )
+    moments = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)
     # In plain lists: a frame per case costs more than all that is done with them.
+    columns = (points["workload_label"], points["strategy"], points["run_id"], values, moments)
     of_cases: dict[tuple[str, str], _Points] = {}
-    for (workload, strategy, run, value), moment in zip(
-        zip(*columns, strict=True), points["last_started_at"], strict=True
-    ):
+    for workload, strategy, run, value, moment in zip(*(each.tolist() for each in columns), strict=True):
         if strategy != EAGER.name or figure.eager_too:
             of_cases.setdefault((workload, strategy), []).append((run, value, moment))
     rows = [_case_row(*case, of_cases[case]) for case in of_cases]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
     histories, reach = sparklines.relative([row["history"] for row in rows])
-    return pd.DataFrame(rows).assign(history=histories), reach
+    last = pd.to_datetime([row["last"] for row in rows], unit="us", utc=True)
+    return pd.DataFrame(rows).assign(history=histories, last=last), reach
 
 
 def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:

@@ -227,6 +227,23 @@ def test_only_what_is_new_in_runs_that_grew_is_read(
     assert of_part > 1
 
 
+def test_what_was_read_of_all_workloads_is_not_read_again_of_one(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes, kept = Writes(2), Kept()
+    for _ in range(4):
+        writes._tonight(database)
+    one = Filters(workloads=("mlp",))
+    kept.trials(database, data_version(database), one)
+    for _ in range(3):
+        writes._tonight(database)
+    kept.trials(database, data_version(database), Filters())
+    expected = trials_frame(database, one)
+    monkeypatch.setattr("dashboard.kept.trials_of_runs", None)
+    found = kept.trials(database, data_version(database), one)
+    pd.testing.assert_frame_equal(found, expected)
+
+
 def test_a_database_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
     """The same run with as many trials at the same time, of other figures, as after a restored backup."""
     kept, found = Kept(), []
