@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -98,7 +99,13 @@ def typed_frame(values: Mapping[str, object], columns: dict[str, str]) -> DataFr
     Raises KeyError where a column was forgotten.
     """
     # Column by column: of a whole frame, pandas asks for each of its ninety several times over.
-    return DataFrame({name: _typed(values[name], dtype) for name, dtype in columns.items()})
+    return DataFrame({name: _typed(values[name], _dtype(dtype)) for name, dtype in columns.items()})
+
+
+@cache
+def _dtype(name: str) -> Any:
+    """The type of that name, for which pandas asks all the types it knows."""
+    return pd.api.types.pandas_dtype(name)
 
 
 def _typed(value: Any, dtype: Any) -> Any:
