@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from db.metrics.eligibility import failure_kinds, passed_mask
-from db.metrics.groups import Bools, Floats, Ints, floats
+from db.metrics.groups import Bools, Floats, Groups, Ints, floats, says
 from db.records import NumericsStatus
 from db.units import words
 from db.verdicts.vocabulary import Metric, Verdict
@@ -41,49 +44,62 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
 
     `trials` has column `side`; `case` is the number of each trial's case.
     """
-    places = _places(case * 2 + trials["side"].to_numpy(dtype=np.int64), 2 * cases)
+    cells = Groups(case * 2 + trials["side"].to_numpy(dtype=np.int64), 2 * cases)
     rows = []
     passed = passed_mask(trials)
     for metric, column in _COLUMNS.items():
-        counts = np.where(passed, floats(trials[column]), np.nan)
-        for number in range(cases):
-            base, head = (known(counts, places[2 * number + side]) for side in (0, 1))
-            if len(base) and len(head):
+        counts = _known_by_cell(cells, np.where(passed, floats(trials[column]), np.nan))
+        for number, (base, head) in enumerate(zip(counts[::2], counts[1::2], strict=True)):
+            if base and head:
                 rows.append(compare_counts(number, metric, base, head))
-    kinds, checked = failure_kinds(trials).to_numpy(dtype=object), checked_mask(trials)
-    for number in range(cases):
-        mine = places[2 * number : 2 * number + 2]
-        outcomes = [outcome_of(passed[m], checked[m], kinds[m[~passed[m]]]) for m in mine]
-        told = all(o.known for o in outcomes) or any(o.failed for o in outcomes)
-        if told and all(o.trials for o in outcomes):
-            rows.append(compare_outcomes(number, *outcomes))
+    outcomes = _outcomes(cells, passed, trials)
+    for number, (before, now) in enumerate(zip(outcomes[::2], outcomes[1::2], strict=True)):
+        told = (before.known and now.known) or before.failed or now.failed
+        if told and before.trials and now.trials:
+            rows.append(compare_outcomes(number, before, now))
     return rows
 
 
-def _places(cell: Ints, cells: int) -> list[Ints]:
-    """The positions of the trials of each cell, in their order. `cell` numbers that of every trial."""
-    ends = np.cumsum(np.bincount(cell, minlength=cells))
-    return [part.astype(np.int64) for part in np.split(np.argsort(cell, kind="stable"), ends[:-1])]
+def _known_by_cell(cells: Groups, values: Floats) -> list[list[float]]:
+    """Of each cell the values that are numbers, ascending."""
+    present = cells.present(np.where(np.isfinite(values), values, np.nan))
+    ascending, ends = present.values.tolist(), np.cumsum(present.n).tolist()
+    return [ascending[start:end] for start, end in pairwise([0, *ends])]
+
+
+def _outcomes(cells: Groups, passed: Bools, trials: DataFrame) -> list[CaseOutcome]:
+    """How the trials of each cell ended."""
+    every = np.ones(len(trials), dtype=np.bool_)
+    counts = [cells.sum(flags).astype(np.int64) for flags in (every, checked_mask(trials), ~passed)]
+    kinds: list[list[Any]] = [[] for _ in range(cells.count)]
+    failed = failure_kinds(trials).to_numpy(dtype=object)[~passed].tolist()
+    for cell, kind in zip(cells.codes[~passed].tolist(), failed, strict=True):
+        kinds[cell].append(kind)
+    return [
+        CaseOutcome(ran, checked, bad, _most_frequent(mine))
+        for (ran, checked, bad), mine in zip(np.transpose(counts).tolist(), kinds, strict=True)
+    ]
 
 
 def checked_mask(trials: DataFrame) -> Bools:
     """One flag per trial: it ran, and somebody looked at its numbers. Imported results often say nothing."""
     status = trials["numerics_status"]
-    unsaid = status.isna() | (status.astype("str") == NumericsStatus.NOT_CHECKED.value)
-    return ~unsaid.to_numpy(dtype=np.bool_)
+    return ~(status.isna().to_numpy() | says(status, NumericsStatus.NOT_CHECKED.value))
 
 
-def known(values: Floats, chosen: Bools | Ints) -> Floats:
-    """The values of the chosen trials, by flags or by positions, that are numbers."""
+def known(values: Floats, chosen: Bools) -> Floats:
+    """The values of the chosen trials that are numbers."""
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 
 
-def compare_counts(case: int, metric: Metric, base: Floats, head: Floats) -> Counted:
+def compare_counts(
+    case: int, metric: Metric, base: Sequence[float] | Floats, head: Sequence[float] | Floats
+) -> Counted:
     """Regressed when every head trial counts more than every base trial. Counts that vary between trials of
     one build and overlap cannot be told apart.
     """
-    low, high = (float(base.min()), float(base.max())), (float(head.min()), float(head.max()))
+    low, high = (float(min(base)), float(max(base))), (float(min(head)), float(max(head)))
     if high[0] > low[1]:
         verdict = Verdict.REGRESSED
     elif high[1] < low[0]:
@@ -98,8 +114,8 @@ def compare_counts(case: int, metric: Metric, base: Floats, head: Floats) -> Cou
     return Counted(
         case=case,
         metric=metric,
-        base=median(base.tolist()),
-        head=median(head.tolist()),
+        base=float(median(base)),
+        head=float(median(head)),
         verdict=verdict,
         trials=(len(base), len(head)),
         suspected=verdict is Verdict.INCONCLUSIVE,
@@ -135,13 +151,18 @@ class CaseOutcome:
 
 def outcome_of(passed: Bools, checked: Bools, kinds: NDArray[np.object_]) -> CaseOutcome:
     """`kinds`: the kinds of failure of the trials that failed."""
-    most = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds).most_common(1)
     return CaseOutcome(
         trials=len(passed),
         checked=int(np.count_nonzero(checked)),
         failed=int(np.count_nonzero(~passed)),
-        kind=most[0][0] if most else "",
+        kind=_most_frequent(kinds),
     )
+
+
+def _most_frequent(kinds: Iterable[Any]) -> str:
+    """Of the kinds of failure of some trials; the first among equals, empty where there is none."""
+    most = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds).most_common(1)
+    return most[0][0] if most else ""
 
 
 def compare_outcomes(case: int, base: CaseOutcome, head: CaseOutcome) -> Counted:
@@ -154,13 +175,6 @@ def compare_outcomes(case: int, base: CaseOutcome, head: CaseOutcome) -> Counted
             verdict = Verdict.REGRESSED if fails_now else Verdict.IMPROVED
     else:
         verdict = Verdict.INCONCLUSIVE
-    before, now = "Passed" if base.checked else "Ran", "passes" if head.checked else "runs"
-    reason = {
-        Verdict.UNCHANGED: "Fails on both sides." if base.failed else "Passes on both sides.",
-        Verdict.REGRESSED: f"{before} on the base side, fails now: {words(head.word)}.",
-        Verdict.IMPROVED: f"Failed on the base side ({words(base.word)}), {now} now.",
-        Verdict.INCONCLUSIVE: f"Fails in some trials only: base {words(base.word)}, head {words(head.word)}.",
-    }[verdict]
     return Counted(
         case=case,
         metric=Metric.NUMERICS,
@@ -169,5 +183,17 @@ def compare_outcomes(case: int, base: CaseOutcome, head: CaseOutcome) -> Counted
         verdict=verdict,
         trials=(base.trials, head.trials),
         suspected=verdict is Verdict.INCONCLUSIVE,
-        reason=reason,
+        reason=_outcome_reason(verdict, base, head),
     )
+
+
+def _outcome_reason(verdict: Verdict, base: CaseOutcome, head: CaseOutcome) -> str:
+    if verdict is Verdict.UNCHANGED:
+        return "Fails on both sides." if base.failed else "Passes on both sides."
+    if verdict is Verdict.REGRESSED:
+        before = "Passed" if base.checked else "Ran"
+        return f"{before} on the base side, fails now: {words(head.word)}."
+    if verdict is Verdict.IMPROVED:
+        now = "passes" if head.checked else "runs"
+        return f"Failed on the base side ({words(base.word)}), {now} now."
+    return f"Fails in some trials only: base {words(base.word)}, head {words(head.word)}."
