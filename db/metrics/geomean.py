@@ -22,8 +22,11 @@ from db.records import StrategyKind
 from db.units import words
 
 CASE = ("workload_id", "strategy_id")
-# What says whether a case takes part, and what to call it.
-_NEEDED = ("workload", "strategy", "status", "failure_kind", "nothing_compiled")
+# What says whether a case takes part, where it ran, and what to call it.
+_NEEDED = (
+    *("machine_id", "workload", "strategy", "strategy_kind"),
+    *("status", "failure_kind", "nothing_compiled"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,10 @@ def matched_geomeans(
     strategies (`on=("workload_id",)`). Eager cases are the reference and take no part. Raises UnitError where
     the sides mix machines or a side has several rows of the same `on`.
     """
-    taking_part = {name: _without_eager(frame) for name, frame in sides.items()}
-    present = [frame[["machine_id"]] for frame in taking_part.values() if len(frame)]
-    if present:
-        require_one(pd.concat(present), ("machine_id",), "A geometric mean")
-    rows = {name: _rows_by_key(name, frame, on, value) for name, frame in taking_part.items()}
+    taking_part = {name: _compiled_rows(frame, (*on, value)) for name, frame in sides.items()}
+    machines = [row["machine_id"] for rows in taking_part.values() for row in rows]
+    require_one(DataFrame({"machine_id": machines}), ("machine_id",), "A geometric mean")
+    rows = {name: _by_key(name, found, on) for name, found in taking_part.items()}
     labels = {key: row for by_key in rows.values() for key, row in by_key.items()}
     left_out, matched = [], []
     for key, label in sorted(labels.items(), key=lambda item: item[0]):
@@ -83,27 +85,29 @@ def matched_geomeans(
     return MatchedGeomeans(means, len(matched), tuple(left_out))
 
 
-def _without_eager(frame: DataFrame) -> DataFrame:
-    return frame[frame["strategy_kind"].astype("str") != StrategyKind.EAGER.value]
-
-
 _Row = dict[str, Any]
 _Key = tuple[str, ...]
 
 
-def _rows_by_key(side: str, frame: DataFrame, on: tuple[str, ...], value: str) -> dict[_Key, _Row]:
-    rows: dict[_Key, _Row] = {}
+def _compiled_rows(frame: DataFrame, wanted: tuple[str, ...]) -> list[_Row]:
+    """The rows but eager's, with the columns `wanted` and those that say whether a case takes part."""
     # Not to_dict: that looks at every cell of ninety columns to find out what it is.
-    names = list(dict.fromkeys((*on, *_NEEDED, value)))
-    for cells in zip(*(frame[name].tolist() for name in names), strict=True):
-        row = dict(zip(names, cells, strict=True))
+    names = list(dict.fromkeys((*wanted, *_NEEDED)))
+    cells = zip(*(frame[name].tolist() for name in names), strict=True)
+    rows = (dict(zip(names, each, strict=True)) for each in cells)
+    return [row for row in rows if row["strategy_kind"] != StrategyKind.EAGER.value]
+
+
+def _by_key(side: str, rows: list[_Row], on: tuple[str, ...]) -> dict[_Key, _Row]:
+    found: dict[_Key, _Row] = {}
+    for row in rows:
         key = tuple(str(row[name]) for name in on)
-        if key in rows:
+        if key in found:
             raise UnitError(
                 f"{side} has several rows for {row['workload']}.", "Choose one build or run a side."
             )
-        rows[key] = row
-    return rows
+        found[key] = row
+    return found
 
 
 def _reason(row: _Row | None, value: str) -> str | None:
