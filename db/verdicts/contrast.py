@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from db.metrics.groups import Bools, Floats, Ints
+from db.metrics.groups import Bools, Floats, Ints, numbered
 from db.verdicts.policy import Policy
 
 
@@ -98,8 +98,8 @@ def _shared_runs(observed: Observations, cases: int, minimum_trials: int) -> tup
 def _cells(case: Ints, block: Ints) -> tuple[Ints, Ints]:
     """Number of each trial's (case, block) cell, and the case of each cell."""
     width = int(block.max()) + 1 if len(block) else 1
-    keys, cell = np.unique(case * width + block, return_inverse=True)
-    return cell.astype(np.int64), (keys // width).astype(np.int64)
+    keys, cell = numbered(case * width + block)
+    return cell, keys // width
 
 
 def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:

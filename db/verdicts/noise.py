@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from db.metrics.groups import Floats, Ints
+from db.metrics.groups import Floats, Ints, numbered
 from db.verdicts.change_points import segment_starts, squares
 from db.verdicts.policy import HistoryPolicy, Policy
 
@@ -22,6 +22,18 @@ class Past:
     run: Ints
     build: Ints
     x: Floats
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Its trials summed per series and run; there must be some."""
+        width = int(self.run.max()) + 1
+        keys, cell = numbered(self.series * width + self.run)
+        n = np.bincount(cell).astype(np.float64)
+        mean = np.bincount(cell, self.x) / n
+        squares = np.bincount(cell, np.square(self.x - mean[cell])).astype(np.float64)
+        build = np.zeros(len(keys), dtype=np.int64)
+        build[cell] = self.build
+        return Cells((keys // width).astype(np.int64), build, n, mean, squares)
 
     @classmethod
     def empty(cls) -> Past:
@@ -48,7 +60,7 @@ class RunNoise:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class Cells:
     """Past trials summed per series and run, in order of series and time."""
 
     series: Ints
@@ -63,17 +75,6 @@ def no_past(cases: int) -> SeriesNoise:
     return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
 
 
-def _cells(past: Past) -> _Cells:
-    width = int(past.run.max()) + 1
-    keys, cell = np.unique(past.series * width + past.run, return_inverse=True)
-    n = np.bincount(cell).astype(np.float64)
-    mean = np.bincount(cell, past.x) / n
-    squares = np.bincount(cell, np.square(past.x - mean[cell])).astype(np.float64)
-    build = np.zeros(len(keys), dtype=np.int64)
-    build[cell] = past.build
-    return _Cells((keys // width).astype(np.int64), build, n, mean, squares)
-
-
 def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
     """From the trials within each past run where runs hold several, else from run to run within segments.
 
@@ -81,12 +82,13 @@ def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
     """
     if not len(past.x):
         return no_past(cases)
-    cells = _cells(past)
+    cells = past.cells
     runs = np.bincount(cells.series, minlength=cases).astype(np.int64)
+    ends = np.cumsum(runs)
     df = np.bincount(cells.series, cells.n - 1, cases)
     around = np.bincount(cells.series, cells.squares, cases)
     for case in np.flatnonzero((runs - 1 > df) & (runs >= 3)):
-        points = cells.mean[cells.series == case]
+        points = cells.mean[ends[case] - runs[case] : ends[case]]
         around[case], df[case] = _within_segments(points.tobytes(), policy.history)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(df > 0, around / df, np.nan)
@@ -122,10 +124,9 @@ def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNois
     floor = RunNoise(policy.between_run_floor**2, np.inf)
     if not len(past.x):
         return floor
-    cells = _cells(past)
-    # Numbered, since numpy sorts pairs far more slowly.
+    cells = past.cells
     width = int(cells.build.max()) + 1
-    keys, group = np.unique(cells.series * width + cells.build, return_inverse=True)
+    keys, group = numbered(cells.series * width + cells.build)
     runs = np.bincount(group).astype(np.float64)
     level = np.bincount(group, cells.n * cells.mean) / np.bincount(group, cells.n)
     between = np.bincount(group, cells.n * np.square(cells.mean - level[group]))
@@ -140,7 +141,7 @@ def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNois
     return RunNoise(estimate, df) if estimate > floor.variance else floor
 
 
-def _within_variance(cells: _Cells, own: tuple[Floats, Floats]) -> float:
+def _within_variance(cells: Cells, own: tuple[Floats, Floats]) -> float:
     df = float(np.sum(cells.n - 1))
     if df > 0:
         return float(np.sum(cells.squares)) / df

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.metrics.groups import Groups, flags, floats
+from db.metrics.groups import Groups, flags, floats, numbered
 
 NAN = float("nan")
 # groups of three, none, one and two values, the last of them with one missing
@@ -57,6 +57,15 @@ def test_keys_with_more_combinations_than_can_be_numbered() -> None:
     groups = Groups.by(frame, keys)
     expected = frame.groupby(keys, sort=True).ngroup()
     assert (groups.codes.tolist(), groups.count) == (expected.tolist(), 1000)
+
+
+@given(st.lists(st.integers(0, 20) | st.integers(0, 10**15), max_size=30))
+def test_keys_are_numbered_as_numpy_does(keys: list[int]) -> None:
+    given_keys = np.array(keys, dtype=np.int64)
+    distinct, numbers = numbered(given_keys)
+    expected, inverse = np.unique(given_keys, return_inverse=True)
+    assert (distinct.tolist(), numbers.tolist()) == (expected.tolist(), inverse.tolist())
+    assert distinct.dtype == numbers.dtype == np.int64
 
 
 def test_groups_are_renumbered_and_equal_ones_stay_in_order() -> None:
