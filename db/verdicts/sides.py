@@ -99,7 +99,8 @@ def in_time_order(trials: DataFrame) -> DataFrame:
 
 def describe_side(sides: DataFrame, number: int, selection: Selection) -> BuildSide:
     """The builds, runs and versions of side `number` (0 base, 1 head) of what `split_sides` returned."""
-    mine = sides[sides["side"] == number]
+    told = ("build_id", "run_id", *COMPONENTS)
+    mine = sides[[name for name in told if name in sides]][sides["side"] == number]
     return BuildSide(
         name=selection.name,
         build_ids=tuple(sorted(mine["build_id"].unique())),

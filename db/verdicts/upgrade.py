@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, array
 
 from db.metrics.cases import summarize_cases
 from db.metrics.geomean import matched_geomeans
@@ -31,11 +31,12 @@ from db.verdicts.sides import (
     in_time_order,
     split_sides,
 )
-from db.verdicts.vocabulary import MEASURED_METRICS, Metric
+from db.verdicts.vocabulary import MEASURED_METRICS, SUMMARY_COLUMNS, Metric
 from db.verdicts.who_moved import Parts, canary_change
 from db.verdicts.whole import overall_verdict, sentences
 
 SIDES = ("base", "head")
+_OF_SUMMARY = ("workload_id", "strategy_id", "strategy_kind", "break_even", *SUMMARY_COLUMNS.values())
 
 
 def compare_builds(
@@ -164,17 +165,14 @@ def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     here = sides[sides["machine_id"] == matched.machine_id]
     names = np.array(SIDES, dtype=object)[here["side"].to_numpy(dtype=np.int64)]
     # As two builds of one frame: most of what a summary costs is the same for few rows and for many.
-    found = summarize_cases(
-        here.drop(columns="side").assign(build_id=names).astype({"build_id": "str"}), resamples=1
-    )
+    found = summarize_cases(here.assign(build_id=array(names, dtype="str")), resamples=1)
     return {name: found[found["build_id"] == name] for name in SIDES}
 
 
 def _by_case(matched: MatchedCases, summary: DataFrame) -> list[dict[str, Any]]:
     """The summary of every matched case, in the order of its number."""
-    names = [str(name) for name in summary.columns]
-    cells = zip(*(column.tolist() for _, column in summary.items()), strict=True)
-    rows = (dict(zip(names, row, strict=True)) for row in cells)
+    cells = zip(*(summary[name].tolist() for name in _OF_SUMMARY), strict=True)
+    rows = (dict(zip(_OF_SUMMARY, row, strict=True)) for row in cells)
     found = {(row["workload_id"], row["strategy_id"]): row for row in rows}
     return [found[key.workload_id, key.strategy_id] for key in matched.keys]
 
