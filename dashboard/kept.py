@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dashboard.shelf import Shelf, rows_where
-from db.metrics.canaries import without_canaries
+from db.metrics.canaries import is_canary, without_canaries
 from db.metrics.case_columns import CASE_KEYS
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
@@ -79,11 +79,12 @@ class _Taken:
 class _Selection:
     """What is kept of the trials that filters of workload, strategy, suite and the like let through.
 
-    `wider`: what is kept of all workloads now, for a selection of some.
+    Of some `workloads` nothing is read or made that is there in `wider`, which is of all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, workloads: Sequence[str]) -> None:
         self.wider: _Selection | None = None
+        self._workloads = workloads
         self._trials: Shelf[_Part] = Shelf(["started_at", "trial_id"])
         self._made: dict[str, Shelf[_Key]] = {
             "run": Shelf(["last_started_at", *CASE_KEYS, "run_id"]),
@@ -106,9 +107,11 @@ class _Selection:
             ) -> tuple[pd.DataFrame, Sequence[_Part]]:
                 known = [] if there is None else there["trial_id"].tolist()
                 passed_over = known if len(known) <= MOST_PASSED_OVER else []
-                held = self._held({part: parts[part] for part in changed}, filters)
+                held = (
+                    self.wider._trials.held({part: parts[part] for part in changed}) if self.wider else None
+                )
                 if held is not None:
-                    return _new_of(held, keys, changed, set(known))
+                    return _new_of(self._of_mine(held), keys, changed, set(known))
                 narrowed, runs = filters, None
                 if others or len(changed) < len(parts):
                     narrowed = replace(filters, builds=tuple({part.build_id for part in changed}), runs=())
@@ -118,10 +121,8 @@ class _Selection:
 
             return _Taken(self._trials.take_grown(parts, read), parts)
 
-    def _held(self, parts: Mapping[_Part, Hashable], filters: Filters) -> pd.DataFrame | None:
-        """All trials of the parts, where they were read for other workloads already."""
-        found = self.wider._trials.held(parts) if self.wider is not None else None
-        return None if found is None else found[found["workload"].isin(filters.workloads)]
+    def _of_mine(self, wide: pd.DataFrame) -> pd.DataFrame:
+        return wide[wide["workload"].isin(self._workloads)]
 
     def points(self, taken: _Taken, by: By, cases_of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
         def make(trials: pd.DataFrame) -> pd.DataFrame:
@@ -148,14 +149,23 @@ class _Selection:
         stamps = {key: frozenset(parts) for key, parts in made_of.items()}
 
         def make_changed(changed: Sequence[_Key]) -> tuple[pd.DataFrame, Sequence[_Key]]:
-            trials = taken.trials
-            if len(changed) < len(stamps):
-                wanted = set(changed)
-                trials = _trials_of(trials, {each for each, key in keys.items() if key in wanted}, names)
-            made = make(trials)
+            made = self._made_of_all(name, {key: stamps[key] for key in changed})
+            if made is None:
+                trials = taken.trials
+                if len(changed) < len(stamps):
+                    wanted = set(changed)
+                    trials = _trials_of(trials, {each for each, key in keys.items() if key in wanted}, names)
+                made = make(trials)
             return made, [keys[each] for each in _columns(made, *names)]
 
         return self._made[name].take(stamps, make_changed)
+
+    def _made_of_all(self, name: str, stamps: Mapping[_Key, Hashable]) -> pd.DataFrame | None:
+        """None where it is not there: canaries are not made with all the others."""
+        if self.wider is None or any(map(is_canary, self._workloads)):
+            return None
+        held = self.wider._made[name].held(stamps)
+        return None if held is None else self._of_mine(held)
 
 
 def _trials_of(frame: pd.DataFrame, keys: Set[tuple[str, ...]], names: Sequence[str]) -> pd.DataFrame:
@@ -249,7 +259,7 @@ class Kept:
                 self._version = version
             self._version = max(self._version, version)
             wider = self._selections.get(replace(kind, workloads=())) if kind.workloads else None
-            found = self._selections.setdefault(kind, _Selection())
+            found = self._selections.setdefault(kind, _Selection(kind.workloads))
             found.wider = wider
             self._selections.move_to_end(kind)
             while len(self._selections) > SELECTIONS:

@@ -227,21 +227,25 @@ def test_only_what_is_new_in_runs_that_grew_is_read(
     assert of_part > 1
 
 
-def test_what_was_read_of_all_workloads_is_not_read_again_of_one(
+def test_what_there_is_of_all_workloads_is_not_read_or_made_again_of_one(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes, kept = Writes(2), Kept()
     for _ in range(4):
         writes._tonight(database)
     one = Filters(workloads=("mlp",))
-    kept.trials(database, data_version(database), one)
+    kept.points(database, data_version(database), one, "run")
     for _ in range(3):
         writes._tonight(database)
     kept.trials(database, data_version(database), Filters())
-    expected = trials_frame(database, one)
+    kept.points(database, data_version(database), Filters(), "run")
+    expected = trials_frame(database, one), points_anew(database, one, "run")
     monkeypatch.setattr("dashboard.kept.trials_of_runs", None)
+    monkeypatch.setattr("dashboard.kept.series_points", None)
     found = kept.trials(database, data_version(database), one)
-    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(found, expected[0])
+    found = kept.points(database, data_version(database), one, "run")
+    pd.testing.assert_frame_equal(found, expected[1], check_exact=True)
 
 
 def test_a_database_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
