@@ -62,8 +62,8 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
 
     `sides` is a trials frame with column `side`. With `machine_id` None: the machine with most matches.
     """
-    exact = _exact_keys(sides)
-    cases = _case_table(sides, exact)
+    exact, texts = pd.factorize(_exact_keys(sides).array, use_na_sentinel=False)
+    cases = _case_table(sides, exact, texts.tolist())
     on_side = [{case["exact"] for case in cases if case["side"] == side} for side in (0, 1)]
     both = on_side[0] & on_side[1]
     matched = [case for case in cases if case["exact"] in both and case["side"] == 0]
@@ -71,15 +71,15 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
     here = [case for case in matched if case["machine_id"] == machine_id]
     here.sort(key=lambda case: (case["workload"], case["strategy"], case["exact"]))
     numbers = {case["exact"]: number for number, case in enumerate(here)}
-    case = exact.map(numbers)
-    inside = case.notna().to_numpy()
+    case = np.array([numbers.get(text, -1) for text in texts.tolist()], dtype=np.int64)[exact]
+    inside = case >= 0
     return MatchedCases(
         machine_id=machine_id,
         machine=str(here[0]["machine"]) if here else None,
         keys=tuple(_case_key(case) for case in here),
         canary=tuple(fnmatchcase(str(case["workload"]), policy.canary_workloads) for case in here),
-        trials=sides[inside].reset_index(drop=True),
-        case=case[inside].to_numpy(dtype=np.int64),
+        trials=(sides if inside.all() else sides[inside]).reset_index(drop=True),
+        case=case[inside],
         left_out=tuple(_left_out(cases, set(numbers), both)),
     )
 
@@ -98,15 +98,19 @@ def _exact_keys(sides: DataFrame) -> Series:
     return keys
 
 
-def _case_table(sides: DataFrame, exact: Series) -> list[_Case]:
-    """One entry per side and exact case, with its newest labels."""
+def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
+    """One entry per side and exact case, with its newest labels, in the order of these.
+
+    `exact` is the number of each trial's exact case, an index into `texts`.
+    """
     identities = ["side", "machine_id", "workload_id", "strategy_id", "workload", "strategy"]
     named = [*identities, *CONDITIONS, "settings", "strategy_kind"]
-    labelled = sides[[name for name in named if name in sides]].assign(exact=exact)
-    newest = labelled.drop_duplicates(["side", "exact"], keep="last")
-    names = [str(name) for name in newest.columns]
-    columns = (column.tolist() for _, column in newest.items())
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    last = np.full(2 * len(texts), -1)
+    last[exact * 2 + sides["side"].to_numpy(dtype=np.int64)] = np.arange(len(sides))  # the last one stays
+    newest = np.sort(last[last >= 0])
+    columns = {name: sides[name].array.take(newest).tolist() for name in named if name in sides}
+    columns["exact"] = [texts[number] for number in exact[newest].tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _busiest(matched: list[_Case]) -> str | None:
@@ -137,8 +141,9 @@ def _text_or_none(value: object) -> str | None:
 
 def _left_out(cases: list[_Case], here: set[str], both: set[str]) -> Iterator[LeftOut]:
     """Matches on other machines, then base cases without a match, then cases that only the head has."""
+    elsewhere = both - here
     for case in cases:
-        if case["exact"] in both - here and case["side"] == 0:
+        if case["exact"] in elsewhere and case["side"] == 0:
             reason = f"compared on another machine ({case['machine']}); this comparison is for one machine"
             yield _entry(case, Verdict.NOT_COMPARABLE, reason, ("machine",))
     unmatched: tuple[dict[_Name, list[_Case]], ...] = ({}, {})
