@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from db.metrics.groups import Bools, Ints
 from db.verdicts.judgement import Tested
@@ -33,7 +33,7 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
         between = len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums))) / len(x) ** 2
         shared = float(np.mean(tested.contrasts.run_scale[used])) * tested.runs.variance
         df = _satterthwaite(between, len(sums) - 1.0, shared, tested.runs.df)
-        half = float(stats.t.ppf(0.5 + confidence / 2.0, df)) * math.sqrt(between + shared)
+        half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
     return LatencyChange(
         cases=len(x),
         workloads=len(sums),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -126,7 +126,8 @@ def moderate(
     own = np.where(df > 0, variance, np.nan)
     keep = np.full_like(shrunk, 1.0 - prior.df / df_limit)
     if prior.df > 0 and prior.variance > 0:
-        keep[stats.f.sf(own / prior.variance, np.maximum(df, 1.0), prior.df) < outlier_level] = 1.0
+        upper_tail = special.fdtrc(np.maximum(df, 1.0), prior.df, own / prior.variance)
+        keep[upper_tail < outlier_level] = 1.0
     used = np.fmax(shrunk + keep * np.nan_to_num(np.maximum(own - shrunk, 0.0)), floor)
     used = np.where(prior.df + df > 0, used, np.nan)
     total = np.where(np.isnan(used), 0.0, np.minimum(prior.df + df, max(float(np.sum(df)), 1.0)))
@@ -152,7 +153,7 @@ def t_test(
         denominator = within**2 / moderated.df + np.square(extra_variance) / extra_df
         df = np.where(np.asarray(extra_variance) > 0, total**2 / denominator, moderated.df)
         error = np.sqrt(total)
-        p_value = 2.0 * stats.t.sf(np.abs(difference / error), df)
+        p_value = 2.0 * special.stdtr(df, -np.abs(difference / error))
     testable = np.isfinite(difference) & np.isfinite(error) & (moderated.df > 0)
     return TTest(
         difference=difference,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from db.metrics.groups import Bools, Ints
+from db.metrics.groups import Bools, Floats, Groups, Ints
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Per trial its run (a number), and when it began and ended in microseconds; NaN where unknown."""
+
+    run: Groups
+    start: Floats
+    end: Floats
 
 
 def occasions(trials: DataFrame) -> Ints:
@@ -22,33 +33,38 @@ def occasions(trials: DataFrame) -> Ints:
     count = int(run.max()) + 1 if len(run) else 0
     if count < 2 or trials["ended_at"].isna().all():
         return run
-    machine = trials["machine_id"].astype("str")
-    spans = DataFrame(
-        {"run": run, "start": trials["started_at"], "end": trials["ended_at"], "machine": machine}
-    )
-    first, second = np.nonzero(np.triu(_each_in_the_middle_of_the_other(spans), k=1))
+    start, end = (_microseconds(trials[name]) for name in ("started_at", "ended_at"))
+    spans = _Spans(Groups(run, count), start, end)
+    machine = trials["machine_id"].astype("str").factorize()[0][np.unique(run, return_index=True)[1]]
+    near = _each_in_the_middle_of_the_other(spans) & (machine[:, None] == machine[None, :])
+    first, second = np.nonzero(np.triu(near, k=1))
     pairs = zip(first.tolist(), second.tolist(), strict=True)
     turns = np.array([_never_at_once(spans, a, b) for a, b in pairs], np.bool_)
     joined = coo_array((np.ones(sum(turns)), (first[turns], second[turns])), shape=(count, count))
     return connected_components(joined, directed=False)[1].astype(np.int64)[run]
 
 
-def _each_in_the_middle_of_the_other(spans: DataFrame) -> Bools:
-    """Pairs of runs of one machine, shape (runs, runs)."""
-    runs = spans.groupby("run").agg(
-        start=("start", "min"), middle=("start", "median"), end=("end", "max"), machine=("machine", "first")
-    )
-    start, middle, end = (runs[name].to_numpy() for name in ("start", "middle", "end"))
-    machine = runs["machine"].factorize()[0]
+def _microseconds(moments: Series) -> Floats:
+    """Since 1970; of the centuries around it every one is a float."""
+    found = moments.astype("datetime64[us, UTC]").to_numpy(dtype="datetime64[us]")
+    return np.where(np.isnat(found), np.nan, found.astype(np.int64))
+
+
+def _each_in_the_middle_of_the_other(spans: _Spans) -> Bools:
+    """Pairs of runs, shape (runs, runs)."""
+    starts = spans.run.present(spans.start)
+    start, middle = starts.quantile(0.0), np.floor(starts.quantile(0.5))
+    end = spans.run.max(spans.end)
     within = (start[:, None] <= middle[None, :]) & (middle[None, :] <= end[:, None])
-    result: Bools = within & within.T & (machine[:, None] == machine[None, :])
+    result: Bools = within & within.T
     return result
 
 
-def _never_at_once(spans: DataFrame, first: int, second: int) -> bool:
-    both = spans[spans["run"].isin([first, second])].sort_values(["start", "end"])
-    if both["end"].isna().any():
+def _never_at_once(spans: _Spans, first: int, second: int) -> bool:
+    both = np.flatnonzero((spans.run.codes == first) | (spans.run.codes == second))
+    order = both[np.lexsort((spans.end[both], spans.start[both]))]
+    run, start, end = spans.run.codes[order], spans.start[order], spans.end[order]
+    if np.isnan(end).any():
         return False
-    change = both["run"].to_numpy()[1:] != both["run"].to_numpy()[:-1]
-    begun, ended = both["start"].to_numpy()[1:], both["end"].to_numpy()[:-1]
-    return bool((begun >= ended)[change].all())
+    change = run[1:] != run[:-1]
+    return bool((start[1:] >= end[:-1])[change].all())
