@@ -10,7 +10,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import exporting, sparklines
-from dashboard.foreign_text import escaped, readable_frame, readable_spec
+from dashboard.arrow_frames import CHART_ROWS, TABLE_ROWS
+from dashboard.foreign_text import escaped, readable_spec
 from db import units
 
 Spec = dict[str, Any]
@@ -45,7 +46,7 @@ def chart(
     """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
     _remember(exporting.Chart(key, alt, spec, frames))
-    drawn = {name: readable_frame(frame) for name, frame in frames.items()}
+    drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
     st.vega_lite_chart(None, {**readable_spec(spec), "datasets": drawn}, key=key, alt=alt, **more)
 
 
@@ -80,7 +81,7 @@ def table(
     titles = {name: _title(name, config) for name, config in columns.items()}
     _remember(exporting.Table(key, alt, frame, titles))
     st.dataframe(
-        frame[list(columns)],
+        TABLE_ROWS.of(frame, tuple(columns)),
         column_config=dict(columns),
         hide_index=True,
         placeholder=units.MISSING,
