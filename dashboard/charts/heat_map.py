@@ -22,6 +22,8 @@ FULL_COLOUR = 1.0
 _WHITE_TEXT = 0.62
 # What a number in a cell takes of its width.
 _NUMBER_PX = 44
+# Rows of many workloads move together; numbers still fit.
+_ROW, _LOWEST_ROW, _TALLEST = 44, 26, 1000
 
 
 def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: list[str]) -> pd.DataFrame:
@@ -72,7 +74,7 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
     speedup = shaping.number(case["speedup"])
     if speedup is None:
         failed = isinstance(case["failure_kind"], str)
-        why = case["failure_kind"].replace("_", " ") if failed else "no latency to compare"
+        why = units.words(case["failure_kind"]) if failed else "no latency to compare"
         return cell | {"text": "failed" if failed else "unknown", "detail": why}
     strength = max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
     empty = bool(case["nothing_compiled"])
@@ -90,6 +92,7 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
 @lru_cache(maxsize=64)
 def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     """Cells over the frame `main`, in the order given; a click picks one."""
+    row = max(_LOWEST_ROW, min(_ROW, _TALLEST // max(1, len(workloads))))
     base = alt.Chart(style.data("main"))
     x, y = style.matrix_columns(strategies), style.matrix_rows(workloads)
     tooltip = style.text_tooltip(
@@ -123,5 +126,5 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
         tooltip=tooltip,
     )
-    chart = alt.layer(squares, numbers).properties(height=44 * len(workloads) + 60)
+    chart = alt.layer(squares, numbers).properties(height=row * len(workloads) + 60)
     return style.matrix_spec_of(chart)

@@ -10,9 +10,12 @@ import pandas as pd
 from dashboard.charts import style
 from db import units
 
-ROW_HEIGHT = 34
+_ROW, _LANE = 34, 14
+# Rows of many workloads move together: what stands below the chart is not screens away, and names still fit.
+_TALLEST, _LOWEST_ROW = 1000, 22
+_POINT_AREA, _SMALL_POINT_AREA = 95, 50
 # What the legend and the axis take of the height.
-AROUND = 110
+_AROUND = 110
 
 
 def frame(cases: pd.DataFrame) -> pd.DataFrame:
@@ -52,6 +55,9 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     x = alt.X(
         "low", type="quantitative", title="Speedup over eager", axis=x_axis, scale=alt.Scale(zero=False)
     )
+    roomy = max(_ROW, _LANE * len(strategies))
+    row = max(_LOWEST_ROW, min(roomy, _TALLEST // max(1, len(workloads))))
+    point_area = _POINT_AREA if row == roomy else _SMALL_POINT_AREA
     base = alt.Chart(style.data("main"))
     eager = (
         style.inked("eager")
@@ -65,7 +71,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         yOffset=lane,
         color=style.strategy_colour(strategies),
     )
-    points = base.mark_point(filled=True, size=95, opacity=1).encode(
+    points = base.mark_point(filled=True, size=point_area, opacity=1).encode(
         x=alt.X("speedup", type="quantitative"),
         y=rows,
         yOffset=lane,
@@ -81,8 +87,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
             trials_text="Trials (n)",
         ),
     )
-    lanes = max(1, len(strategies))
-    height = len(workloads) * max(ROW_HEIGHT, 14 * lanes) + AROUND
+    height = len(workloads) * row + _AROUND
     return style.spec_of(alt.layer(eager, interval, points).properties(height=height))
 
 

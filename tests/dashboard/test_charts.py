@@ -301,3 +301,12 @@ def test_bars_filled_in_have_their_cases_and_height() -> None:
     assert many["height"] - few["height"] == 8 * (few["height"] - cold_start._AROUND)
     for layer in many["layer"]:
         assert layer["encoding"]["y"]["sort"] == [f"case {n}" for n in range(9)]
+
+
+def test_rows_of_many_workloads_move_together():
+    few, many = ([f"model-{number}" for number in range(count)] for count in (4, 48))
+    strategies = ("default", "reduce-overhead", "max-autotune")
+    for chart in (speedups, heat_map):
+        of_few, of_many = (chart.spec(tuple(names), strategies)["height"] for names in (few, many))
+        assert of_few > 4 * 40
+        assert of_many < 48 * 30
