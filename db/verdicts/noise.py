@@ -84,15 +84,33 @@ def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
         return no_past(cases)
     cells = past.cells
     runs = np.bincount(cells.series, minlength=cases).astype(np.int64)
-    ends = np.cumsum(runs)
     df = np.bincount(cells.series, cells.n - 1, cases)
     around = np.bincount(cells.series, cells.squares, cases)
-    for case in np.flatnonzero((runs - 1 > df) & (runs >= 3)):
-        points = cells.mean[ends[case] - runs[case] : ends[case]]
-        around[case], df[case] = _within_segments(points.tobytes(), policy.history)
+    starts = np.cumsum(runs) - runs
+    singly = np.flatnonzero((runs - 1 > df) & (runs >= 3))
+    for length in np.unique(runs[singly]):
+        alike = singly[runs[singly] == length]
+        points = cells.mean[starts[alike, None] + np.arange(length)]
+        around[alike], df[alike] = _around_levels(points, policy.history)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(df > 0, around / df, np.nan)
     return SeriesNoise(variance, np.minimum(df, policy.history_df_limit), runs)
+
+
+def _around_levels(points: Floats, policy: HistoryPolicy) -> tuple[Floats, Floats]:
+    """Per series, a row of `points`, the sum of squares around the level of each segment, and its df.
+
+    A series whose steps are as large as its spread is steady: it has one level and is not searched.
+    """
+    n = points.shape[1]
+    off = points - np.add.reduce(points, axis=1)[:, None] / n
+    around, df = np.add.reduce(off * off, axis=1), np.full(len(points), n - 1.0)
+    steps = points[:, 1:] - points[:, :-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.add.reduce(steps * steps, axis=1) / (n - 1) / (around / n)
+    for row in np.flatnonzero(ratio < policy.steady_ratio):
+        around[row], df[row] = _within_segments(points[row].tobytes(), policy)
+    return around, df
 
 
 @lru_cache(maxsize=20_000)
@@ -103,12 +121,7 @@ def _within_segments(buffer: bytes, policy: HistoryPolicy) -> tuple[float, float
     same from one comparison to the next.
     """
     points: Floats = np.frombuffer(buffer, dtype=np.float64)
-    spread = squares(points) / len(points)
-    if spread == 0.0:
-        return 0.0, len(points) - 1.0
-    steps = points[1:] - points[:-1]
-    ratio = float(np.add.reduce(steps * steps)) / len(steps) / spread
-    starts = [0, *(segment_starts(points, policy) if ratio < policy.steady_ratio else [])]
+    starts = [0, *segment_starts(points, policy)]
     around = sum(squares(points[i:j]) for i, j in zip(starts, [*starts[1:], len(points)], strict=True))
     return around, float(len(points) - len(starts))
 
