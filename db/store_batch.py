@@ -64,6 +64,9 @@ _DIMENSIONS: dict[str, Table] = {
 }
 # What a dimension was last called, and where a trial says it.
 _LAST_CALLED = {"machine": "name", "build": "label"}
+_STORED_HASHES = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(
+    TRIAL.c.trial_id.in_(bindparam("trial_ids", expanding=True))
+)
 
 
 def lock_data_version(connection: Connection) -> None:
@@ -149,8 +152,8 @@ class TrialWriter:
         bump_data_version(self._connection)
 
     def _stored_hashes(self, trial_ids: list[str]) -> dict[str, str]:
-        found = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(TRIAL.c.trial_id.in_(trial_ids))
-        return {row.trial_id: row.content_hash for row in self._connection.execute(found)}
+        found = self._connection.execute(_STORED_HASHES, {"trial_ids": trial_ids})
+        return {row.trial_id: row.content_hash for row in found}
 
     def _require_equal(self, trial: Trial, earlier: Prepared | None) -> None:
         """Raise ConflictError unless the trial with this id is the same; only then may hashes differ."""

@@ -103,7 +103,8 @@ def _conversion(column: Column[Any], dialect: Dialect) -> _Conversion | None:
         if isinstance(kind, TypeDecorator) and isinstance(kind.impl, DateTime):
             return _sqlite_moments
         if isinstance(kind, LargeBinary):
-            return None  # bytes need no wrapper
+            # Bytes need no wrapper; but for each of them, and for no bytearray, the driver seeks an adapter.
+            return None if column.nullable else partial(map, bytearray)
     if process is None or not isinstance(kind, Enum | JSON):
         return None if process is None else partial(map, process)
     if isinstance(kind, Enum):

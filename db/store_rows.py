@@ -255,8 +255,9 @@ def detail_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
 
 def sample_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
     """A row per array that is not empty, by column; empty where there is no array."""
-    rows = [(entry.trial.trial_id, *array) for entry in new for array in entry.arrays]
-    return dict(zip(("trial_id", "kind", "data", "codec", "n"), zip(*rows, strict=True), strict=False))
+    arrays = [array for entry in new for array in entry.arrays]
+    columns = dict(zip(("kind", "data", "codec", "n"), zip(*arrays, strict=True), strict=False))
+    return {"trial_id": [entry.trial.trial_id for entry in new for _ in entry.arrays], **columns}
 
 
 def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:
