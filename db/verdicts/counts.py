@@ -76,7 +76,7 @@ def _outcomes(cells: Groups, passed: Bools, trials: DataFrame) -> list[CaseOutco
     for cell, kind in zip(cells.codes[~passed].tolist(), failed, strict=True):
         kinds[cell].append(kind)
     return [
-        CaseOutcome(ran, checked, bad, _most_frequent(mine))
+        CaseOutcome(ran, checked, bad, _most_frequent(mine) if bad else "")
         for (ran, checked, bad), mine in zip(np.transpose(counts).tolist(), kinds, strict=True)
     ]
 
@@ -161,8 +161,8 @@ def outcome_of(passed: Bools, checked: Bools, kinds: NDArray[np.object_]) -> Cas
 
 def _most_frequent(kinds: Iterable[Any]) -> str:
     """Of the kinds of failure of some trials; the first among equals, empty where there is none."""
-    most = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds).most_common(1)
-    return most[0][0] if most else ""
+    counts = Counter("failed" if pd.isna(kind) else str(kind) for kind in kinds)
+    return max(counts, key=counts.__getitem__, default="")
 
 
 def compare_outcomes(case: int, base: CaseOutcome, head: CaseOutcome) -> Counted:

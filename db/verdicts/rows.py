@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -80,7 +81,7 @@ class Finding:
         """log(head / base)."""
         return float(self.tested.test.difference[self.case])
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
         if self.judged.grew[self.case] or self.judged.shrank[self.case]:
@@ -113,7 +114,7 @@ class Finding:
         """Trials a side that would decide it; None where it is decided or nobody can say."""
         return int(self.judged.more_trials[self.case]) or None
 
-    @property
+    @cached_property
     def interval(self) -> tuple[float, float] | None:
         """The ends of the relative change; None where the noise is unknown."""
         low, high = float(self.reach.low[self.case]), float(self.reach.high[self.case])
@@ -218,7 +219,7 @@ def _value(summary: dict[str, Any], metric: Metric) -> float | str | None:
     if metric is Metric.BREAK_EVEN and summary["break_even"] == NEVER:
         return NEVER
     value = summary[SUMMARY_COLUMNS[metric]]
-    return None if pd.isna(value) else float(value)
+    return None if value is None or value is pd.NA or math.isnan(value) else float(value)
 
 
 def _relative(difference: float) -> float | None:
