@@ -23,7 +23,7 @@ from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, repaym
 from db.metrics.memory import memory_columns
 from db.metrics.repayment import repayment_columns
 from db.metrics.speedup import speedup_columns
-from db.metrics.trial_times import trial_times
+from db.metrics.trial_times import TrialTimes, trial_times
 from db.records import NumericsStatus, Status, StrategyKind
 
 # worst first; a check that was not made says less than one that was
@@ -46,13 +46,17 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
     if trials.empty:
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
-    return typed_frame(summary_columns(trials, groups, seed=seed, resamples=resamples), CASE_COLUMNS)
+    times = trial_times(trials, groups)
+    return typed_frame(summary_columns(trials, groups, times, seed=seed, resamples=resamples), CASE_COLUMNS)
 
 
 def summary_columns(
-    trials: DataFrame, groups: Groups, *, seed: int = 0, resamples: int = RESAMPLES
+    trials: DataFrame, groups: Groups, times: TrialTimes, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, object]:
-    """The columns of `CASE_COLUMNS` for any `groups` of trials of one case each; `trials` is not empty."""
+    """The columns of `CASE_COLUMNS` for any `groups` of trials of one case each; `trials` is not empty.
+
+    `times`: what `trial_times` says of the same trials and groups.
+    """
     started = trials["started_at"].astype("datetime64[us, UTC]")
     newest_rows = groups.last_row(started.to_numpy(dtype="datetime64[us]"), trials["trial_id"].to_numpy(str))
     # Column by column: a frame of rows would hold every other column too.
@@ -60,7 +64,7 @@ def summary_columns(
     columns: dict[str, object] = {**newest, "last_started_at": started.array.take(newest_rows)}
     passed, eager = passed_mask(trials), is_eager(trials)[newest_rows]
     columns |= _outcome_columns(trials, groups, passed)
-    columns |= _time_columns(trials, groups, eager, seed=seed, resamples=resamples)
+    columns |= _time_columns(groups, times, eager, seed=seed, resamples=resamples)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     columns |= _compiler_columns(
         trials, groups, passed, says(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
@@ -105,14 +109,13 @@ def _worst_numerics(groups: Groups, statuses: Series) -> list[str | None]:
 
 
 def _time_columns(
-    trials: DataFrame, groups: Groups, eager: Bools, *, seed: int, resamples: int
+    groups: Groups, times: TrialTimes, eager: Bools, *, seed: int, resamples: int
 ) -> dict[str, object]:
     """`eager`: flags of the cases that are the reference."""
 
     def over_trials(values: Floats, *, log: bool) -> Medians:
         return medians_over_trials(groups, values, log=log, seed=seed, resamples=resamples)
 
-    times = trial_times(trials, groups)
     latencies, costs = over_trials(times.latency_ns, log=True), over_trials(times.compile_cost_ns, log=False)
     borrowed = np.array([each is Control.SAME_RUN for each in times.control])
     saved = np.where(borrowed[groups.codes], np.nan, times.control_ns - times.latency_ns)

@@ -14,9 +14,9 @@ from pandas import DataFrame
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, empty_frame, typed_frame
 from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import Floats, Groups
+from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
-from db.metrics.trial_times import trial_times
+from db.metrics.trial_times import TrialTimes, trial_times
 
 BANDED = ("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "time_to_first_result_ns")
 
@@ -46,6 +46,7 @@ def series_points(
     started = trials["started_at"].astype("datetime64[us, UTC]")
     moments = started.to_numpy(dtype="datetime64[us]")
     groups = Groups.by(trials, [*CASE_KEYS, "run_id"] if by == "run" else CASE_KEYS)
+    # Oldest first from here on: ninety columns take longer to sort once they are summed up.
     groups = groups.renumbered(moments[groups.last_row(moments)])
     passed, suspect = passed_mask(trials), suspect_mask(trials)
     sound = groups.sum(passed & ~suspect) > 0
@@ -53,20 +54,19 @@ def series_points(
     drawn = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
-    columns = summary_columns(drawn, groups, seed=seed, resamples=resamples)
+    times = trial_times(drawn, groups)
+    columns = summary_columns(drawn, groups, times, seed=seed, resamples=resamples)
     columns |= {
         "run_id": trials["run_id"].array.take(newest),
         "first_started_at": started.array.take(first),
         "suspect_trials": groups.sum(suspect),
         "point_suspect": only_suspect,
-        **_bands(drawn, groups),
+        **_bands(drawn, groups, times, passed),
     }
     return typed_frame(columns, POINT_COLUMNS)
 
 
-def _bands(trials: DataFrame, groups: Groups) -> dict[str, Floats]:
-    passed = passed_mask(trials)
-    times = trial_times(trials, groups)
+def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) -> dict[str, Floats]:
     values = {
         "latency_ns": times.latency_ns,
         "speedup": times.speedup,
