@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame
 from pandas.api.extensions import ExtensionArray
@@ -112,7 +113,7 @@ def _typed(value: Any, dtype: Any) -> Any:
     """`value` as an array of that type."""
     if isinstance(value, list):
         # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
-        value = pd.Series(value, dtype="object")
+        value = np.array(value, dtype=np.object_)
     found = value.array if isinstance(value, pd.Series) else value
     kept = isinstance(found, ExtensionArray) and found.dtype == dtype
     return found if kept else pd.array(found, dtype=dtype)
