@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from dashboard.foreign_text import readable_frame
 
+_MOST_WITHOUT_ROWS = 100
+
 
 class OfFrames:
     """What is made of frames, kept as long as they are there. Safe to share between threads.
@@ -22,9 +24,12 @@ class OfFrames:
         """`make`: of a frame, and of what is passed beside it."""
         self._make = make
         self._kept: dict[int, tuple[ref[pd.DataFrame], dict[Hashable, Any]]] = {}
+        self._without_rows: dict[Hashable, pd.DataFrame] = {}
 
     def of(self, frame: pd.DataFrame, *beside: Hashable) -> Any:
         """What `make` makes, now or when it was asked for first."""
+        if not len(frame):
+            frame = self._like(frame)
         key = id(frame)
         kept = self._kept.get(key)
         if kept is None or kept[0]() is not frame:
@@ -32,6 +37,13 @@ class OfFrames:
         if beside not in kept[1]:
             kept[1][beside] = self._make(frame, *beside)
         return kept[1][beside]
+
+    def _like(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The first frame without rows with the columns of `frame`: such are made anew time and again."""
+        if len(self._without_rows) >= _MOST_WITHOUT_ROWS:
+            self._without_rows.clear()
+        alike = (type(frame.index), *frame.columns, *frame.dtypes)
+        return self._without_rows.setdefault(alike, frame)
 
 
 def _arrow(frame: pd.DataFrame) -> pa.Table | pd.DataFrame:

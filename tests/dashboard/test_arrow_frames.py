@@ -60,9 +60,26 @@ def test_each_frame_is_made_once_for_all_that_is_beside_it() -> None:
     assert made == [(3, "a"), (3, "b"), (3, "a")]
 
 
+def test_frames_without_rows_are_one_where_their_columns_are_alike() -> None:
+    made: list[str] = []
+    of_frames = OfFrames(lambda frame: made.extend(map(str, frame.dtypes)))
+    for frame in (FRAME[["value"]], FRAME[["value"]].astype("Int64"), FRAME[["trials"]]):
+        for _ in range(2):
+            of_frames.of(frame.iloc[:0].copy())
+    assert made == ["Float64", "Int64", "Int64"]
+
+
+def test_few_frames_without_rows_are_kept() -> None:
+    of_frames = OfFrames(lambda frame: list(frame.columns))
+    for number in range(300):
+        assert of_frames.of(pd.DataFrame({f"column-{number}": []})) == [f"column-{number}"]
+    gc.collect()
+    assert len(of_frames._kept) <= 100
+
+
 def test_nothing_is_kept_of_a_frame_that_is_gone() -> None:
     of_frames = OfFrames(len)
-    for rows in range(50):
+    for rows in range(1, 50):
         assert of_frames.of(pd.DataFrame({"value": range(rows)})) == rows
     gc.collect()
     assert not of_frames._kept
