@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.metrics.groups import Groups, flags, floats, numbered
+from db.metrics.groups import Groups, flags, floats, numbered, says
 
 NAN = float("nan")
 # groups of three, none, one and two values, the last of them with one missing
@@ -85,3 +85,9 @@ def test_columns_with_missing_values_become_plain_arrays() -> None:
     assert numbers.dtype == np.float64
     np.testing.assert_array_equal(numbers, [1.0, NAN, 3.0])
     assert flags(pd.Series([True, None, False], dtype="object")).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("dtype", ["str", "object"])
+def test_a_missing_text_is_no_word(dtype: str) -> None:
+    column = pd.Series(["ok", None, "failed"], dtype=dtype, index=[5, 5, 1])
+    assert says(column, "failed").tolist() == [False, False, True]

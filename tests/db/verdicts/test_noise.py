@@ -116,6 +116,18 @@ def test_trials_of_each_series_stay_apart_whatever_their_order():
     assert np.isnan(found.variance[2])
 
 
+def test_the_noise_of_a_series_is_the_same_alone_and_among_others():
+    generator = np.random.default_rng(3)
+    lengths = (12, 40, 12, 7, 40, 3)
+    series = [generator.normal(0, 0.01, length) + 0.1 * (np.arange(length) > 20) for length in lengths]
+    rows = [(s, r, r, x) for s, y in enumerate(series) for r, x in enumerate(y)]
+    found = series_noise(past(rows), len(series), POLICY)
+    for number, y in enumerate(series):
+        alone = series_noise(past([(0, r, r, x) for r, x in enumerate(y)]), 1, POLICY)
+        assert (found.variance[number], found.df[number]) == (alone.variance[0], alone.df[0])
+    assert found.variance[1] == pytest.approx(1e-4, rel=0.5)  # the step is no noise
+
+
 def test_nothing_past_is_the_floor_that_is_known_for_certain():
     for found in (
         run_noise(Past.empty(), NOTHING, POLICY),
