@@ -46,6 +46,6 @@ def with_same_run(
     found = cases.sum(~np.isnan(control)) > 0
     origin = [
         Control.IN_PROCESS if mine else Control.SAME_RUN if some else Control.NONE
-        for mine, some in zip(has_own, found, strict=True)
+        for mine, some in zip(has_own.tolist(), found.tolist(), strict=True)
     ]
     return control, origin

@@ -98,7 +98,7 @@ def medians_over_trials(
     _bootstrap(present, low, high, seed, resamples)
     method = [
         Method.NONE if n < 2 else Method.STUDENT_T if n < BOOTSTRAP_TRIALS else Method.BOOTSTRAP
-        for n in present.n
+        for n in present.n.tolist()
     ]
     return Medians(value, np.minimum(low, value), np.maximum(high, value), present.n, method)
 
