@@ -142,6 +142,8 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
 
 def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, gain: float) -> Contrasts:
     """The variance of pairs in place of that of runs, for balanced cases, if pairs are worth it."""
+    if not in_blocks.any():
+        return by_run
     cases = len(by_run.difference)
     rank = _rank_within(used)
     pair = used.run * (int(rank.max(initial=0)) + 1) + rank
