@@ -44,11 +44,17 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2e}") if abs(value) < 1000 else float(round(value))
 
 
+# Between these, three significant digits need neither an exponent nor a separator, nor is their last one a whole.
+_PLAIN_FROM, _PLAIN_BELOW = 1e-4, 99.9
+
+
 def significant(value: SupportsFloat | None) -> str:
     """Three significant digits with thousands separators: "0.0123", "1.83", "41.0", "12,400"."""
     number = _number(value)
     if number is None:
         return MISSING
+    if _PLAIN_FROM <= abs(number) < _PLAIN_BELOW:
+        return f"{number:#.3g}"  # the same text, in a quarter of the time: most figures of a page
     rounded = _rounded(number)
     if rounded == 0:
         return "0"

@@ -153,3 +153,10 @@ def test_a_duration_read_back_is_within_half_a_unit_of_the_third_digit(ns: int) 
 def test_no_number_becomes_nan_or_inf(value: float) -> None:
     texts = units.duration(value), units.size(value), units.ratio(value), units.percent(value)
     assert not any("nan" in text or "inf" in text for text in texts)
+
+
+@given(st.floats(-2000, 2000))
+def test_three_digits_are_those_of_rounding_to_them_first(value: float):
+    rounded = float(f"{value:.2e}") if abs(value) < 1000 else float(round(value))
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded)))) if rounded else 0
+    assert units.significant(value) == (f"{rounded:,.{decimals}f}" if rounded else "0")
