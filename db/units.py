@@ -44,7 +44,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2e}") if abs(value) < 1000 else float(round(value))
 
 
-# Between these, three significant digits need neither an exponent nor a separator, nor is their last one a whole.
+# Between these, three significant digits need neither an exponent nor a separator.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-4, 99.9
 
 
