@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import theme
-from dashboard.charts import heat_map, pareto
+from dashboard.charts import heat_map, pareto, style
 from dashboard.data import filters_of, read_cases
 from dashboard.links import Link, Page
 from dashboard.published_lines import published_lines
@@ -28,6 +28,15 @@ _BEST_COLUMNS = {
 
 
 @dataclass(frozen=True)
+class Front:
+    """The chart of compile cost against speedup, and what it shows."""
+
+    finding: str
+    spec: style.Spec
+    frames: dict[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
 class Seen:
     """What the page is drawn from."""
 
@@ -35,7 +44,7 @@ class Seen:
     cells: pd.DataFrame
     without_meaning: dict[str, str]
     best: pd.DataFrame
-    front: pd.DataFrame
+    front: Front | None
     beside: list[str]
     published: list[str]
 
@@ -52,7 +61,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
         cells=heat_map.cells(cases, reasons, sorted(set(cases["workload_label"]))),
         without_meaning=reasons,
         best=_best_rows(cases, link.goal, link.steps),
-        front=pareto.front(cases),
+        front=_front(pareto.front(cases)),
         beside=[str(aside) for aside in asides(cases)],
         published=published_lines(cases),
     )
@@ -188,26 +197,33 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     )
 
 
-def _pareto(rows: pd.DataFrame) -> None:
+def _front(rows: pd.DataFrame) -> Front | None:
+    """None where no compiled case has a speedup and a cost."""
     if rows.empty:
-        return
+        return None
     best = rows[rows["best"]]
     on_front = best["strategy"].value_counts()
-    workloads = rows["workload"].nunique()
+    finding = "No compiled strategy is worth its compile cost"
+    if len(on_front):
+        on = f"{on_front.iloc[0]} of {units.plural(rows['workload'].nunique(), 'workload')}"
+        finding = f"{on_front.index[0]} is worth its compile cost on {on}"
+    log = pareto.spread_out(rows)
+    spec = pareto.spec(tuple(theme.ordered(rows["strategy"])), log=log)
+    return Front(finding, spec, {"main": rows, "front": best, "ends": pareto.ends(rows, log=log)})
+
+
+def _pareto(front: Front | None) -> None:
+    if front is None:
+        return
     with st.container(border=True):
-        finding = "No compiled strategy is worth its compile cost"
-        if len(on_front):
-            on = f"{on_front.iloc[0]} of {units.plural(workloads, 'workload')}"
-            finding = f"{on_front.index[0]} is worth its compile cost on {on}"
         elements.finding(
-            finding,
+            front.finding,
             "Up and to the left is better. Each dashed line is the front of one workload: its strategies "
             "that are faster than eager and that no cheaper one outruns.",
         )
-        log = pareto.spread_out(rows)
         elements.chart(
-            pareto.spec(tuple(theme.ordered(rows["strategy"])), log=log),
-            {"main": rows, "front": best, "ends": pareto.ends(rows, log=log)},
+            front.spec,
+            front.frames,
             key="modes-pareto",
             alt="Compile cost against speedup of every compiled case, with the Pareto front of each workload",
         )

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import headline, sparklines, theme
-from dashboard.charts import speedups
+from dashboard.charts import speedups, style
 from dashboard.data import filters_of, read_cases, read_points, recent
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
@@ -26,6 +26,15 @@ NOTABLE = 0.02
 
 
 @dataclass(frozen=True)
+class Speedups:
+    """The chart of all speedups, without a specification where only eager was measured, and what it shows."""
+
+    finding: str
+    spec: style.Spec | None
+    frames: dict[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
 class Seen:
     """What the page is drawn from: this build's cases set against the build before, as frames and texts."""
 
@@ -34,7 +43,7 @@ class Seen:
     covered: headline.Coverage
     found: list[Aside]
     without_meaning: dict[str, str]
-    speedups: pd.DataFrame
+    speedups: Speedups
     workloads: pd.DataFrame
     reach: float
     means: pd.DataFrame
@@ -60,7 +69,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen | None:
         covered=headline.coverage(now, before),
         found=asides(now),
         without_meaning=not_applicable(now, set()),
-        speedups=speedups.frame(now),
+        speedups=_speedups(speedups.frame(now)),
         workloads=workloads.assign(history=histories),
         reach=reach,
         means=_means(headline.by_strategy(now)),
@@ -148,19 +157,26 @@ def _compared_to(view: View, seen: Seen) -> str | None:
     return f"vs {view.choices.builds[seen.build_before]}"
 
 
-def _main_chart(rows: pd.DataFrame) -> None:
+def _speedups(rows: pd.DataFrame) -> Speedups:
+    finding = speedups.finding(rows)
+    if rows.empty:
+        return Speedups(finding, None, {})
+    fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
+    spec = speedups.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])))
+    return Speedups(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
+
+
+def _main_chart(chart: Speedups) -> None:
     with st.container(border=True):
         elements.finding(
-            speedups.finding(rows),
-            "Each point is a case, its bar the 95 % interval. The dotted line is eager.",
+            chart.finding, "Each point is a case, its bar the 95 % interval. The dotted line is eager."
         )
-        if rows.empty:
+        if chart.spec is None:
             elements.nothing_to_show("Only eager was measured with this build.")
             return
-        means = rows.groupby("workload")["speedup"].max().sort_values(ascending=False)
         elements.chart(
-            speedups.spec(tuple(means.index), tuple(theme.ordered(rows["strategy"]))),
-            {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})},
+            chart.spec,
+            chart.frames,
             key="overview-speedups",
             alt="Speedup over eager of every compiled case with its interval",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import sparklines, theme
-from dashboard.charts import build_events, target_lines, trend_rows, trends
+from dashboard.charts import build_events, style, target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link, Page
@@ -31,20 +31,25 @@ _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 _CASE = ["workload_id", "strategy_id"]
-# The points of a case: run, value, when it was measured last.
-# Run, value, and when it was taken, in us since 1970.
+# The points of a case: run, value, and when it was taken, in us since 1970.
 _Points = list[tuple[str, float, int]]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the page is drawn from: the chart's rows of the workload in focus, and a row per case."""
+class MainChart:
+    """The chart of the workload in focus, no specification where no point is, and what is said of it."""
 
-    workloads: list[str]
-    focus: str
-    chart: pd.DataFrame
-    unseen: str
-    events: pd.DataFrame
+    finding: str
+    spec: style.Spec | None
+    frames: dict[str, pd.DataFrame]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the page is drawn from: the chart of the workload in focus, and a row per case."""
+
+    chart: MainChart
     cases: pd.DataFrame
     reach: float
     without_number: list[str]
@@ -79,18 +84,38 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     cases, reach = _case_rows(points, FIGURES[link.metric])
-    chart = trend_rows.frame(mine, link.metric, builds)
     newest = points.drop_duplicates(_CASE, keep="last")
     return Seen(
-        workloads=sorted(set(points["workload_label"])),
-        focus=focus,
-        chart=chart,
-        unseen=trend_rows.unseen(mine, chart, link.axis),
-        events=build_events.events(mine, chart),
+        chart=_chart_of(mine, link, focus, builds),
         cases=cases,
         reach=reach,
         without_number=[str(aside) for aside in asides(newest)],
     )
+
+
+def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str, str]) -> MainChart:
+    """`points` of one workload; `builds` are all names by id, oldest first."""
+    rows = trend_rows.frame(points, link.metric, builds)
+    finding = trend_rows.finding(rows, link.metric, focus, link.axis)
+    if rows.empty:
+        return MainChart(finding, None, {}, [])
+    lines = target_lines.frame(rows, link.metric, targets_in_force())
+    drawn, window, outside = target_lines.beside(lines, trend_rows.window(rows))
+    shown = set(rows["build"])
+    spec = trends.spec(
+        link.metric,
+        axis=link.axis,
+        scale=link.scale,
+        strategies=tuple(theme.ordered(rows["strategy"])),
+        builds=tuple(name for name in builds.values() if name in shown),
+        shown=window,
+        targets=not drawn.empty,
+    )
+    events = build_events.events(points, rows)
+    frames = {"main": rows, "events": events, **({} if drawn.empty else {"targets": drawn})}
+    unseen = trend_rows.unseen(points, rows, link.axis)
+    earlier = [f"{unseen} Choose dates to see earlier ones."] if unseen else []
+    return MainChart(finding, spec, frames, [*earlier, *outside])
 
 
 def draw(view: View) -> Link:
@@ -103,7 +128,7 @@ def draw(view: View) -> Link:
         return view.link
     focus = focused(view.link, workloads)
     seen = _seen(view.snapshot, view.link, focus)
-    _main_chart(view, seen)
+    _main_chart(view.link, seen.chart, focus)
     _every_case(view, seen.cases, seen.reach)
     elements.listed(
         "Cases without a number in their newest run", seen.without_number, icon=":material/report:"
@@ -127,37 +152,22 @@ def _filters(view: View, workloads: list[str]) -> None:
     strategies(view)
 
 
-def _main_chart(view: View, seen: Seen) -> None:
-    link, frame, focus = view.link, seen.chart, seen.focus
+def _main_chart(link: Link, chart: MainChart, focus: str) -> None:
     with st.container(border=True):
-        elements.finding(trend_rows.finding(frame, link.metric, focus, link.axis), _reading(link.axis))
-        if frame.empty:
+        elements.finding(chart.finding, _reading(link.axis))
+        if chart.spec is None:
             elements.nothing_to_show(
                 f"{_METRIC_WORDS[link.metric]} of {focus} was not measured under these filters."
             )
             return
-        shown = set(frame["build"])
-        lines = target_lines.frame(frame, link.metric, targets_in_force())
-        drawn, window, outside = target_lines.beside(lines, trend_rows.window(frame))
-        builds = tuple(name for name in view.choices.builds.values() if name in shown)
         elements.chart(
-            trends.spec(
-                link.metric,
-                axis=link.axis,
-                scale=link.scale,
-                strategies=tuple(theme.ordered(frame["strategy"])),
-                builds=builds,
-                shown=window,
-                targets=not drawn.empty,
-            ),
-            {"main": frame, "events": seen.events, **({} if drawn.empty else {"targets": drawn})},
+            chart.spec,
+            chart.frames,
             key="trend",
             alt=f"{_METRIC_WORDS[link.metric]} of {focus}, {_AXIS_WORDS[link.axis].lower()}, by strategy",
             on_select=_open_trials,
         )
-        if seen.unseen:
-            elements.note(f"{seen.unseen} Choose dates to see earlier ones.")
-        for sentence in outside:
+        for sentence in chart.notes:
             elements.note(sentence)
 
 
