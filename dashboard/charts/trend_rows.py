@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dashboard.charts.figures import FIGURES, Figure
@@ -66,7 +68,8 @@ def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataF
     Builds that one run measured by turns are told apart by version alone, so they break ties of the run.
     """
     rank = {build_id: position for position, build_id in enumerate(builds)}
-    version = points["build_id"].map(rank)
+    of_point, measured = points["build_id"].factorize()
+    version = np.array([rank.get(build_id, math.nan) for build_id in measured])[of_point]
     if axis == "torch":
         return points.assign(_version=version).sort_values(["_version", "last_started_at"], kind="stable")
     of_run = points.groupby("run_id")["last_started_at"].transform("max")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Text, cast, select
 
 from db.errors import NotFoundError
 from db.queries.frames import MOMENT, frame_of
@@ -14,6 +15,8 @@ from db.regressions import Regression, TriageEvent, TriageState, side_title
 from db.session import Database
 from db.tables import REGRESSION, TRIAGE_EVENT
 from db.verdicts.vocabulary import METRIC_UNITS, Verdict
+
+_DOCUMENT = cast(REGRESSION.c.document, Text)
 
 REGRESSION_COLUMNS: dict[str, str] = {
     "regression_id": "str",
@@ -91,12 +94,10 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
     `head` are titles of the sides, `base_value` and `head_value` numbers in `unit`, "never" or a status.
     """
     with db.read() as connection:
-        rows = connection.execute(
-            select(REGRESSION.c.document).order_by(
-                REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id
-            )
-        ).all()
-        states = _with_states(connection, [_regression(row) for row in rows])
+        documents = connection.scalars(
+            select(_DOCUMENT).order_by(REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id)
+        )
+        states = _with_states(connection, [*map(_regression, documents)])
     shown = [
         each
         for each in states
@@ -145,32 +146,29 @@ def _cells(found: RegressionState) -> tuple[object, ...]:
 def find_regression(connection: Connection, regression_id: str) -> Regression:
     """The verdict with this id, or the only one whose id starts so. Raises NotFoundError."""
     column = REGRESSION.c.regression_id
-    rows = connection.execute(
-        select(REGRESSION.c.document)
-        .where(column.startswith(regression_id, autoescape=True))
-        .order_by(column)
-        .limit(2)
+    documents = connection.scalars(
+        select(_DOCUMENT).where(column.startswith(regression_id, autoescape=True)).order_by(column).limit(2)
     ).all()
-    if not regression_id or not rows:
+    if not regression_id or not documents:
         raise NotFoundError(
             f"There is no regression {regression_id!r}.", "See `compilewatch list regressions`."
         )
-    if len(rows) > 1 and _regression(rows[0]).regression_id != regression_id:
+    if len(documents) > 1 and _regression(documents[0]).regression_id != regression_id:
         raise NotFoundError(
             f"Several regressions start with {regression_id!r}.", "Give more characters of the id."
         )
-    return _regression(rows[0])
+    return _regression(documents[0])
 
 
 def newest_revisions(connection: Connection, condition: ColumnElement[bool]) -> tuple[Regression, ...]:
     """The recorded verdicts under `condition` that no other replaced, oldest first."""
     replaced = select(REGRESSION.c.revises).where(REGRESSION.c.revises.is_not(None))
-    rows = connection.execute(
-        select(REGRESSION.c.document)
+    documents = connection.scalars(
+        select(_DOCUMENT)
         .where(condition, REGRESSION.c.regression_id.not_in(replaced))
         .order_by(REGRESSION.c.recorded_at, REGRESSION.c.regression_id)
     )
-    return tuple(_regression(row) for row in rows)
+    return tuple(map(_regression, documents))
 
 
 def states_of(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[TriageEvent, ...]]:
@@ -208,5 +206,7 @@ def _chunks(ids: Sequence[str]) -> list[Collection[str]]:
     return [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)]
 
 
-def _regression(row: Row[tuple[object]]) -> Regression:
-    return Regression.model_validate(row[0])
+@lru_cache(maxsize=2_000)
+def _regression(document: str) -> Regression:
+    """What is recorded never changes: it is checked once, not with every look at the inbox."""
+    return Regression.model_validate_json(document)
