@@ -137,10 +137,10 @@ def read_comparison(
     machine = filters.machines[0] if filters.machines else None
     database, kept = opened(snapshot.url), kept_of(snapshot.url)
     if filters.builds or filters.runs:
-        found = comparison_frame(database, first, second, filters, machine_id=machine)
+        found = history = comparison_frame(database, first, second, filters, machine_id=machine)
     else:
-        found = kept.comparison(database, snapshot.version, (first, second), filters, machine)
-    return compare_builds(found, first, second, policy_in_force(), history=found, machine_id=machine)
+        found, history = kept.comparison(database, snapshot.version, (first, second), filters, machine)
+    return compare_builds(found, first, second, policy_in_force(), history=history, machine_id=machine)
 
 
 @remembered

@@ -29,6 +29,7 @@ from db.queries.run_parts import RunPart, parts_within
 from db.queries.trials import trials_of_runs
 from db.queries.version import data_version
 from db.session import Database
+from db.verdicts.measured import PastLayout
 from db.verdicts.sides import Selection
 
 SELECTIONS = 16
@@ -92,14 +93,10 @@ class _Selection:
             "cases": Shelf(CASE_KEYS),
         }
 
-    def take(self, database: Database, filters: Filters, *others: Filters) -> _Taken:
-        """The trials that `filters` or one of `others` let through, which differ in builds and runs alone."""
+    def take(self, database: Database, filters: Filters, columns: Sequence[str] | None = None) -> _Taken:
+        """The trials that `filters` let through, with all columns or with these."""
         with database.read() as connection:
-            parts = {
-                _part(each, filters): each[3:]
-                for chosen in (filters, *others)
-                for each in parts_within(connection, chosen)
-            }
+            parts = {_part(each, filters): each[3:] for each in parts_within(connection, filters)}
             keys: dict[tuple[str, ...], _Part] = {part.of_trial: part for part in parts}
 
             def read(
@@ -107,19 +104,17 @@ class _Selection:
             ) -> tuple[pd.DataFrame, Sequence[_Part]]:
                 known = [] if there is None else there["trial_id"].tolist()
                 passed_over = known if len(known) <= MOST_PASSED_OVER else []
-                held = (
-                    self.wider._trials.held({part: parts[part] for part in changed}) if self.wider else None
-                )
-                if held is not None:
+                stamps = {part: parts[part] for part in changed}
+                if self.wider is not None and (held := self.wider._trials.held(stamps)) is not None:
                     return _new_of(self._of_mine(held), keys, changed, set(known))
                 narrowed, runs = filters, None
-                if others or len(changed) < len(parts):
+                if len(changed) < len(parts):
                     narrowed = replace(filters, builds=tuple({part.build_id for part in changed}), runs=())
                     runs = sorted({part.run_id for part in changed})
                 found = trials_of_runs(connection, narrowed, runs, but=passed_over)
                 return _new_of(found, keys, changed, set(known))
 
-            return _Taken(self._trials.take_grown(parts, read), parts)
+            return _Taken(self._trials.take_grown(parts, read, columns), parts)
 
     def _of_mine(self, wide: pd.DataFrame) -> pd.DataFrame:
         return wide[wide["workload"].isin(self._workloads)]
@@ -228,8 +223,9 @@ class Kept:
         sides: tuple[Selection, Selection],
         filters: Filters,
         machine_id: str | None,
-    ) -> pd.DataFrame:
-        """As `db.queries.comparison.comparison_frame` returns them.
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The trials of both sides, and with the columns that are looked at those of the past that tell the
+        noise: together the trials of `db.queries.comparison.comparison_frame`.
 
         Both sides are builds or both are runs, and `filters` name neither.
         """
@@ -244,8 +240,9 @@ class Kept:
         with database.read() as connection:
             history = history_runs(connection, compared, head, filters, machine_id)
         if not history:
-            return compared
-        return selection.take(database, chosen, replace(filters, runs=tuple(history))).trials
+            return compared, compared
+        of_history = replace(filters, runs=tuple(history))
+        return compared, selection.take(database, of_history, PastLayout.COLUMNS).trials
 
     def _selection(self, database: Database, version: int, filters: Filters) -> _Selection:
         kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)

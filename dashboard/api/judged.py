@@ -55,19 +55,22 @@ def _comparison(database: Database, values: Values) -> Comparison:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
     filters, machine = filters_of({**values, "machine": ()}), values["machine"]
-    found = _compared(database, (base, head), filters, machine)
-    return compare_builds(found, base, head, policy_in_force(), history=found, machine_id=machine)
+    found, history = _compared(database, (base, head), filters, machine)
+    return compare_builds(found, base, head, policy_in_force(), history=history, machine_id=machine)
 
 
 def _compared(
     database: Database, sides: tuple[Selection, Selection], filters: Filters, machine_id: str | None
-) -> pd.DataFrame:
-    """As `comparison_frame`; without filters, as most programs ask, only what grew since is read."""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The trials of both sides, and those that tell the noise; without filters, as most programs ask, only
+    what grew since is read.
+    """
     by_build, by_run = (all(getattr(side, ids) for side in sides) for ids in ("build_ids", "run_ids"))
     if filters == Filters() and by_build != by_run:
         kept = kept_of(database_url(), "api")
         return kept.comparison(database, data_version(database), sides, filters, machine_id)
-    return comparison_frame(database, *sides, filters, machine_id=machine_id)
+    found = comparison_frame(database, *sides, filters, machine_id=machine_id)
+    return found, found
 
 
 def compare(database: Database, values: Values) -> Answer:

@@ -88,7 +88,7 @@ class PastLayout:
     """The same for earlier trials of the compared cases."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
-        *("trial_id", "started_at", "workload_id", "strategy_id", "run_id", "build_id"),
+        *("trial_id", "started_at", "machine_id", "workload_id", "strategy_id", "run_id", "build_id"),
         *LOG_VALUE_COLUMNS,
     )
     """Of a trials frame, those that are looked at."""

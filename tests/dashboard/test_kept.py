@@ -26,6 +26,7 @@ from db.session import Database, open_database
 from db.store import save_trials
 from db.store_retention import compact_samples
 from db.verdicts.sides import Selection
+from db.verdicts.upgrade import compare_builds
 from tests.builders import MS, START, make_device_state, make_trial
 
 WORKLOADS = ("bert-base", "mlp", "canary-gemm")
@@ -190,9 +191,19 @@ def test_a_comparison_of_what_is_kept_is_of_the_same_trials(database: Database, 
         if len(ids) < 2:
             continue
         sides = tuple(Selection.model_validate({"name": key, f"{by}_ids": (key,)}) for key in ids[:2])
-        found = kept.comparison(database, data_version(database), (sides[0], sides[1]), filters, machine)
+        found, past = kept.comparison(
+            database, data_version(database), (sides[0], sides[1]), filters, machine
+        )
         expected = comparison_frame(database, sides[0], sides[1], filters, machine_id=machine)
-        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+        compared = expected["trial_id"].isin(found["trial_id"])
+        pd.testing.assert_frame_equal(found, expected[compared].reset_index(drop=True), check_exact=True)
+        told = past[~past["trial_id"].isin(found["trial_id"])].reset_index(drop=True)
+        earlier = expected.loc[~compared, list(past.columns)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(told, earlier[list(told.columns)], check_exact=True)
+        assert (compared == (sides[0].mask(expected) | sides[1].mask(expected))).all()
+        judged = compare_builds(found, sides[0], sides[1], history=past, machine_id=machine)
+        anew = compare_builds(expected, sides[0], sides[1], history=expected, machine_id=machine)
+        assert judged == anew
 
 
 @pytest.mark.parametrize("most_passed_over", [100, 0])
