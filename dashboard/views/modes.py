@@ -8,7 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import theme
-from dashboard.charts import heat_map, pareto, style
+from dashboard.charts import heat_map, pareto
+from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_cases
 from dashboard.links import Link, Page
 from dashboard.published_lines import published_lines
@@ -28,15 +29,6 @@ _BEST_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Front:
-    """The chart of compile cost against speedup, and what it shows."""
-
-    finding: str
-    spec: style.Spec
-    frames: dict[str, pd.DataFrame]
-
-
-@dataclass(frozen=True)
 class Seen:
     """What the page is drawn from."""
 
@@ -44,7 +36,7 @@ class Seen:
     cells: pd.DataFrame
     without_meaning: dict[str, str]
     best: pd.DataFrame
-    front: Front | None
+    front: PreparedChart
     beside: list[str]
     published: list[str]
 
@@ -197,23 +189,22 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     )
 
 
-def _front(rows: pd.DataFrame) -> Front | None:
-    """None where no compiled case has a speedup and a cost."""
+def _front(rows: pd.DataFrame) -> PreparedChart:
+    finding = "No compiled strategy is worth its compile cost"
     if rows.empty:
-        return None
+        return PreparedChart(finding)
     best = rows[rows["best"]]
     on_front = best["strategy"].value_counts()
-    finding = "No compiled strategy is worth its compile cost"
     if len(on_front):
         on = f"{on_front.iloc[0]} of {units.plural(rows['workload'].nunique(), 'workload')}"
         finding = f"{on_front.index[0]} is worth its compile cost on {on}"
     log = pareto.spread_out(rows)
     spec = pareto.spec(tuple(theme.ordered(rows["strategy"])), log=log)
-    return Front(finding, spec, {"main": rows, "front": best, "ends": pareto.ends(rows, log=log)})
+    return PreparedChart(finding, spec, {"main": rows, "front": best, "ends": pareto.ends(rows, log=log)})
 
 
-def _pareto(front: Front | None) -> None:
-    if front is None:
+def _pareto(front: PreparedChart) -> None:
+    if front.spec is None:
         return
     with st.container(border=True):
         elements.finding(

@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import headline, sparklines, theme
-from dashboard.charts import speedups, style
+from dashboard.charts import speedups
+from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_cases, read_points, recent
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
@@ -26,15 +27,6 @@ NOTABLE = 0.02
 
 
 @dataclass(frozen=True)
-class Speedups:
-    """The chart of all speedups, without a specification where only eager was measured, and what it shows."""
-
-    finding: str
-    spec: style.Spec | None
-    frames: dict[str, pd.DataFrame]
-
-
-@dataclass(frozen=True)
 class Seen:
     """What the page is drawn from: this build's cases set against the build before, as frames and texts."""
 
@@ -43,7 +35,7 @@ class Seen:
     covered: headline.Coverage
     found: list[Aside]
     without_meaning: dict[str, str]
-    speedups: Speedups
+    speedups: PreparedChart
     workloads: pd.DataFrame
     reach: float
     means: pd.DataFrame
@@ -157,16 +149,16 @@ def _compared_to(view: View, seen: Seen) -> str | None:
     return f"vs {view.choices.builds[seen.build_before]}"
 
 
-def _speedups(rows: pd.DataFrame) -> Speedups:
+def _speedups(rows: pd.DataFrame) -> PreparedChart:
     finding = speedups.finding(rows)
     if rows.empty:
-        return Speedups(finding, None, {})
+        return PreparedChart(finding)
     fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
     spec = speedups.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])))
-    return Speedups(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
+    return PreparedChart(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
 
 
-def _main_chart(chart: Speedups) -> None:
+def _main_chart(chart: PreparedChart) -> None:
     with st.container(border=True):
         elements.finding(
             chart.finding, "Each point is a case, its bar the 95 % interval. The dotted line is eager."

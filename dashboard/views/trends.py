@@ -13,8 +13,9 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import sparklines, theme
-from dashboard.charts import build_events, style, target_lines, trend_rows, trends
+from dashboard.charts import build_events, target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
+from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link, Page
 from dashboard.policy import targets_in_force
@@ -36,20 +37,10 @@ _Points = list[tuple[str, float, int]]
 
 
 @dataclass(frozen=True)
-class MainChart:
-    """The chart of the workload in focus, no specification where no point is, and what is said of it."""
-
-    finding: str
-    spec: style.Spec | None
-    frames: dict[str, pd.DataFrame]
-    notes: list[str]
-
-
-@dataclass(frozen=True)
 class Seen:
     """What the page is drawn from: the chart of the workload in focus, and a row per case."""
 
-    chart: MainChart
+    chart: PreparedChart
     cases: pd.DataFrame
     reach: float
     without_number: list[str]
@@ -93,12 +84,12 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     )
 
 
-def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str, str]) -> MainChart:
+def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str, str]) -> PreparedChart:
     """`points` of one workload; `builds` are all names by id, oldest first."""
     rows = trend_rows.frame(points, link.metric, builds)
     finding = trend_rows.finding(rows, link.metric, focus, link.axis)
     if rows.empty:
-        return MainChart(finding, None, {}, [])
+        return PreparedChart(finding)
     lines = target_lines.frame(rows, link.metric, targets_in_force())
     drawn, window, outside = target_lines.beside(lines, trend_rows.window(rows))
     shown = set(rows["build"])
@@ -115,7 +106,7 @@ def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str,
     frames = {"main": rows, "events": events, **({} if drawn.empty else {"targets": drawn})}
     unseen = trend_rows.unseen(points, rows, link.axis)
     earlier = [f"{unseen} Choose dates to see earlier ones."] if unseen else []
-    return MainChart(finding, spec, frames, [*earlier, *outside])
+    return PreparedChart(finding, spec, frames, [*earlier, *outside])
 
 
 def draw(view: View) -> Link:
@@ -152,7 +143,7 @@ def _filters(view: View, workloads: list[str]) -> None:
     strategies(view)
 
 
-def _main_chart(link: Link, chart: MainChart, focus: str) -> None:
+def _main_chart(link: Link, chart: PreparedChart, focus: str) -> None:
     with st.container(border=True):
         elements.finding(chart.finding, _reading(link.axis))
         if chart.spec is None:
