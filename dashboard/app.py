@@ -34,7 +34,6 @@ from dashboard.views import (
     upgrade,
 )
 from dashboard.views.elements import begin, nothing_measured
-from dashboard.views.live import pulse_of
 from db.errors import CompilewatchError
 
 HERE = Path(__file__).parent
@@ -72,9 +71,8 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     if kept := raw.get(links.STORED_VIEW):
         problems = (*problems, stored_view.follow(kept[0], pages))
     begin()
-    pulse = pulse_of(page)
-    seen = pulse()
     snapshot = Snapshot.now()
+    seen = live.pulse(page, snapshot.version)
     choices = read_choices(snapshot)
     asked, unknown = links.settle(asked, choices.known)
     controls.remember(asked)
@@ -86,7 +84,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
         signed_in.draw()
     beside_title = shell.header(view, (*problems, *unknown))
     if page is not Page.GUIDE:
-        live.follow(pulse, seen)
+        live.follow(page, seen)
     if view.empty and page is not Page.GUIDE:
         nothing_measured()
         if page is Page.RUNS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -96,18 +96,40 @@ def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     return said
 
 
+class HostWords(NamedTuple):
+    """What the service of a host last said, in words; missing where it did not tell."""
+
+    name: str
+    service: str
+    service_seen_at: datetime
+    disk: str | None
+    devices: str | None
+
+
+def host_words(hosts: Sequence[HostState], now: datetime) -> tuple[HostWords, ...]:
+    """Every host as it is at `now`."""
+    return tuple(
+        HostWords(
+            host.name, service_words(host, now), host.seen_at, _disk_words(host), device_words(host.devices)
+        )
+        for host in hosts
+    )
+
+
 def machine_rows(
-    machines: pd.DataFrame, hosts: Sequence[HostState], noise: Mapping[str, NoiseFloor], now: datetime
+    machines: pd.DataFrame, hosts: Sequence[HostWords], noise: Mapping[str, NoiseFloor]
 ) -> pd.DataFrame:
     """One row per machine, the one seen last first, then hosts whose service never measured anything.
 
     `noise` maps machine ids to their noise floor. What nobody told is missing.
     """
-    by_name = {host.name: host for host in hosts}
+    _, *told = HostWords._fields
+    heard = {name: dict(zip(told, words, strict=True)) for name, *words in hosts}
+    unheard = dict.fromkeys(told)
     rows = [
         {
             "machine": row["machine"],
-            **_host_cells(by_name.get(row["machine"]), now),
+            **heard.get(row["machine"], unheard),
             "noise": _noise_words(noise.get(row["machine_id"])),
             "device": row["device_name"],
             "cpu": row["cpu_name"],
@@ -124,9 +146,7 @@ def machine_rows(
     ]
     measured = set(machines["machine"])
     rows += [
-        {"machine": host.name, **_host_cells(host, now), "noise": None}
-        for host in hosts
-        if host.name not in measured
+        {"machine": name, **words, "noise": None} for name, words in heard.items() if name not in measured
     ]
     return pd.DataFrame(rows)
 
@@ -138,18 +158,10 @@ def _noise_words(floor: NoiseFloor | None) -> str | None:
     return f"{units.percent(floor.change)} (from {units.plural(floor.trials, 'trial')})"
 
 
-def _host_cells(host: HostState | None, now: datetime) -> dict[str, Any]:
-    if host is None:
-        return {"service": None, "service_seen_at": None, "disk": None, "devices": None}
-    disk = None
-    if host.free_bytes is not None:
-        disk = f"{units.size(host.free_bytes)} free of {units.size(host.total_bytes)}"
-    return {
-        "service": service_words(host, now),
-        "service_seen_at": host.seen_at,
-        "disk": disk,
-        "devices": device_words(host.devices),
-    }
+def _disk_words(host: HostState) -> str | None:
+    if host.free_bytes is None:
+        return None
+    return f"{units.size(host.free_bytes)} free of {units.size(host.total_bytes)}"
 
 
 def service_words(host: HostState, now: datetime) -> str:

@@ -245,9 +245,8 @@ def runs(snapshot: Snapshot, link: Link) -> Frozen:
         "failed": "Failed",
         "run_id": "Run",
     }
-    machines = run_rows.machine_rows(
-        read_machines(snapshot), read_hosts(), read_noise(snapshot), datetime.now(UTC)
-    )
+    hosts = run_rows.host_words(read_hosts(), datetime.now(UTC))
+    machines = run_rows.machine_rows(read_machines(snapshot), hosts, read_noise(snapshot))
     of_machine = {"machine": "Machine", "device": "Device", "cpu": "CPU", "noise": "Shows changes from"}
     parts: tuple[Section, ...] = (
         table_of(rows, titles, title="Runs, newest first", numeric=("trials", "failed")),

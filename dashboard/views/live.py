@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import streamlit as st
 
@@ -23,21 +23,25 @@ _BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
 }
 
 
-def pulse_of(page: Page) -> Callable[[], object]:
-    """What tells whether a page would look different now: the data version, and what it does not count.
+def pulse(page: Page, version: int) -> object:
+    """What tells whether a page drawn of the data at `version` would look different.
 
     The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
     """
     beside = _BESIDE_THE_DATA.get(page)
-    return drawn_version if beside is None else lambda: (drawn_version(), beside(reader()))
+    return version, beside(reader()) if beside else None
 
 
-@st.fragment(run_every=EVERY_S)
-def follow(pulse: Callable[[], object], seen: object) -> None:
-    """Draw the page anew once `pulse` differs from what it was when the page was drawn, which is `seen`.
+def follow(page: Page, seen: object) -> None:
+    """Draw `page` anew once its pulse differs from what it was when the page was drawn, which is `seen`.
 
     A look costs one small query and sends next to nothing; widgets, selections and the place on the page
     stay, since it is the same session that draws again.
     """
-    if pulse() != seen:
+    _look(page, seen, iter((True,)))
+
+
+@st.fragment(run_every=EVERY_S)
+def _look(page: Page, seen: object, drawn_just_now: Iterator[bool]) -> None:
+    if not next(drawn_just_now, False) and pulse(page, drawn_version()) != seen:
         st.rerun()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -20,6 +21,7 @@ from dashboard.data import (
 )
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
+from dashboard.shaping import row_dicts
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements, import_upload, run_forms, silence, telling
 from dashboard.views.shell import View
@@ -41,13 +43,25 @@ def _runs(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.Data
     return run_rows.run_rows(found, parts, choices.machines, choices.builds)
 
 
+@remembered
+def _running_rows(snapshot: Snapshot, machine: str | None, suite: str | None) -> list[dict[str, Any]]:
+    rows = _runs(snapshot, machine, suite)
+    return [] if rows.empty else row_dicts(rows[rows["running"]])
+
+
+@remembered
+def _machine_rows(snapshot: Snapshot, hosts: tuple[run_rows.HostWords, ...]) -> pd.DataFrame:
+    return run_rows.machine_rows(read_machines(snapshot), hosts, read_noise(snapshot))
+
+
 def draw(view: View) -> Link:
     """The page; machine and suite of the link choose among the runs alone."""
     silence.draw()
     telling.tell(run_forms.PAGE)
-    rows = _runs(view.snapshot, view.link.machine, view.link.suite)
+    chosen = view.snapshot, view.link.machine, view.link.suite
+    rows = _runs(*chosen)
     hosts = read_hosts()
-    _running(rows)
+    _running(_running_rows(*chosen))
     _queue(view, hosts)
     _schedules()
     _machines(view, hosts)
@@ -56,17 +70,16 @@ def draw(view: View) -> Link:
     return view.link
 
 
-def _running(rows: pd.DataFrame) -> None:
-    running = rows[rows["running"]] if not rows.empty else rows
+def _running(rows: Sequence[Mapping[str, Any]]) -> None:
     with st.container(border=True):
-        if running.empty:
+        if not rows:
             elements.finding("Nothing runs now")
             elements.note("A run that begins now appears here with its progress.")
             return
-        elements.finding(f"{units.plural(len(running), 'run')} now")
+        elements.finding(f"{units.plural(len(rows), 'run')} now")
         now = datetime.now(UTC)
-        for row in running.to_dict("records"):
-            words = run_rows.progress_words({str(name): value for name, value in row.items()}, now)
+        for row in rows:
+            words = run_rows.progress_words(row, now)
             share = 0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100
             st.progress(share, text=escaped(f"{words} (run {row['run_id']})"))
 
@@ -183,10 +196,9 @@ def _open_trials() -> None:
 
 def _machines(view: View, hosts: Sequence[HostState]) -> None:
     st.markdown("#### Machines")
-    noise = read_noise(view.snapshot)
     text = st.column_config.TextColumn
     elements.table(
-        run_rows.machine_rows(read_machines(view.snapshot), hosts, noise, datetime.now(UTC)),
+        _machine_rows(view.snapshot, run_rows.host_words(hosts, datetime.now(UTC))),
         {
             "machine": text("Machine", pinned=True),
             "device": "Device",
@@ -212,5 +224,5 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
         key="runs-machines",
         alt="Every machine with its device, service, noise floor, disk and GPU state",
     )
-    if not noise:
+    if not read_noise(view.snapshot):
         elements.note("No machine has a noise floor yet. Measure one with compilewatch doctor --noise.")

@@ -11,7 +11,7 @@ import pytest
 from dashboard import run_actions
 from dashboard.access import AccessError, Person, Role, tell_apart_by
 from dashboard.links import Link, Page
-from dashboard.run_rows import device_words, machine_rows, schedule_rows, service_words
+from dashboard.run_rows import device_words, host_words, machine_rows, schedule_rows, service_words
 from db.errors import NotFoundError
 from db.hosts import SILENT_AFTER, HostDevice, HostState
 from db.queries.facets import machines
@@ -152,7 +152,7 @@ def test_machines_come_with_noise_floor_service_disk_and_gpus(url: str) -> None:
     assert shown["devices"] == "H200, 31 °C"
     # (ln 1.00, ln 1.01, ln 1.02) twice: standard deviation 0.008871; x 4.453 x sqrt(2 / 5) = 2.5 %
     assert shown["noise"] == "2.50 % (from 6 trials)"
-    alone = machine_rows(frame, [host(name="spare")], {}, NOW)
+    alone = machine_rows(frame, host_words([host(name="spare")], NOW), {})
     assert alone["machine"].tolist() == ["gpu-box-3", "spare"]
     assert alone["service"].isna().tolist() == [True, False]
     assert alone["service"][1] == "● running"
