@@ -30,11 +30,11 @@ _UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
 
 @dataclass(frozen=True)
 class Curves:
-    """The frames of the chart and the unit of its time axis; `beyond` are crossings right of its edge."""
+    """The frames of the chart by their names in `spec`, the unit of its time axis and the last step shown;
+    `beyond` are crossings right of its edge.
+    """
 
-    lines: pd.DataFrame
-    envelope: pd.DataFrame
-    crossings: pd.DataFrame
+    frames: dict[str, pd.DataFrame]
     unit: str
     beyond: tuple[str, ...]
     last_step: int
@@ -64,9 +64,14 @@ def curves(
     ]
     marks += [_done_first(each, divisor) for each in switches if each.first_steps <= last]
     return Curves(
-        lines=_lines(totals, divisor),
-        envelope=pd.DataFrame({"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}),
-        crossings=_side_by_side(marks),
+        frames={
+            "main": _lines(totals, divisor),
+            "envelope": pd.DataFrame(
+                {"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}
+            ),
+            "crossings": _side_by_side(marks),
+            "wanted": _wanted(steps, last),
+        },
         unit=unit,
         beyond=tuple(name for name, at in pays_off.items() if at > last),
         last_step=last,
@@ -244,7 +249,7 @@ def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Char
     return [marks, *texts]
 
 
-def wanted(steps: int, last_step: int) -> pd.DataFrame:
+def _wanted(steps: int, last_step: int) -> pd.DataFrame:
     """The rule at the steps that the reader asked about, where the axis reaches that far."""
     rows = [{"steps": steps, "label": f"{steps:,} steps"}] if steps <= last_step else []
     return pd.DataFrame(rows, columns=["steps", "label"])

@@ -171,12 +171,7 @@ def _break_even(snapshot: Snapshot, link: Link) -> Frozen:
                 alt=f"Total time against steps per process on {focus}, one line per strategy",
                 svg=draw(
                     break_even_charts.spec(strategies, found.unit, link.scale, found.last_step),
-                    {
-                        "main": found.lines,
-                        "envelope": found.envelope,
-                        "crossings": found.crossings,
-                        "wanted": break_even_charts.wanted(link.steps, found.last_step),
-                    },
+                    found.frames,
                 ),
             ),
         )

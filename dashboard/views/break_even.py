@@ -29,7 +29,7 @@ class Seen:
     options: list[ModeOption]
     curves: charts.Curves | None
     finding: str
-    cases: pd.DataFrame
+    plan: pd.DataFrame
     done_first: str
     beside: list[str]
     every_workload: pd.DataFrame
@@ -61,7 +61,7 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
         if drawable
         else None,
         finding=charts.finding(mine, focus),
-        cases=mine,
+        plan=break_even_plan.rows(link, mine, options),
         done_first=_done_first(options) if drawable else "",
         beside=list(dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])),
         every_workload=_every_workload(cases),
@@ -79,7 +79,7 @@ def draw(view: View) -> Link:
     seen = _seen(view.snapshot, view.link, focus)
     break_even_plan.cards(view.link, seen.options)
     _curves(view.link, seen, focus)
-    break_even_plan.table(view.link, seen.cases, seen.options, focus)
+    break_even_plan.table(view.link, seen.plan, focus)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
     break_even_history.draw(view.snapshot, replace(view.link, focus=None), focus)
     _all(seen.every_workload)
@@ -137,12 +137,7 @@ def _curves(link: Link, seen: Seen, focus: str) -> None:
         shown = tuple(theme.ordered(option.strategy for option in seen.options))
         elements.chart(
             charts.spec(shown, found.unit, link.scale, found.last_step),
-            {
-                "main": found.lines,
-                "envelope": found.envelope,
-                "crossings": found.crossings,
-                "wanted": charts.wanted(link.steps, found.last_step),
-            },
+            found.frames,
             key="break-even-curves",
             alt=f"Total time against steps per process on {focus}, one line per strategy, crossings marked",
         )

@@ -9,6 +9,8 @@ import streamlit as st
 
 from dashboard import shaping, theme
 from dashboard.charts import trend_rows, trends
+from dashboard.charts.prepared import PreparedChart
+from dashboard.charts.style import Spec
 from dashboard.data import filters_of, of_workload, read_choices, read_points
 from dashboard.links import Link
 from dashboard.shaping import with_caches, with_strategies
@@ -23,15 +25,13 @@ _COLUMNS = ["workload_label", "cache", "break_even"]
 
 @dataclass(frozen=True)
 class History:
-    """Of the newest `MOST_BUILDS` a row each, newest first, a column per strategy in words; the chart's rows;
-    and what is left out of either, in words.
+    """Of the newest `MOST_BUILDS` a row each, newest first, a column per strategy in words; and the chart,
+    with what is left out of either.
     """
 
     table: pd.DataFrame
     strategies: tuple[str, ...]
-    chart: pd.DataFrame
-    unseen: str
-    builds: tuple[str, ...]
+    chart: PreparedChart
 
 
 @remembered
@@ -51,14 +51,30 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
     for point in shaping.row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
         cells[names[point["build_id"]]][point["strategy"]] = break_even_plan.steps_words(point)
+    table = pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies])
     ordered = trend_rows.in_order(points, "torch", list(names))
-    chart = trend_rows.frame(ordered, _METRIC, names)
+    rows = trend_rows.frame(ordered, _METRIC, names)
+    unseen = " ".join(filter(None, (_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch"))))
     return History(
-        table=pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies]),
+        table=table,
         strategies=strategies,
-        chart=chart,
-        unseen=" ".join(filter(None, (_unseen(len(measured)), trend_rows.unseen(ordered, chart, "torch")))),
+        chart=PreparedChart(
+            finding=_finding(table, focus),
+            spec=_spec(rows, builds, link) if rows["build"].nunique() > 1 else None,
+            frames={"main": rows, "events": rows.iloc[:0]},
+            notes=[unseen] if unseen else [],
+        ),
+    )
+
+
+def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
+    return trends.spec(
+        _METRIC,
+        axis="torch",
+        scale=link.scale,
+        strategies=tuple(theme.ordered(rows["strategy"])),
         builds=builds,
+        shown=trend_rows.window(rows),
     )
 
 
@@ -73,24 +89,16 @@ def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
         return
     with st.container(border=True):
         elements.finding(
-            _finding(found, focus), "Steps until compiling has paid off, build by build. Band: 95 % interval."
+            found.chart.finding, "Steps until compiling has paid off, build by build. Band: 95 % interval."
         )
-        if found.chart["build"].nunique() > 1:
+        if found.chart.spec is not None:
             elements.chart(
-                trends.spec(
-                    _METRIC,
-                    axis="torch",
-                    scale=link.scale,
-                    strategies=tuple(theme.ordered(found.chart["strategy"])),
-                    builds=found.builds,
-                    shown=trend_rows.window(found.chart),
-                ),
-                {"main": found.chart, "events": found.chart.iloc[:0]},
+                found.chart.spec,
+                found.chart.frames,
                 key="break-even-history",
                 alt=f"Break-even of {focus} over builds, one line per strategy",
             )
-        if found.unseen:
-            elements.note(found.unseen)
+        elements.notes(found.chart.notes)
         text = st.column_config.TextColumn
         elements.table(
             found.table,
@@ -103,11 +111,10 @@ def draw(snapshot: Snapshot, link: Link, focus: str) -> None:
         )
 
 
-def _finding(found: History, focus: str) -> str:
-    """How the first strategy whose words changed moved between the last two builds."""
-    before, now = found.table.iloc[1], found.table.iloc[0]
-    for strategy in found.strategies:
-        old, new = before[strategy], now[strategy]
+def _finding(table: pd.DataFrame, focus: str) -> str:
+    """How the first strategy whose words changed moved between the last two builds, where there are two."""
+    for strategy in table.columns[1:] if len(table) > 1 else ():
+        new, old = table[strategy].iloc[:2]
         if isinstance(old, str) and isinstance(new, str) and old != new:
-            return f"{strategy} on {focus}: break-even {old} before, {new} with {now['build']}"
-    return f"Break-even on {focus} is as it was before {now['build']}"
+            return f"{strategy} on {focus}: break-even {old} before, {new} with {table['build'].iloc[0]}"
+    return f"Break-even on {focus} is as it was before {table['build'].iloc[0]}" if len(table) else ""

@@ -62,20 +62,24 @@ def _money(ns: float, price_per_hour: float) -> float:
     return ns / NANOSECONDS_PER_HOUR * price_per_hour
 
 
-def table(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> None:
-    """What the plan of the sliders costs per day, strategy by strategy."""
+def rows(link: Link, cases: pd.DataFrame, options: list[ModeOption]) -> pd.DataFrame:
+    """What the plan of the sliders costs per day, a row per strategy, in words."""
     by_name = {option.strategy: option for option in options}
-    rows = [
+    return pd.DataFrame(
         _row(case, by_name.get(case["strategy"]), by_name.get(EAGER.name), link)
         for case in sorted(shaping.row_dicts(cases[_COLUMNS]), key=lambda case: sort_key(case["strategy"]))
-    ]
+    )
+
+
+def table(link: Link, found: pd.DataFrame, focus: str) -> None:
+    """`rows` with what they are about."""
     st.markdown("#### In steps, time and money")
     elements.note(
         f"{focus}: {link.restarts + 1:,} process{'es' if link.restarts else ''} a day of {link.steps:,} "
         f"steps each, at ${link.price:g} per device-hour. A negative saving is a loss."
     )
     elements.table(
-        pd.DataFrame(rows),
+        found,
         {
             "strategy": st.column_config.TextColumn("Strategy", pinned=True),
             **{

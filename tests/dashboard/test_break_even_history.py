@@ -43,3 +43,21 @@ def test_of_many_builds_the_newest_are_shown_and_the_page_says_so(monkeypatch: p
     builds, said = names_of_builds()
     assert builds == ["torch 2.13.0", "torch 2.12.0"]
     assert "The newest 2 of 4 builds." in said
+
+
+def test_a_history_without_a_number_is_told_in_words_alone(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = make_history(
+        workloads=("mlp",),
+        builds=RELEASES,
+        latency_ns=lambda _workload, strategy, _run: 12e6 if strategy == "eager" else 18e6,
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, history)
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
+    assert not page.exception
+    (words,) = [table.value for table in page.dataframe if "build" in table.value.columns]
+    assert set(words["default"]) == {"never"}
+    assert "Break-even on mlp is as it was before torch 2.13.0" in texts(page)

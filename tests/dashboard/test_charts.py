@@ -187,14 +187,14 @@ def test_front_holds_what_no_cheaper_strategy_outruns() -> None:
 def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) -> None:
     options, _ = mode_options(cases[cases["workload_label"] == "elementwise"])
     found = break_even.curves(options, {"default": 1234}, steps=100, restarts=0, log=True)
-    mark = found.crossings.set_index("strategy").loc["default"]
+    mark = found.frames["crossings"].set_index("strategy").loc["default"]
     assert mark["label"] == "1,234"
     compiled, eager = (next(o for o in options if o.strategy == name) for name in ("default", "eager"))
     at = int(mark["steps"])
     assert compiled.total(at) <= eager.total(at)
     assert compiled.total(at - 1) > eager.total(at - 1)
-    assert len(found.lines) <= 2000
-    assert set(found.lines["strategy"]) == {option.strategy for option in options}
+    assert len(found.frames["main"]) <= 2000
+    assert set(found.frames["main"]["strategy"]) == {option.strategy for option in options}
 
 
 def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says() -> None:
@@ -204,7 +204,10 @@ def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says()
 
     options = [option("eager", 0, 10), option("default", 4, 8), option("max-autotune", 16, 7)]
     found = break_even.curves(options, {}, steps=100, restarts=0, log=True)
-    marks = [(mark["strategy"], mark["steps"], mark["says"]) for mark in found.crossings.to_dict("records")]
+    marks = [
+        (mark["strategy"], mark["steps"], mark["says"])
+        for mark in found.frames["crossings"].to_dict("records")
+    ]
     # 4 s / 2 ms, 16 s / 3 ms, and (16 - 4) s / 1 ms
     assert marks == [
         ("default", 2000, "default pays off after 2,000 steps"),
@@ -218,7 +221,7 @@ def test_never_is_said_and_not_drawn(cases: pd.DataFrame) -> None:
     mine = cases[cases["workload_label"] == "lstm-cell"]
     options, _ = mode_options(mine)
     found = break_even.curves(options, {}, steps=100, restarts=0, log=False)
-    assert found.crossings.empty
+    assert found.frames["crossings"].empty
     assert break_even.finding(mine, "lstm-cell") == "Compiling never pays off on lstm-cell"
 
 
