@@ -61,3 +61,4 @@ def test_a_history_without_a_number_is_told_in_words_alone(
     (words,) = [table.value for table in page.dataframe if "build" in table.value.columns]
     assert set(words["default"]) == {"never"}
     assert "Break-even on mlp is as it was before torch 2.13.0" in texts(page)
+    assert not [chart for chart in page.get("vega_lite_chart") if "over builds" in chart.proto.alt]
