@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,14 +75,22 @@ def squares(values: Floats) -> float:
 
 def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
     """Starts of segments by `ruptures.KernelCPD` on the scaled series (Celisse et al. 2018)."""
-    scale = noise_scale(y)
-    if scale == 0.0 or len(y) < 2 * policy.minimum_segment:
-        return []
+    (found,) = kernel_candidates(y[None], np.array([noise_scale(y)]), policy)
+    return found
+
+
+def kernel_candidates(points: Floats, scales: Floats, policy: HistoryPolicy) -> list[list[int]]:
+    """As `candidates` of every row of `points`, with the noise scale of each."""
+    if points.shape[1] < 2 * policy.minimum_segment:
+        return [[] for _ in points]
     detector = ruptures.KernelCPD(
         kernel="rbf", min_size=policy.minimum_segment, params={"gamma": policy.kernel_gamma}
     )
-    found: list[int] = detector.fit((y / scale).reshape(-1, 1)).predict(pen=policy.candidate_penalty)
-    return [int(start) for start in found[:-1]]
+    starts: list[list[int]] = []
+    for y, scale in zip(points, scales.tolist(), strict=True):
+        ends = detector.fit((y / scale)[:, None]).predict(pen=policy.candidate_penalty) if scale else []
+        starts.append([int(end) for end in ends[:-1]])
+    return starts
 
 
 def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
@@ -95,11 +104,17 @@ def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
             if ends not in known:
                 known[ends] = examine_boundary(y, *ends, policy)
             tested.append(known[ends])
-        failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
-        if not failing:
+        worst = weakest(tested, policy)
+        if worst is None:
             return tested
-        starts.pop(max(failing, key=lambda i: tested[i].p_value))
+        starts.pop(worst)
     return []
+
+
+def weakest(tested: Sequence[Boundary], policy: HistoryPolicy) -> int | None:
+    """Which boundary of a series is to be dropped first; None where all are significant and large enough."""
+    failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
+    return max(failing, key=lambda i: tested[i].p_value, default=None)
 
 
 def _stands(boundary: Boundary, policy: HistoryPolicy) -> bool:

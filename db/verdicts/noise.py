@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from threading import Lock
 
 import numpy as np
 
 from db.metrics.groups import Floats, Ints, numbered
-from db.verdicts.change_points import segment_starts, squares
 from db.verdicts.policy import HistoryPolicy, Policy
+from db.verdicts.segments import spread_within
+
+MOST_SERIES_KNOWN = 20_000
+"""So many searched series are remembered, of half a kilobyte each; those looked at longest ago go first."""
 
 
 @dataclass(frozen=True)
@@ -108,22 +113,44 @@ def _around_levels(points: Floats, policy: HistoryPolicy) -> tuple[Floats, Float
     steps = points[:, 1:] - points[:, :-1]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.add.reduce(steps * steps, axis=1) / (n - 1) / (around / n)
-    for row in np.flatnonzero(ratio < policy.steady_ratio):
-        around[row], df[row] = _within_segments(points[row].tobytes(), policy)
+    restless = np.flatnonzero(ratio < policy.steady_ratio)
+    if len(restless):
+        around[restless], df[restless] = np.transpose(_known_spreads(policy).of(points[restless]))
     return around, df
 
 
-@lru_cache(maxsize=20_000)
-def _within_segments(buffer: bytes, policy: HistoryPolicy) -> tuple[float, float]:
-    """Sum of squares around the level of each segment, and its df.
-
-    `buffer` holds the float64 points of one series: as bytes they are a key, and the past of a series is the
-    same from one comparison to the next.
+class _KnownSpreads:
+    """Spreads within segments of series that were searched before: the past of a series is the same from one
+    comparison to the next. Safe to share between threads.
     """
-    points: Floats = np.frombuffer(buffer, dtype=np.float64)
-    starts = [0, *segment_starts(points, policy)]
-    around = sum(squares(points[i:j]) for i, j in zip(starts, [*starts[1:], len(points)], strict=True))
-    return around, float(len(points) - len(starts))
+
+    def __init__(self, policy: HistoryPolicy) -> None:
+        self._policy = policy
+        self._lock = Lock()
+        self._known: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def of(self, points: Floats) -> list[tuple[float, float]]:
+        """As `db.verdicts.segments.spread_within`."""
+        keys = [row.tobytes() for row in points]
+        with self._lock:
+            found = {key: self._known[key] for key in keys if key in self._known}
+        new = [place for place, key in enumerate(keys) if key not in found]
+        if new:
+            found |= zip(
+                (keys[place] for place in new), spread_within(points[new], self._policy), strict=True
+            )
+        with self._lock:
+            self._known |= found
+            for key in found:
+                self._known.move_to_end(key)
+            while len(self._known) > MOST_SERIES_KNOWN:
+                self._known.popitem(last=False)
+        return [found[key] for key in keys]
+
+
+@lru_cache(maxsize=4)
+def _known_spreads(policy: HistoryPolicy) -> _KnownSpreads:
+    return _KnownSpreads(policy)
 
 
 def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNoise:
