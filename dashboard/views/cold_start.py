@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard import shaping
 from dashboard.charts import cold_start as charts
+from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_cases, read_cold_start
 from dashboard.links import Link
 from dashboard.shaping import asides, with_caches, with_strategies
@@ -29,8 +30,7 @@ _OF_CASE = [
 class Seen:
     """What the page is drawn from: bars and their ends, the cases' figures, and what has none."""
 
-    bars: charts.Drawn
-    totals: pd.DataFrame
+    chart: PreparedChart
     figures: list[tuple[str, str, str]]
     cases: pd.DataFrame
     beside: list[str]
@@ -50,9 +50,14 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
         cases = cases[cases["workload_label"] == link.focus]
     cases = with_caches(cases, link.cache)
     bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
+    left_out = [f"{bars.left_out} The table has all; choose a workload to see its own."]
     return Seen(
-        bars=bars,
-        totals=charts.totals(bars.rows),
+        chart=PreparedChart(
+            finding=charts.finding(bars.rows),
+            spec=None if bars.rows.empty else charts.spec(bars.cases, bars.phases),
+            frames={"main": bars.rows, "totals": charts.totals(bars.rows)},
+            notes=left_out if bars.left_out else [],
+        ),
         figures=_figures(cases),
         cases=_case_rows(cases),
         beside=[str(aside) for aside in asides(cases)],
@@ -66,7 +71,7 @@ def draw(view: View) -> Link:
     if view.link.focus not in {None, *workloads}:
         elements.note(f"{view.link.focus} has no case under these filters; showing all workloads.")
     seen = _seen(view.snapshot, view.link)
-    if seen.bars.rows.empty:
+    if seen.chart.spec is None:
         elements.nothing_to_show(
             "No trial under these filters told its cold start.", next_step="Widen them in the sidebar."
         )
@@ -76,17 +81,16 @@ def draw(view: View) -> Link:
             elements.card(title, value, explained=explained)
     with st.container(border=True):
         elements.finding(
-            charts.finding(seen.bars.rows),
+            seen.chart.finding,
             "Medians over trials, phase by phase, from spawning the process to its first result.",
         )
         elements.chart(
-            charts.spec(seen.bars.cases, seen.bars.phases),
-            {"main": seen.bars.rows, "totals": seen.totals},
+            seen.chart.spec,
+            seen.chart.frames,
             key="cold-start-bars",
             alt="Phases from process start to first result, one stacked bar per case",
         )
-        if seen.bars.left_out:
-            elements.note(f"{seen.bars.left_out} The table has all; choose a workload to see its own.")
+        elements.notes(seen.chart.notes)
     _table(seen.cases)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
     return view.link

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
@@ -31,6 +32,20 @@ from db.verdicts.sides import VerdictError
 from db.verdicts.vocabulary import Verdict
 
 
+@dataclass(frozen=True)
+class Inbox:
+    """The recorded regressions that a link lets through, and their rows."""
+
+    states: list[RegressionState]
+    table: pd.DataFrame
+
+
+@remembered
+def _inbox_of(snapshot: Snapshot, link: Link) -> Inbox:
+    states = inbox.chosen(read_regressions(snapshot), link)
+    return Inbox(states, inbox.inbox_table(states))
+
+
 def draw(view: View) -> Link:
     """The inbox with the evidence of what is chosen; where nothing was ever recorded, the newest run."""
     telling.tell(triage_form.PAGE)
@@ -41,9 +56,10 @@ def draw(view: View) -> Link:
     if not recorded:
         _newest_run(view)
         return view.link
-    shown = inbox.chosen(recorded, view.link)
-    _cards(shown)
-    if not shown:
+    # Whichever rows are ticked, they are the same rows.
+    shown = _inbox_of(view.snapshot, replace(view.link, regression=()))
+    _cards(shown.states)
+    if not shown.states:
         elements.nothing_to_show(
             "No recorded regression fits these filters.", next_step="Widen them here or in the sidebar."
         )
@@ -85,16 +101,16 @@ def _finding(confidence: float | None) -> dict[str, object]:
     }
 
 
-def _inbox(view: View, shown: Sequence[RegressionState]) -> None:
+def _inbox(view: View, shown: Inbox) -> None:
     # A new data version may order the rows anew: what is ticked follows from the link, not from places.
     key = f"inbox-{view.snapshot.version}"
-    ids = [each.regression.regression_id for each in shown]
+    ids = [each.regression.regression_id for each in shown.states]
     st.session_state["inbox-rows"] = (key, ids)
     # What is ticked at first belongs to the table's identity: it must not change while somebody ticks on.
     first = [place for place, each in enumerate(ids) if each in view.link.regression]
     ticked = st.session_state.setdefault(f"{key}-first", first)
     elements.table(
-        inbox.inbox_table(shown),
+        shown.table,
         {
             "state": st.column_config.TextColumn("State", pinned=True),
             **_finding(None),

@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard import upgrade_rows, verdict_words
 from dashboard.charts import verdict_matrix
+from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_choices, read_comparison, read_measured_builds, read_workloads
 from dashboard.links import Link
 from dashboard.snapshots import Snapshot, remembered
@@ -26,7 +27,7 @@ class Seen:
     comparison: Comparison
     labels: dict[str, str]
     environment: pd.DataFrame
-    cells: pd.DataFrame
+    matrix: PreparedChart
     shift: pd.DataFrame
     counts: pd.DataFrame
     failing: list[str]
@@ -36,7 +37,7 @@ class Seen:
 @remembered
 def _seen(snapshot: Snapshot, link: Link) -> Seen:
     """`link` names both builds. Raises VerdictError."""
-    filters = filters_of(link)
+    filters, metric = filters_of(link), Metric(link.metric)
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
@@ -51,7 +52,7 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
         environment=pd.DataFrame(
             verdict_words.environment_diff(sides[0], sides[1], comparison.changed_components)
         ),
-        cells=verdict_matrix.cells(comparison, Metric(link.metric), labels),
+        matrix=upgrade_matrix.prepared(comparison, metric, verdict_matrix.cells(comparison, metric, labels)),
         shift=upgrade_rows.shift_table(comparison, labels),
         counts=upgrade_rows.count_changes(comparison, labels),
         failing=upgrade_rows.failing_on_both(comparison, labels),
@@ -78,8 +79,10 @@ def draw(view: View) -> Link:
     upgrade_tables.environment(seen.environment)
     upgrade_verdict.draw(seen.comparison)
     sign_off.draw(link, seen.comparison, view.snapshot.version)
-    upgrade_matrix.draw(link, seen.comparison, seen.cells)
-    upgrade_matrix.case_in_focus(view.snapshot, link, seen.comparison, seen.cells, seen.labels)
+    upgrade_matrix.draw(link, seen.matrix)
+    upgrade_matrix.case_in_focus(
+        view.snapshot, link, seen.comparison, seen.matrix.frames["main"], seen.labels
+    )
     upgrade_tables.shift(seen.shift)
     upgrade_tables.counts(seen.counts, seen.failing, compared=bool(seen.comparison.rows))
     elements.listed("Left out of the comparison", seen.left_out, icon=":material/block:")

@@ -10,6 +10,7 @@ import streamlit as st
 
 from dashboard import theme, verdict_words
 from dashboard.charts import verdict_matrix
+from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_comparison, read_trials
 from dashboard.links import METRICS, Link, Page
 from dashboard.shaping import row_dicts
@@ -22,31 +23,44 @@ from db.verdicts.vocabulary import METRIC_NAMES, Metric
 _METRICS = {metric.value: METRIC_NAMES[metric] for metric in map(Metric, METRICS)}
 
 
-def draw(link: Link, comparison: Comparison, cells: pd.DataFrame) -> None:
-    """The matrix of the figure that `link` names. `cells` as `dashboard.charts.verdict_matrix` makes them."""
-    metric = Metric(link.metric)
+def prepared(comparison: Comparison, metric: Metric, cells: pd.DataFrame) -> PreparedChart:
+    """The matrix of `metric`. `cells` as `dashboard.charts.verdict_matrix` makes them."""
     name = METRIC_NAMES[metric]
+    rows = [row for row in comparison.rows if row.metric is metric]
+    spec = verdict_matrix.spec(
+        tuple(sorted(set(cells["workload"]))),
+        tuple(theme.ordered(cells["strategy"])),
+        tuple(sorted(set(cells["verdict"]))),
+        name,
+    )
+    return PreparedChart(
+        finding=f"{name}: {verdict_words.tally(rows)}" if rows else f"{name} has no verdict",
+        spec=None if cells.empty else spec,
+        frames={"main": cells, "chosen": cells.iloc[:0]},
+    )
+
+
+def draw(link: Link, matrix: PreparedChart) -> None:
+    """The matrix of the figure that `link` names, the case that it is about marked."""
+    name, cells = METRIC_NAMES[Metric(link.metric)], matrix.frames["main"]
     with st.container(border=True):
         controls.segments("metric", "Figure", _METRICS)
-        rows = [row for row in comparison.rows if row.metric is metric]
         elements.finding(
-            f"{name}: {verdict_words.tally(rows)}" if rows else f"{name} has no verdict",
+            matrix.finding,
             "Each cell: the change from base to head, and its verdict: ✗ regressed, ✓ improved, = unchanged "
             f"(shown to be within the margin), ? inconclusive, {units.MISSING} left out. "
             "Click a cell for its evidence.",
         )
-        if cells.empty:
+        if matrix.spec is None:
             elements.nothing_to_show(f"{name} was not measured on both sides.")
             return
-        chosen = cells[(cells["workload"] == link.focus) & (cells["strategy"] == link.focus_strategy)]
+        frames = matrix.frames
+        if link.focus is not None:
+            chosen = (cells["workload"] == link.focus) & (cells["strategy"] == link.focus_strategy)
+            frames = {**frames, "chosen": cells[chosen]}
         elements.chart(
-            verdict_matrix.spec(
-                tuple(sorted(set(cells["workload"]))),
-                tuple(theme.ordered(cells["strategy"])),
-                tuple(sorted(set(cells["verdict"]))),
-                name,
-            ),
-            {"main": cells, "chosen": chosen},
+            matrix.spec,
+            frames,
             key="upgrade-matrix",
             alt=f"Verdict on {name.lower()} of every workload with every strategy, the change as text",
             on_select=_look_at,
