@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.extensions import ExtensionArray
 
@@ -19,8 +20,8 @@ from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empt
 from db.metrics.controls import Control, is_eager
 from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask
 from db.metrics.groups import Bools, Floats, Groups, floats, says
-from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, repayment_intervals
-from db.metrics.memory import memory_columns
+from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, no_quotients, repayment_intervals
+from db.metrics.memory import memory_columns, passed_peaks
 from db.metrics.repayment import repayment_columns
 from db.metrics.speedup import speedup_columns
 from db.metrics.trial_times import TrialTimes, trial_times
@@ -50,6 +51,44 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
     return typed_frame(summary_columns(trials, groups, times, seed=seed, resamples=resamples), CASE_COLUMNS)
 
 
+VALUE_COLUMNS = (
+    *(*CASE_KEYS, "workload", "strategy", "strategy_kind"),
+    *("status", "failure_kind", "nothing_compiled"),
+    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "break_even", "break_even_steps"),
+)
+
+
+def case_values(trials: DataFrame) -> DataFrame:
+    """Of `summarize_cases` the columns `VALUE_COLUMNS`: without intervals and labels at a third of the cost.
+
+    `trials` are in time order.
+    """
+    types = {name: CASE_COLUMNS[name] for name in VALUE_COLUMNS}
+    if trials.empty:
+        return empty_frame(types)
+    groups = Groups.by(trials, CASE_KEYS)
+    times, passed = trial_times(trials, groups), passed_mask(trials)
+    newest = groups.last_row(np.arange(len(trials)))
+    latency, cost = groups.median(times.latency_ns), groups.median(times.compile_cost_ns)
+    eager = is_eager(trials)[newest]
+    compiled = says(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest]
+    graphs = _largest_count(groups, trials["graphs"], passed)
+    values: dict[str, object] = {
+        **{name: trials[name].array.take(newest) for name in VALUE_COLUMNS[:7]},
+        "status": _statuses(groups, passed),
+        "failure_kind": _most_frequent(groups, failure_kinds(trials)),
+        "nothing_compiled": compiled & (graphs == 0),
+        "latency_ns": latency,
+        "speedup": np.where(eager & ~np.isnan(latency), 1.0, groups.median(times.speedup)),
+        "compile_cost_ns": cost,
+        "peak_bytes": groups.median(passed_peaks(trials, passed)),
+        **repayment_columns(
+            cost, latency, groups.median(times.control_ns), eager=eager, ends=no_quotients(groups.count)
+        ),
+    }
+    return typed_frame(values, types)
+
+
 def summary_columns(
     trials: DataFrame, groups: Groups, times: TrialTimes, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, object]:
@@ -75,15 +114,19 @@ def summary_columns(
 
 
 def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[str, object]:
-    total, failed = groups.sum(np.ones(len(trials))), groups.sum(~passed)
     return {
-        "status": np.select([failed == 0, failed == total], [Status.OK.value, Status.FAILED.value], MIXED),
-        "trials": total,
-        "failed_trials": failed,
+        "status": _statuses(groups, passed),
+        "trials": groups.sum(np.ones(len(trials))),
+        "failed_trials": groups.sum(~passed),
         "suspect_trials": groups.sum(suspect_mask(trials)),
         "failure_kind": _most_frequent(groups, failure_kinds(trials)),
         "numerics_status": _worst_numerics(groups, trials["numerics_status"]),
     }
+
+
+def _statuses(groups: Groups, passed: Bools) -> NDArray[np.str_]:
+    total, failed = groups.sum(np.ones(len(passed))), groups.sum(~passed)
+    return np.select([failed == 0, failed == total], [Status.OK.value, Status.FAILED.value], MIXED)
 
 
 def _most_frequent(groups: Groups, values: Series) -> ExtensionArray:
@@ -150,7 +193,11 @@ def _compiler_columns(trials: DataFrame, groups: Groups, passed: Bools, compiled
     `compiled`: flags of the cases that are to be compiled.
     """
     counts = {
-        name: groups.max(np.where(passed, floats(trials[name]), np.nan))
+        name: _largest_count(groups, trials[name], passed)
         for name in ("graphs", "graph_breaks", "recompiles")
     }
     return {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}
+
+
+def _largest_count(groups: Groups, counts: Series, passed: Bools) -> Floats:
+    return groups.max(np.where(passed, floats(counts), np.nan))

@@ -115,6 +115,11 @@ class Quotients:
     high: Floats
 
 
+def no_quotients(count: int) -> Quotients:
+    """Of groups whose intervals nobody asks for."""
+    return Quotients(np.full(count, np.nan), np.full(count, np.nan))
+
+
 def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotients:
     """Interval of mean(cost) / mean(saved) per group, read as "how many savings repay the cost".
 

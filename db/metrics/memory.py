@@ -11,14 +11,19 @@ from pandas import DataFrame
 
 from db.metrics.controls import with_same_run
 from db.metrics.eligibility import positive
-from db.metrics.groups import Bools, Groups
+from db.metrics.groups import Bools, Floats, Groups
+
+
+def passed_peaks(trials: DataFrame, passed: Bools) -> Floats:
+    """Bytes per trial, NaN where unknown or where the trial does not count."""
+    return np.where(passed, positive(trials["peak_bytes"]), np.nan)
 
 
 def memory_columns(
     trials: DataFrame, groups: Groups, *, passed: Bools, reference: Bools
 ) -> dict[str, object]:
     """Columns of many cases; the ratio is the median of the trials' own, for eager (`reference`) 1."""
-    peak = np.where(passed, positive(trials["peak_bytes"]), np.nan)
+    peak = passed_peaks(trials, passed)
     control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
     peaks = groups.median(peak)
     return {

@@ -5,196 +5,235 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import pandas as pd
+from pandas import DataFrame
 
-from db.metrics.groups import Floats
-from db.records import StrategyKind
+from db.metrics.groups import Floats, Ints, floats, says
 from db.verdicts import sentences
 from db.verdicts.counts import Counted
 from db.verdicts.judgement import Judged, Tested
-from db.verdicts.moderated_t import TTest
 from db.verdicts.policy import Policy
 from db.verdicts.results import CaseKey, Row
 from db.verdicts.significance import interval, smallest_visible_change
 from db.verdicts.vocabulary import (
+    MEASURED_METRICS,
     METRIC_UNITS,
     SUMMARY_COLUMNS,
     CauseClass,
     Design,
     Metric,
     Verdict,
+    WhoMoved,
     higher_is_better,
 )
 from db.verdicts.who_moved import Parts, cause_of
 
 NEVER = "never"
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+_COMPILED_ONLY = (Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
 
 
 @dataclass(frozen=True)
 class Context:
-    """What every row of a comparison shares. `base` and `head` are each case's summary
-    (`db.metrics.case_columns`); `canary` is the canary's log latency change.
+    """What every row of a comparison shares. `base` and `head` are the values of each case as its summary
+    says them (`side_values`), `eager` says which cases are eager ones; `canary` is the canary's log latency
+    change.
     """
 
     keys: tuple[CaseKey, ...]
-    base: list[dict[str, Any]]
-    head: list[dict[str, Any]]
+    base: SideValues
+    head: SideValues
+    eager: list[bool]
     parts: Parts
     canary: float | None
     same_build: bool
     policy: Policy
 
-    def is_eager(self, case: int) -> bool:
-        """Whether the case of this number is an eager one."""
-        return bool(self.base[case]["strategy_kind"] == StrategyKind.EAGER.value)
+    @cached_property
+    def who_moved(self) -> list[WhoMoved | None]:
+        """Per case, None where eager was not measured beside compiled."""
+        return self.parts.who()
+
+    @cached_property
+    def eager_change(self) -> list[float | None]:
+        """Relative, per case."""
+        return list(map(_relative, self.parts.eager.tolist()))
+
+    @cached_property
+    def compiled_change(self) -> list[float | None]:
+        """Relative, per case."""
+        return list(map(_relative, self.parts.compiled.tolist()))
+
+
+SideValues = dict[Metric, list[float | str | None]]
+"""The values of one side in the metric's unit, one per case; a break-even may be `NEVER`."""
+
+
+def side_values(summary: DataFrame, places: Ints) -> SideValues:
+    """Of the cases in these places of `summary` (`db.metrics.cases.case_values`)."""
+    values: SideValues = {}
+    for metric in MEASURED_METRICS:
+        numbers = floats(summary[SUMMARY_COLUMNS[metric]])[places].tolist()
+        values[metric] = [None if math.isnan(each) else each for each in numbers]
+    never = says(summary["break_even"], NEVER)[places].tolist()
+    steps = values[Metric.BREAK_EVEN]
+    values[Metric.BREAK_EVEN] = [NEVER if each else n for each, n in zip(never, steps, strict=True)]
+    return values
 
 
 @dataclass(frozen=True)
-class Reach:
-    """Per case: the ends of the relative change, and the smallest change that could show."""
+class Findings:
+    """One metric of every case as plain values, which rows take one by one: to take them from arrays costs
+    several times as much.
 
-    low: Floats
-    high: Floats
-    threshold: Floats
-
-    @classmethod
-    def of(cls, test: TTest, confidence: float) -> Reach:
-        """At this confidence, of one metric."""
-        return cls(*interval(test, confidence), smallest_visible_change(test, confidence))
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One metric of one case within the arrays over all cases."""
+    `difference` is log(head / base); `change`, the ends of `interval` and `threshold`, the smallest change
+    that these trials could show, are relative and None where the noise is unknown. `level` is the log value
+    of each side, `more_trials` those a side that would decide it, None where it is decided or nobody can say.
+    """
 
     metric: Metric
-    case: int
-    tested: Tested
-    judged: Judged
-    reach: Reach
+    margin: list[float]
+    difference: list[float]
+    change: list[float | None]
+    interval: list[tuple[float, float] | None]
+    threshold: list[float | None]
+    p_value: list[float | None]
+    q_value: list[float | None]
+    verdict: list[Verdict]
+    suspected: list[bool]
+    enough_trials: list[bool]
+    level: list[tuple[float, float]]
+    trials: list[tuple[int, int]]
+    more_trials: list[int | None]
+    design: list[Design]
 
-    @property
-    def difference(self) -> float:
-        """log(head / base)."""
-        return float(self.tested.test.difference[self.case])
+    @classmethod
+    def of(
+        cls, metric: Metric, tested: Tested, judged: Judged, margin: Floats, confidence: float
+    ) -> Findings:
+        """With intervals at this confidence. `margin`: within which each case counts as unchanged."""
+        low, high = (ends.tolist() for ends in interval(tested.test, confidence))
+        difference = tested.test.difference.tolist()
+        contrasts = tested.contrasts
+        designs = {True: Design.INTERLEAVED, False: Design.SEPARATE_RUNS}
+        return cls(
+            metric=metric,
+            margin=margin.tolist(),
+            difference=difference,
+            change=list(map(_relative, difference)),
+            interval=[
+                ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
+                for ends in zip(low, high, strict=True)
+            ],
+            threshold=_finite(smallest_visible_change(tested.test, confidence)),
+            p_value=_finite(tested.test.p_value),
+            q_value=_finite(judged.q_value),
+            verdict=_verdicts(metric, judged),
+            suspected=judged.suspected.tolist(),
+            enough_trials=judged.enough_trials.tolist(),
+            level=[(base, head) for base, head in contrasts.level.tolist()],
+            trials=[(base, head) for base, head in contrasts.trials.tolist()],
+            more_trials=[more or None for more in judged.more_trials.tolist()],
+            design=[designs[each] for each in contrasts.interleaved.tolist()],
+        )
 
-    @cached_property
-    def verdict(self) -> Verdict:
-        """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
-        if self.judged.grew[self.case] or self.judged.shrank[self.case]:
-            better = bool(self.judged.grew[self.case]) == higher_is_better(self.metric)
-            return Verdict.IMPROVED if better else Verdict.REGRESSED
-        return Verdict.UNCHANGED if self.judged.same[self.case] else Verdict.INCONCLUSIVE
-
-    @property
-    def trials(self) -> tuple[int, int]:
-        """Trials of base and head."""
-        base, head = self.tested.contrasts.trials[self.case].tolist()
-        return base, head
-
-    @property
-    def design(self) -> Design:
-        """How the trials of both sides were arranged in time."""
-        return Design.INTERLEAVED if self.tested.contrasts.interleaved[self.case] else Design.SEPARATE_RUNS
-
-    def level(self, side: int, summary: float | str) -> float | str:
-        """The side's value as it was compared: the geometric mean of the trials that were.
+    def levels(self, case: int, summary: tuple[float | str, float | str]) -> tuple[float | str, float | str]:
+        """The values of both sides as they were compared: geometric means of the trials that were.
 
         A median over trials beside a change of means would contradict it where trials scatter. Break-even
-        is the formula's, of the side as a whole.
+        is the formula's, of each side as a whole.
         """
-        level = float(self.tested.contrasts.level[self.case, side])
-        return summary if self.metric is Metric.BREAK_EVEN or math.isnan(level) else math.exp(level)
-
-    @property
-    def more_trials(self) -> int | None:
-        """Trials a side that would decide it; None where it is decided or nobody can say."""
-        return int(self.judged.more_trials[self.case]) or None
-
-    @cached_property
-    def interval(self) -> tuple[float, float] | None:
-        """The ends of the relative change; None where the noise is unknown."""
-        low, high = float(self.reach.low[self.case]), float(self.reach.high[self.case])
-        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
-
-    @property
-    def threshold(self) -> float | None:
-        """The smallest relative change these trials could show; None where the noise is unknown."""
-        return _finite(self.reach.threshold[self.case])
+        if self.metric is Metric.BREAK_EVEN:
+            return summary
+        base, head = (
+            value if math.isnan(level) else math.exp(level)
+            for level, value in zip(self.level[case], summary, strict=True)
+        )
+        return base, head
 
 
-def measured_row(context: Context, finding: Finding, speedup: Finding) -> Row | None:
+def _verdicts(metric: Metric, judged: Judged) -> list[Verdict]:
+    """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
+    rise, fall = Verdict.REGRESSED, Verdict.IMPROVED
+    if higher_is_better(metric):
+        rise, fall = fall, rise
+    flags = zip(judged.grew.tolist(), judged.shrank.tolist(), judged.same.tolist(), strict=True)
+    return [
+        rise if grew else fall if shrank else Verdict.UNCHANGED if same else Verdict.INCONCLUSIVE
+        for grew, shrank, same in flags
+    ]
+
+
+def measured_row(context: Context, case: int, findings: Findings, speedup: Findings) -> Row | None:
     """The row of one measured metric of one case; None where a side has no such value.
 
-    `speedup` is the finding on the same case's speedup: it decides a break-even that comes or goes.
+    `speedup` is what was found of the speedups: they decide a break-even that comes or goes.
     """
-    metric, case = finding.metric, finding.case
-    base, head = (_value(summary[case], metric) for summary in (context.base, context.head))
-    compiled_only = metric in (Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
-    if base is None or head is None or (compiled_only and context.is_eager(case)):
+    metric = findings.metric
+    base, head = context.base[metric][case], context.head[metric][case]
+    if base is None or head is None or (metric in _COMPILED_ONLY and context.eager[case]):
         return None
     if NEVER in (base, head):
-        return _never_row(context, finding, speedup, (base, head))
-    moved = finding.verdict in _MOVED
+        return _never_row(context, case, speedup, (base, head))
+    verdict = findings.verdict[case]
+    moved = verdict in _MOVED
+    base, head = findings.levels(case, (base, head))
     return Row(
         case=context.keys[case],
         metric=metric,
         unit=METRIC_UNITS[metric],
-        base=finding.level(0, base),
-        head=finding.level(1, head),
-        change=_relative(finding.difference),
-        interval=finding.interval,
-        p_value=_finite(finding.tested.test.p_value[case]),
-        q_value=_finite(finding.judged.q_value[case]),
-        verdict=finding.verdict,
-        suspected=bool(finding.judged.suspected[case]),
-        who_moved=context.parts.who(case) if moved else None,
-        cause=_cause(context, finding) if moved else None,
-        eager_change=_relative(context.parts.eager[case]),
-        compiled_change=_relative(context.parts.compiled[case]),
-        trials=finding.trials,
-        more_trials=finding.more_trials,
-        significance_threshold=finding.threshold,
-        design=finding.design,
-        reason=_reason(context, finding),
+        base=base,
+        head=head,
+        change=findings.change[case],
+        interval=findings.interval[case],
+        p_value=findings.p_value[case],
+        q_value=findings.q_value[case],
+        verdict=verdict,
+        suspected=findings.suspected[case],
+        who_moved=context.who_moved[case] if moved else None,
+        cause=_cause(context, case, findings) if moved else None,
+        eager_change=context.eager_change[case],
+        compiled_change=context.compiled_change[case],
+        trials=findings.trials[case],
+        more_trials=findings.more_trials[case],
+        significance_threshold=findings.threshold[case],
+        design=findings.design[case],
+        reason=_reason(context, case, findings),
     )
 
 
 def _never_row(
-    context: Context, finding: Finding, speedup: Finding, values: tuple[float | str, float | str]
+    context: Context, case: int, speedup: Findings, values: tuple[float | str, float | str]
 ) -> Row:
     """Break-even is never on a side: no number to test. It came or went because the speedup did."""
-    case = finding.case
     both = values == (NEVER, NEVER)
     verdict = Verdict.UNCHANGED if both else Verdict.INCONCLUSIVE
-    if not both and speedup.verdict is (Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED):
-        verdict = speedup.verdict
+    told = Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED
+    if not both and speedup.verdict[case] is told:
+        verdict = told
     moved = verdict in _MOVED
     return Row(
         case=context.keys[case],
-        metric=finding.metric,
-        unit=METRIC_UNITS[finding.metric],
+        metric=Metric.BREAK_EVEN,
+        unit=METRIC_UNITS[Metric.BREAK_EVEN],
         base=values[0],
         head=values[1],
         verdict=verdict,
-        suspected=not both and bool(speedup.judged.suspected[case]),
-        who_moved=context.parts.who(case) if moved else None,
-        cause=_cause(context, speedup) if moved else None,
-        eager_change=_relative(context.parts.eager[case]),
-        compiled_change=_relative(context.parts.compiled[case]),
-        trials=speedup.trials,
-        more_trials=speedup.more_trials if verdict is Verdict.INCONCLUSIVE else None,
-        design=speedup.design,
+        suspected=not both and speedup.suspected[case],
+        who_moved=context.who_moved[case] if moved else None,
+        cause=_cause(context, case, speedup) if moved else None,
+        eager_change=context.eager_change[case],
+        compiled_change=context.compiled_change[case],
+        trials=speedup.trials[case],
+        more_trials=speedup.more_trials[case] if verdict is Verdict.INCONCLUSIVE else None,
+        design=speedup.design[case],
         reason=sentences.never(values[0] == NEVER, values[1] == NEVER, sure=moved),
     )
 
 
 def counted_row(context: Context, counted: Counted) -> Row:
     """The row of one metric that is compared exactly."""
-    eager = context.is_eager(counted.case)
+    eager = context.eager[counted.case]
     moved = counted.verdict in _MOVED
     return Row(
         case=context.keys[counted.case],
@@ -211,15 +250,8 @@ def counted_row(context: Context, counted: Counted) -> Row:
     )
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _value(summary: dict[str, Any], metric: Metric) -> float | str | None:
-    if metric is Metric.BREAK_EVEN and summary["break_even"] == NEVER:
-        return NEVER
-    value = summary[SUMMARY_COLUMNS[metric]]
-    return None if value is None or value is pd.NA or math.isnan(value) else float(value)
+def _finite(values: Floats) -> list[float | None]:
+    return [each if math.isfinite(each) else None for each in values.tolist()]
 
 
 def _relative(difference: float) -> float | None:
@@ -227,39 +259,35 @@ def _relative(difference: float) -> float | None:
     return math.expm1(difference) if math.isfinite(difference) else None
 
 
-def _cause(context: Context, finding: Finding) -> CauseClass | None:
-    higher = higher_is_better(finding.metric)
+def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None:
+    difference = findings.difference[case]
     return cause_of(
-        finding.metric,
-        -finding.difference if higher else finding.difference,
-        context.parts.who(finding.case),
-        eager_case=context.is_eager(finding.case),
+        findings.metric,
+        -difference if higher_is_better(findings.metric) else difference,
+        context.who_moved[case],
+        eager_case=context.eager[case],
         canary=context.canary,
-        interleaved=finding.design is Design.INTERLEAVED,
+        interleaved=findings.design[case] is Design.INTERLEAVED,
         same_build=context.same_build,
         policy=context.policy,
     )
 
 
-def _reason(context: Context, finding: Finding) -> str:
-    metric, case, policy = finding.metric, finding.case, context.policy
-    reach = finding.interval
-    if finding.verdict in _MOVED:
+def _reason(context: Context, case: int, findings: Findings) -> str:
+    verdict, reach, trials = findings.verdict[case], findings.interval[case], findings.trials[case]
+    if verdict in _MOVED:
         return sentences.moved(
-            metric,
-            math.expm1(finding.difference),
-            context.parts.who(case),
-            eager=_relative(context.parts.eager[case]),
-            compiled=_relative(context.parts.compiled[case]),
+            findings.metric,
+            math.expm1(findings.difference[case]),
+            context.who_moved[case],
+            eager=context.eager_change[case],
+            compiled=context.compiled_change[case],
         )
-    if finding.verdict is Verdict.UNCHANGED and reach is not None:
-        key = context.keys[case]
-        return sentences.unchanged(
-            reach, policy.for_case(key.workload, key.strategy, metric).unchanged_margin
-        )
-    if min(finding.trials) == 0:
-        return sentences.not_testable(metric)
-    if not finding.judged.enough_trials[case]:
-        suspected = bool(finding.judged.suspected[case])
-        return sentences.too_few(finding.trials, policy.minimum_trials, suspected=suspected)
-    return sentences.inconclusive(reach, finding.more_trials)
+    if verdict is Verdict.UNCHANGED and reach is not None:
+        return sentences.unchanged(reach, findings.margin[case])
+    if min(trials) == 0:
+        return sentences.not_testable(findings.metric)
+    if not findings.enough_trials[case]:
+        needed = context.policy.minimum_trials
+        return sentences.too_few(trials, needed, suspected=findings.suspected[case])
+    return sentences.inconclusive(reach, findings.more_trials[case])

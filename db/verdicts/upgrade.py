@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from pandas import DataFrame, array
 
-from db.metrics.cases import summarize_cases
+from db.metrics.cases import case_values
+from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans
-from db.metrics.groups import Bools, Floats
+from db.metrics.groups import Bools, Floats, Ints, says
 from db.records import StrategyKind
 from db.verdicts.comparable import MatchedCases, match_cases
 from db.verdicts.counts import Counted, count_rows
@@ -22,7 +22,7 @@ from db.verdicts.measured import Layout, PastLayout, log_values
 from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
-from db.verdicts.rows import Context, Finding, Reach, counted_row, measured_row
+from db.verdicts.rows import Context, Findings, counted_row, measured_row, side_values
 from db.verdicts.sides import (
     Selection,
     as_selection,
@@ -31,12 +31,11 @@ from db.verdicts.sides import (
     in_time_order,
     split_sides,
 )
-from db.verdicts.vocabulary import MEASURED_METRICS, SUMMARY_COLUMNS, Metric
+from db.verdicts.vocabulary import MEASURED_METRICS, Metric
 from db.verdicts.who_moved import Parts, canary_change
 from db.verdicts.whole import overall_verdict, sentences
 
 SIDES = ("base", "head")
-_OF_SUMMARY = ("workload_id", "strategy_id", "strategy_kind", "break_even", *SUMMARY_COLUMNS.values())
 
 
 def compare_builds(
@@ -74,7 +73,7 @@ def compare_builds(
         matched=cases,
         total=cases + len(matched.left_out),
         left_out=matched.left_out,
-        geomean=_geomean(summaries, matched, measured.metrics[Metric.LATENCY][0], policy),
+        geomean=_geomean(summaries, matched, measured.metrics[Metric.LATENCY].tested, policy),
         rows=rows,
         verdict=overall_verdict(rows, policy),
         changed_components=changed_components(base_side, head_side),
@@ -86,8 +85,15 @@ def compare_builds(
 
 
 @dataclass(frozen=True)
+class _Metric:
+    tested: Tested
+    judged: Judged
+    margin: Floats
+
+
+@dataclass(frozen=True)
 class _Measured:
-    metrics: dict[Metric, tuple[Tested, Judged]]
+    metrics: dict[Metric, _Metric]
     parts: Parts
 
 
@@ -101,12 +107,14 @@ def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Poli
         earlier = nothing if past is None or before is None else past.observe(before)
         return examine_cases(layout.observe(x), earlier, len(matched.keys), policy)
 
-    def judge(tested: Tested, metric: Metric, families: int) -> tuple[Tested, Judged]:
-        judged_ones = ~np.array(matched.canary, dtype=np.bool_)
+    judged_ones = ~np.array(matched.canary, dtype=np.bool_)
+
+    def judge(tested: Tested, metric: Metric, families: int) -> _Metric:
         effect, margin = _thresholds(matched, metric, policy)
-        return tested, judge_cases(
+        judged = judge_cases(
             tested, policy, minimum_effect=effect, margin=margin, families=families, judged=judged_ones
         )
+        return _Metric(tested, judged, margin)
 
     earlier = None if past is None else past.values
     tested = {
@@ -114,10 +122,9 @@ def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Poli
         for metric in MEASURED_METRICS
     }
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
-    parts = Parts.of(
-        judge(test(values.eager, None if earlier is None else earlier.eager), Metric.LATENCY, 1),
-        judge(test(values.compiled, None if earlier is None else earlier.compiled), Metric.LATENCY, 1),
-    )
+    eager = judge(test(values.eager, None if earlier is None else earlier.eager), Metric.LATENCY, 1)
+    compiled = judge(test(values.compiled, None if earlier is None else earlier.compiled), Metric.LATENCY, 1)
+    parts = Parts.of((eager.tested, eager.judged), (compiled.tested, compiled.judged))
     judged = {metric: judge(each, metric, families) for metric, each in tested.items()}
     return _Measured(judged, parts)
 
@@ -131,12 +138,15 @@ def _context(
     same_build: bool,
 ) -> Context:
     canaries = np.array(matched.canary, dtype=np.bool_)
+    base, head = (summaries[side] for side in SIDES)
+    of_base, of_head = _places(matched, base), _places(matched, head)
     return Context(
         keys=matched.keys,
-        base=_by_case(matched, summaries["base"]),
-        head=_by_case(matched, summaries["head"]),
+        base=side_values(base, of_base),
+        head=side_values(head, of_head),
+        eager=is_eager(base)[of_base].tolist(),
         parts=measured.parts,
-        canary=canary_change(measured.metrics[Metric.LATENCY][0].test.difference[canaries]),
+        canary=canary_change(measured.metrics[Metric.LATENCY].tested.test.difference[canaries]),
         same_build=same_build,
         policy=policy,
     )
@@ -165,16 +175,17 @@ def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     here = sides[sides["machine_id"] == matched.machine_id]
     names = np.array(SIDES, dtype=object)[here["side"].to_numpy(dtype=np.int64)]
     # As two builds of one frame: most of what a summary costs is the same for few rows and for many.
-    found = summarize_cases(here.assign(build_id=array(names, dtype="str")), resamples=1)
-    return {name: found[found["build_id"] == name] for name in SIDES}
+    found = case_values(here.assign(build_id=array(names, dtype="str")))
+    # In the order of builds.
+    heads_from = int(np.count_nonzero(says(found["build_id"], SIDES[0])))
+    return {SIDES[0]: found.iloc[:heads_from], SIDES[1]: found.iloc[heads_from:]}
 
 
-def _by_case(matched: MatchedCases, summary: DataFrame) -> list[dict[str, Any]]:
-    """The summary of every matched case, in the order of its number."""
-    cells = zip(*(summary[name].tolist() for name in _OF_SUMMARY), strict=True)
-    rows = (dict(zip(_OF_SUMMARY, row, strict=True)) for row in cells)
-    found = {(row["workload_id"], row["strategy_id"]): row for row in rows}
-    return [found[key.workload_id, key.strategy_id] for key in matched.keys]
+def _places(matched: MatchedCases, summary: DataFrame) -> Ints:
+    """Where every matched case stands in the summary of a side, in the order of its number."""
+    cases = zip(summary["workload_id"].tolist(), summary["strategy_id"].tolist(), strict=True)
+    places = {case: place for place, case in enumerate(cases)}
+    return np.array([places[key.workload_id, key.strategy_id] for key in matched.keys], dtype=np.int64)
 
 
 def _geomean(
@@ -209,16 +220,15 @@ def _rows(matched: MatchedCases, measured: _Measured, context: Context) -> Itera
     counted: dict[int, list[Counted]] = {}
     for each in count_rows(matched.trials, matched.case, len(matched.keys)):
         counted.setdefault(each.case, []).append(each)
-    tested = {
-        metric: (found, judged, Reach.of(found.test, context.policy.confidence))
-        for metric, (found, judged) in measured.metrics.items()
+    found = {
+        metric: Findings.of(metric, each.tested, each.judged, each.margin, context.policy.confidence)
+        for metric, each in measured.metrics.items()
     }
     for case, is_canary in enumerate(matched.canary):
         if is_canary:
             continue
-        speedup = Finding(Metric.SPEEDUP, case, *tested[Metric.SPEEDUP])
-        for metric, parts in tested.items():
-            row = measured_row(context, Finding(metric, case, *parts), speedup)
+        for findings in found.values():
+            row = measured_row(context, case, findings, found[Metric.SPEEDUP])
             if row is not None:
                 yield row
         for each in counted.get(case, []):

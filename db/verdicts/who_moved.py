@@ -6,7 +6,6 @@ moderated t-test; the canary says whether the machine moved.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,14 @@ from db.metrics.groups import Bools, Floats
 from db.verdicts.judgement import Judged, Tested
 from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import CauseClass, Metric, WhoMoved
+
+_MOVED = {
+    (True, True): WhoMoved.BOTH,
+    (True, False): WhoMoved.EAGER,
+    (False, True): WhoMoved.COMPILED,
+    (False, False): WhoMoved.UNCLEAR,
+}
+"""By whether eager and whether the compiled one moved."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +44,14 @@ class Parts:
 
         return cls(eager[0].test.difference, compiled[0].test.difference, moved(eager[1]), moved(compiled[1]))
 
-    def who(self, case: int) -> WhoMoved | None:
-        """None where eager was not measured beside compiled."""
-        if not (math.isfinite(self.eager[case]) and math.isfinite(self.compiled[case])):
-            return None
-        if self.eager_moved[case] and self.compiled_moved[case]:
-            return WhoMoved.BOTH
-        if self.eager_moved[case]:
-            return WhoMoved.EAGER
-        return WhoMoved.COMPILED if self.compiled_moved[case] else WhoMoved.UNCLEAR
+    def who(self) -> list[WhoMoved | None]:
+        """Per case; None where eager was not measured beside compiled."""
+        measured = np.isfinite(self.eager) & np.isfinite(self.compiled)
+        flags = (measured, self.eager_moved, self.compiled_moved)
+        return [
+            _MOVED[eager, compiled] if both else None
+            for both, eager, compiled in zip(*(each.tolist() for each in flags), strict=True)
+        ]
 
 
 def canary_change(differences: Floats) -> float | None:

@@ -93,5 +93,5 @@ def test_who_moved_is_told_case_by_case():
         eager_moved=np.array([True, True, False, False, True, True]),
         compiled_moved=np.array([True, False, True, False, True, True]),
     )
-    who = [parts.who(case) for case in range(6)]
+    who = parts.who()
     assert who == [WhoMoved.BOTH, WhoMoved.EAGER, WhoMoved.COMPILED, WhoMoved.UNCLEAR, None, None]
