@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from db import units
@@ -79,9 +80,11 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     What was imported says so and from where: its numbers were taken by other means than one's own.
     """
     # The few columns that tell workloads apart, once per workload: frames of points have ninety.
-    known = frame.loc[~frame["workload_id"].duplicated(), _OF_WORKLOAD]
+    of_row, ids = frame["workload_id"].array.factorize()
+    _, first = np.unique(of_row, return_index=True)
+    known = [frame[name].array.take(first).tolist() for name in _OF_WORKLOAD]
     by_name: dict[str, list[dict[str, Any]]] = {}
-    for row in row_dicts(known):
+    for row in (dict(zip(_OF_WORKLOAD, values, strict=True)) for values in zip(*known, strict=True)):
         by_name.setdefault(str(row["workload"]), []).append(row)
     labels: dict[str, str] = {}
     for name, rows in by_name.items():
@@ -91,7 +94,7 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
         if len(set(texts)) < len(texts):
             texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]
         labels |= {row["workload_id"]: text for text, row in zip(texts, rows, strict=True)}
-    return frame.assign(workload_label=frame["workload_id"].map(labels).astype("str"))
+    return frame.assign(workload_label=pd.array([labels[key] for key in ids], dtype="str").take(of_row))
 
 
 def _origin(row: Mapping[str, Any]) -> str:
@@ -204,6 +207,8 @@ def asides(cases: pd.DataFrame) -> list[Aside]:
 
 
 def _aside_reason(case: dict[str, Any]) -> str:
+    if case["status"] not in ("failed", "mixed") and not case["nothing_compiled"]:
+        return ""
     kind = units.words(_words(case["failure_kind"]))
     why = f" ({kind})" if kind else ""
     total, failed = units.count(case["trials"]), units.count(case["failed_trials"])
@@ -211,9 +216,7 @@ def _aside_reason(case: dict[str, Any]) -> str:
         return f"failed in {'its only trial' if total == '1' else f'all {total} trials'}{why}"
     if case["status"] == "mixed":
         return f"{failed} of {total} trials failed{why}; the numbers are of the others"
-    if case["nothing_compiled"]:
-        return "nothing was compiled: the graph count is 0, so this is eager's speed"
-    return ""
+    return "nothing was compiled: the graph count is 0, so this is eager's speed"
 
 
 def joined(items: Iterable[str], limit: int = 3) -> str:

@@ -18,7 +18,7 @@ EXPLAINED = "Against its own median; all rows are drawn to one scale."
 def relative(histories: Iterable[Sequence[float]]) -> tuple[pd.Series, float]:
     """Each history as shares of its own median, and how far from 1 a drawing of all must reach."""
     shares = [_of_median(history) for history in histories]
-    strays = [abs(share - 1) for history in shares for share in history]
+    strays = [abs(end - 1) for history in shares if history for end in (min(history), max(history))]
     return pd.Series(shares, dtype=object), max([_FLATTEST, *strays]) * 1.05
 
 

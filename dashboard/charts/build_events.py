@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from functools import lru_cache
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from packaging.version import InvalidVersion, Version
 
 from dashboard import shaping
@@ -18,6 +20,15 @@ _LABEL_SHARE = 0.13
 _COLUMNS = ["at", "label", "detail", "cause"]
 
 
+class _Step(NamedTuple):
+    """What one build has other than the one before it."""
+
+    label: str
+    detail: str
+    cause: str
+    is_next_nightly: bool
+
+
 def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Where the build changed from one point to the next: `at`, `label`, `detail`, `cause`.
 
@@ -25,31 +36,38 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     `confounded` where several components changed at once that could each be the reason. Of more than
     `MOST_EVENTS` those from one nightly build to the next of a release are left out, then the oldest.
     """
-    since = rows["at"].min()
-    needed = ["run_id", "build_id", "last_started_at", *shaping.BUILD_COMPONENTS]
-    narrow = points[[name for name in needed if name in points]]
-    runs = shaping.row_dicts(narrow.drop_duplicates(["run_id", "build_id"]))
-    found: list[dict[str, Any]] = []
-    nightly: list[bool] = []
-    for before, after in pairwise(runs):
-        at = after["last_started_at"].tz_localize(None)
-        if before["build_id"] == after["build_id"] or at < since:
-            continue
-        changes = shaping.build_changes(before, after)
-        several = shaping.confounded(changes)
-        label = f"{changes[0].component} {changes[0].after}" if changes else "settings"
-        found.append(
-            {
-                "at": at,
-                "label": f"{label} + {len(changes) - 1} more" if several else label,
-                "detail": "; ".join(str(change) for change in changes) or "settings or packages",
-                "cause": "confounded" if several else "one cause",
-            }
-        )
-        nightly.append(_is_next_nightly(changes))
+    first = np.flatnonzero(~points.duplicated(["run_id", "build_id"]).to_numpy())
+    builds = points["build_id"].take(first).tolist()
+    moments = points["last_started_at"].take(first).dt.tz_localize(None)
+    before = (moments < rows["at"].min()).tolist()
+    changed = [n for n in range(1, len(first)) if builds[n] != builds[n - 1] and not before[n]]
+    names = tuple(name for name in shaping.BUILD_COMPONENTS if name in points)
+    told = sorted({n - back for n in changed for back in (0, 1)})
+    made_of = dict(zip(told, _rows(points, names, first[told]), strict=True))
+    steps = [_step(names, made_of[n - 1], made_of[n]) for n in changed]
+    found = list(zip(moments.take(changed).tolist(), steps, strict=True))
     if len(found) > MOST_EVENTS:
-        found = [event for event, is_next in zip(found, nightly, strict=True) if not is_next][-MOST_EVENTS:]
-    return _spaced(pd.DataFrame(found, columns=_COLUMNS), points)
+        found = [each for each in found if not each[1].is_next_nightly][-MOST_EVENTS:]
+    return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in found], columns=_COLUMNS), points)
+
+
+def _rows(frame: pd.DataFrame, names: Sequence[str], places: NDArray[np.intp]) -> list[tuple[object, ...]]:
+    return list(zip(*(frame[name].array.take(places).tolist() for name in names), strict=True))
+
+
+# A history has hundreds of builds, and with a new one the steps between the others are what they were.
+@lru_cache(maxsize=1024)
+def _step(names: tuple[str, ...], before: tuple[object, ...], after: tuple[object, ...]) -> _Step:
+    old, new = (dict(zip(names, values, strict=True)) for values in (before, after))
+    changes = shaping.build_changes(old, new)
+    several = shaping.confounded(changes)
+    label = f"{changes[0].component} {changes[0].after}" if changes else "settings"
+    return _Step(
+        f"{label} + {len(changes) - 1} more" if several else label,
+        "; ".join(str(change) for change in changes) or "settings or packages",
+        "confounded" if several else "one cause",
+        _is_next_nightly(changes),
+    )
 
 
 def _is_next_nightly(changes: Sequence[shaping.Change]) -> bool:

@@ -30,13 +30,12 @@ def frame(rows: pd.DataFrame, metric: str, targets: Sequence[Target]) -> pd.Data
     `rows` as `trend_rows.frame` returns them.
     """
     figure, quantity = FIGURES[metric], QUANTITIES[metric]
-    cases = rows[["workload", "strategy"]].drop_duplicates().itertuples(index=False)
+    cases = dict.fromkeys(zip(rows["workload"].tolist(), rows["strategy"].tolist(), strict=True))
     limits = {
         limit
-        for case in cases
+        for workload, strategy in cases
         for target in targets
-        if target.fits(str(case.workload), str(case.strategy))
-        and (limit := target.limits().get(quantity)) is not None
+        if target.fits(workload, strategy) and (limit := target.limits().get(quantity)) is not None
     }
     bound = "at least" if quantity in AT_LEAST else "at most"
     of = " (95th percentile)" if quantity == "latency_p95_ns" else ""

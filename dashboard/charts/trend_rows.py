@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dashboard.charts.figures import FIGURES, Figure
 from db import units
@@ -16,6 +18,8 @@ from db import units
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
 _DENSE_POINTS = 300
+# Figures and intervals are put into words once: a new point leaves those of the others as they are.
+_WORDS_KEPT = 8192
 # The time axis covers at least this much, the value axis at least this share of its value.
 _SHORTEST = timedelta(hours=1)
 _FLATTEST = 0.1
@@ -55,11 +59,27 @@ def natural_axis(points: pd.DataFrame) -> str:
     Builds that took turns were measured at the same time, so over time they stand one above the other.
     `points` of one machine, by run.
     """
-    runs = points.groupby("run_id").agg(began=("first_started_at", "min"), ended=("last_started_at", "max"))
-    runs = runs.sort_values("began")
-    took_no_turns = runs["began"] > runs["ended"].cummax().shift()
-    occasions = int(took_no_turns.sum()) + 1
+    run, runs = points["run_id"].array.factorize()
+    began, ended = _moments(points["first_started_at"]), _moments(points["last_started_at"])
+    began_of_run = np.full(len(runs), np.iinfo(np.int64).max)
+    np.minimum.at(began_of_run, run, began)
+    ended_of_run = _latest(ended, run, len(runs))
+    order = np.argsort(began_of_run, kind="stable")
+    ended_by_then = np.maximum.accumulate(ended_of_run[order])
+    occasions = int((began_of_run[order][1:] > ended_by_then[:-1]).sum()) + 1
     return "torch" if points["build_id"].nunique() > occasions else "time"
+
+
+def _moments(column: pd.Series) -> NDArray[np.int64]:
+    """In us since 1970."""
+    return column.to_numpy(dtype="datetime64[us]").astype(np.int64)
+
+
+def _latest(moments: NDArray[np.int64], group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """The last moment of each group; `group` has the number of each moment's."""
+    latest = np.full(groups, np.iinfo(np.int64).min)
+    np.maximum.at(latest, group, moments)
+    return latest
 
 
 def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataFrame:
@@ -68,12 +88,13 @@ def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataF
     Builds that one run measured by turns are told apart by version alone, so they break ties of the run.
     """
     rank = {build_id: position for position, build_id in enumerate(builds)}
-    of_point, measured = points["build_id"].factorize()
+    of_point, measured = points["build_id"].array.factorize()
     version = np.array([rank.get(build_id, math.nan) for build_id in measured])[of_point]
+    moments = _moments(points["last_started_at"])
     if axis == "torch":
-        return points.assign(_version=version).sort_values(["_version", "last_started_at"], kind="stable")
-    of_run = points.groupby("run_id")["last_started_at"].transform("max")
-    return points.assign(_of_run=of_run, _version=version).sort_values(["_of_run", "_version"], kind="stable")
+        return points.take(np.lexsort((moments, version)))
+    run, runs = points["run_id"].array.factorize()
+    return points.take(np.lexsort((version, _latest(moments, run, len(runs))[run])))
 
 
 def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> pd.DataFrame:
@@ -83,50 +104,71 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     which they are.
     """
     figure = FIGURES[metric]
-    rows = points[points[figure.column].notna()]
+    shown = points[figure.column].notna().to_numpy()
     if not figure.eager_too:
-        rows = rows[rows["strategy"] != "eager"]
-    rows = rows.tail(MOST_POINTS)
-    value = rows[figure.column].astype(float) / figure.divisor
-    low, high = (_end(rows[column], figure.divisor, value) for column in figure.band)
+        shown = shown & (points["strategy"] != "eager").to_numpy()
+    rows = points[needed(metric)].take(np.flatnonzero(shown)[-MOST_POINTS:])
+    value = _floats(rows[figure.column]) / figure.divisor
+    low, high = (_floats(rows[column]) / figure.divisor for column in figure.band)
+    of_row, measured = rows["build_id"].array.factorize()
     return pd.DataFrame(
         {
-            "at": rows["last_started_at"].dt.tz_localize(None),
-            "build": rows["build_id"].map(dict(build_names)),
-            "strategy": rows["strategy"],
+            "at": rows["last_started_at"].dt.tz_localize(None).array,
+            "build": pd.array([build_names.get(key) for key in measured], dtype="str").take(of_row),
+            "strategy": rows["strategy"].array,
             "value": value,
-            "low": low,
-            "high": high,
-            "suspect": rows["point_suspect"].map({True: "suspect", False: "trusted"}),
-            "value_text": [figure.say(item) for item in rows[figure.column].tolist()],
+            "low": np.where(np.isnan(low), value, low),
+            "high": np.where(np.isnan(high), value, high),
+            "suspect": pd.array(["trusted", "suspect"], dtype="str").take(
+                rows["point_suspect"].to_numpy(dtype=np.int64)
+            ),
+            "value_text": [_said(figure.say, item) for item in rows[figure.column].tolist()],
             "interval_text": _interval_texts(rows, figure),
-            "when_text": [units.moment(moment) for moment in rows["last_started_at"]],
-            "trials_text": [units.count(item) for item in rows["counted_trials"].tolist()],
-            "run_id": rows["run_id"],
-            "workload": rows["workload"],
-        }
+            "when_text": _when_texts(rows["last_started_at"]),
+            "trials_text": [_said(units.count, item) for item in rows["counted_trials"].tolist()],
+            "run_id": rows["run_id"].array,
+            "workload": rows["workload"].array,
+        },
+        index=rows.index,
     )
+
+
+def _floats(column: pd.Series) -> NDArray[np.float64]:
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def unseen(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
     """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not."""
+    if len(rows) < MOST_POINTS:
+        return ""
     key = "build_id" if axis == "torch" else "run_id"
-    drawn = points.loc[rows.index, key].nunique()
-    every = points[key].nunique()
-    if len(rows) < MOST_POINTS or drawn == every:
+    drawn, every = points.loc[rows.index, key].nunique(), points[key].nunique()
+    if drawn == every:
         return ""
     return f"The newest {drawn} of {every} {POINT_WORDS[axis]}s are drawn."
 
 
-def _end(column: pd.Series, divisor: float, otherwise: pd.Series) -> pd.Series:
-    return (column.astype("Float64") / divisor).fillna(otherwise).astype(float)
+@lru_cache(maxsize=_WORDS_KEPT)
+def _said(say: Callable[[float], str], value: float) -> str:
+    return say(value)
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _interval_said(say: Callable[[float], str], low: float, high: float) -> str:
+    return units.interval(low, high, say)
 
 
 def _interval_texts(rows: pd.DataFrame, figure: Figure) -> list[str]:
     if figure.interval is None:
         return [units.MISSING] * len(rows)
     pairs = zip(*(rows[column].tolist() for column in figure.interval), strict=True)
-    return [units.interval(low, high, figure.say) for low, high in pairs]
+    return [_interval_said(figure.say, low, high) for low, high in pairs]
+
+
+def _when_texts(moments: pd.Series) -> list[str]:
+    """As `db.units.moment` says each of them."""
+    minutes = np.datetime_as_string(moments.to_numpy(dtype="datetime64[us]"), unit="m", casting="unsafe")
+    return [f"{minute.replace('T', ' ')} UTC" for minute in minutes.tolist()]
 
 
 def window(rows: pd.DataFrame) -> Window:
@@ -154,15 +196,18 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:
     figure = FIGURES[metric]
     if rows.empty:
         return f"No {figure.word.lower()} of {workload} is known"
-    compiled = rows[rows["strategy"] != "eager"]
-    rows = compiled if not compiled.empty else rows
-    last = rows.groupby("strategy").tail(1)
-    leading = last.sort_values("value", ascending=not figure.higher_is_better).iloc[0]
-    text = f"{leading['strategy']} on {workload}: {figure.word.lower()} {leading['value_text']}"
-    mine = rows[rows["strategy"] == leading["strategy"]]
-    if len(mine) < 2:
+    strategies, builds, values = (rows[name].tolist() for name in ("strategy", "build", "value"))
+    compiled = [place for place, strategy in enumerate(strategies) if strategy != "eager"]
+    newest = {strategies[place]: place for place in compiled or range(len(rows))}
+    last = sorted(newest.values())
+    by_value = pd.Series([values[place] for place in last], index=last)
+    leading = int(by_value.sort_values(ascending=not figure.higher_is_better).index[0])
+    strategy = strategies[leading]
+    text = f"{strategy} on {workload}: {figure.word.lower()} {rows['value_text'].iloc[leading]}"
+    earlier = [place for place in range(leading) if strategies[place] == strategy]
+    if not earlier:
         return text
-    before = mine.iloc[-2]
-    change = leading["value"] / before["value"] - 1 if before["value"] else 0.0
-    since = f"{before['build']}" if before["build"] != leading["build"] else f"the {POINT_WORDS[axis]} before"
+    before = earlier[-1]
+    change = values[leading] / values[before] - 1 if values[before] else 0.0
+    since = builds[before] if builds[before] != builds[leading] else f"the {POINT_WORDS[axis]} before"
     return f"{text}, {units.percent(change, signed=True)} since {since}"

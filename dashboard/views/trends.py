@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import streamlit as st
+from numpy.typing import NDArray
 
 from dashboard import sparklines, theme
 from dashboard.charts import build_events, target_lines, trend_rows, trends
@@ -32,8 +32,6 @@ _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 _CASE = ["workload_id", "strategy_id"]
-# The points of a case: run, value, and when it was taken, in us since 1970.
-_Points = list[tuple[str, float, int]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def _workloads(snapshot: Snapshot, link: Link) -> list[str]:
 def _axis(snapshot: Snapshot, link: Link) -> str:
     if link.axis != "auto":
         return link.axis
-    return trend_rows.natural_axis(read_points(snapshot, recent(snapshot, filters_of(link))))
+    return trend_rows.natural_axis(read_points(snapshot, recent(snapshot, filters_of(link)), "run"))
 
 
 @remembered
@@ -75,12 +73,11 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     cases, reach = _case_rows(points, FIGURES[link.metric])
-    newest = points.drop_duplicates(_CASE, keep="last")
     return Seen(
         chart=_chart_of(mine, link, focus, builds),
         cases=cases,
         reach=reach,
-        without_number=[str(aside) for aside in asides(newest)],
+        without_number=[str(aside) for aside in asides(_newest(points))],
     )
 
 
@@ -176,17 +173,39 @@ def _open_trials() -> None:
         controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)
 
 
+def _numbers(points: pd.DataFrame, *names: str) -> NDArray[np.int64]:
+    """Of each point a number that it shares with those that have the same values in these columns."""
+    numbers = np.zeros(len(points), dtype=np.int64)
+    for name in names:
+        codes, distinct = points[name].array.factorize()
+        numbers = numbers * len(distinct) + codes
+    return numbers
+
+
+def _newest(points: pd.DataFrame) -> pd.DataFrame:
+    """The last point of each case."""
+    _, from_end = np.unique(_numbers(points, *_CASE)[::-1], return_index=True)
+    return points.take(np.sort(len(points) - 1 - from_end))
+
+
 def _case_rows(points: pd.DataFrame, figure: Figure) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
-    values = points[figure.column].astype(float) / figure.divisor
-    moments = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)
-    # In plain lists: a frame per case costs more than all that is done with them.
-    columns = (points["workload_label"], points["strategy"], points["run_id"], values, moments)
-    of_cases: dict[tuple[str, str], _Points] = {}
-    for workload, strategy, run, value, moment in zip(*(each.tolist() for each in columns), strict=True):
-        if strategy != EAGER.name or figure.eager_too:
-            of_cases.setdefault((workload, strategy), []).append((run, value, moment))
-    rows = [_case_row(*case, of_cases[case]) for case in of_cases]
+    columns = ["workload_label", "strategy", "run_id", "last_started_at", figure.column]
+    points = points[columns]
+    if not figure.eager_too:
+        points = points.take(np.flatnonzero((points["strategy"] != EAGER.name).to_numpy()))
+    number = _numbers(points, "workload_label", "strategy")
+    by_case = np.argsort(number, kind="stable")
+    _, begins = np.unique(number[by_case], return_index=True)
+    ends = [*begins.tolist(), len(points)][1:]
+    values = points[figure.column].to_numpy(dtype=np.float64, na_value=np.nan)[by_case] / figure.divisor
+    runs = points["run_id"].array.factorize()[0][by_case]
+    moments = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)[by_case]
+    labels, strategies = (points[name].array.take(by_case[begins]).tolist() for name in columns[:2])
+    rows = [
+        _case_row(label, strategy, values[begin:end], runs[begin:end], moments[begin:end])
+        for label, strategy, begin, end in zip(labels, strategies, begins.tolist(), ends, strict=True)
+    ]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
     histories, reach = sparklines.relative([row["history"] for row in rows])
     last = pd.to_datetime([row["last"] for row in rows], unit="us", utc=True)
@@ -220,16 +239,23 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
     )
 
 
-def _case_row(workload: str, strategy: str, points: _Points) -> dict[str, Any]:
-    values = [value for _, value, _ in points if not math.isnan(value)]
+def _case_row(
+    workload: str,
+    strategy: str,
+    values: NDArray[np.float64],
+    runs: NDArray[np.int64],
+    moments: NDArray[np.int64],
+) -> dict[str, Any]:
+    """The row of a case whose points have these values, NaN where missing, runs and moments."""
+    known = values[~np.isnan(values)].tolist()
     return {
         "workload": workload,
         "strategy": strategy,
-        "newest": units.significant(values[-1]) if values else units.MISSING,
-        "change": _change(values),
-        "history": values[-60:],
-        "runs": len({run for run, _, _ in points}),
-        "last": max(moment for _, _, moment in points),
+        "newest": units.significant(known[-1]) if known else units.MISSING,
+        "change": _change(known),
+        "history": known[-60:],
+        "runs": len(set(runs.tolist())),
+        "last": int(moments.max()),
     }
 
 
