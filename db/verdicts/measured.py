@@ -109,8 +109,9 @@ class PastLayout:
         series = np.array(numbers, dtype=np.int64).reshape(len(workloads), len(strategies))[
             of_workload, of_strategy
         ]
-        mine = past[series >= 0]
-        return cls(series[series >= 0], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
+        known = series >= 0
+        mine = past if known.all() else past[known]
+        return cls(series[known], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
 
     def observe(self, x: Floats) -> Past:
         """The earlier trials that have a value, with it; `x` as for `Layout.observe`."""

@@ -145,11 +145,11 @@ class Findings:
         """
         if self.metric is Metric.BREAK_EVEN:
             return summary
-        base, head = (
-            value if math.isnan(level) else math.exp(level)
-            for level, value in zip(self.level[case], summary, strict=True)
+        base, head = self.level[case]
+        return (
+            summary[0] if math.isnan(base) else math.exp(base),
+            summary[1] if math.isnan(head) else math.exp(head),
         )
-        return base, head
 
 
 def _verdicts(metric: Metric, judged: Judged) -> list[Verdict]:
@@ -178,7 +178,7 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
     verdict = findings.verdict[case]
     moved = verdict in _MOVED
     base, head = findings.levels(case, (base, head))
-    return Row(
+    return Row.unchecked(
         case=context.keys[case],
         metric=metric,
         unit=METRIC_UNITS[metric],

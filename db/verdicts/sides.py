@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from operator import le
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from pandas import DataFrame, Series
 from pydantic import BaseModel, ConfigDict
 
 from db.errors import CompilewatchError
+from db.metrics.groups import Ints
 from db.records import FailureKind
 from db.verdicts.results import BuildSide
 
@@ -97,21 +99,35 @@ def in_time_order(trials: DataFrame) -> DataFrame:
     return trials if ordered else trials.sort_values(["started_at", "trial_id"])
 
 
-def describe_side(sides: DataFrame, number: int, selection: Selection) -> BuildSide:
-    """The builds, runs and versions of side `number` (0 base, 1 head) of what `split_sides` returned."""
-    told = ("build_id", "run_id", *COMPONENTS)
-    mine = sides[[name for name in told if name in sides]][sides["side"] == number]
-    return BuildSide(
-        name=selection.name,
-        build_ids=tuple(sorted(mine["build_id"].unique())),
-        run_ids=tuple(mine["run_id"].unique()),
-        components={name: _one_value(mine[name]) for name in COMPONENTS if name in mine},
+def describe_sides(sides: DataFrame, base: Selection, head: Selection) -> tuple[BuildSide, BuildSide]:
+    """The builds, runs and versions of both sides of what `split_sides` returned."""
+    of_side = sides["side"].to_numpy(dtype=np.int64)
+    build_ids, run_ids = (_values_by_side(sides[name], of_side) for name in ("build_id", "run_id"))
+    components = {name: _values_by_side(sides[name], of_side) for name in COMPONENTS if name in sides}
+    first, second = (
+        BuildSide(
+            name=selection.name,
+            build_ids=tuple(sorted(build_ids[side])),
+            run_ids=tuple(run_ids[side]),
+            components={
+                name: " / ".join(sorted({str(each) for each in values[side]})) or None
+                for name, values in components.items()
+            },
+        )
+        for side, selection in enumerate((base, head))
     )
+    return first, second
 
 
-def _one_value(column: Series) -> str | None:
-    values = sorted({str(value) for value in column.dropna().unique()})
-    return " / ".join(values) if values else None
+def _values_by_side(column: Series, of_side: Ints) -> tuple[list[Any], list[Any]]:
+    """The distinct values of each side in the order in which they come, missing ones left out."""
+    # Both sides at once, as numbers: choosing a side's rows of every column costs ten times as much.
+    codes, found = column.array.factorize()
+    values = found.tolist()
+    base, head = (
+        [values[code] for code in pd.unique(codes[of_side == side]).tolist() if code >= 0] for side in (0, 1)
+    )
+    return base, head
 
 
 def changed_components(base: BuildSide, head: BuildSide) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from db.verdicts.sides import (
     Selection,
     as_selection,
     changed_components,
-    describe_side,
+    describe_sides,
     in_time_order,
     split_sides,
 )
@@ -60,7 +60,7 @@ def compare_builds(
     matched = match_cases(sides, policy, machine_id)
     summaries = _summaries(sides, matched)
     measured = _judge_measured(matched, _past(history, sides, matched), policy)
-    base_side, head_side = (describe_side(sides, i, s) for i, s in enumerate((base, head)))
+    base_side, head_side = describe_sides(sides, base, head)
     same_build = set(base_side.build_ids) == set(head_side.build_ids)
     context = _context(matched, summaries, measured, policy, same_build=same_build)
     rows = tuple(_rows(matched, measured, context))
@@ -154,20 +154,32 @@ def _context(
 
 def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
     """Minimum effect and margin of every case, overrides applied."""
-    found = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
+    if policy.overrides:
+        found = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
+    else:
+        found = [policy.thresholds[metric]] * len(matched.keys)
     return np.array([t.minimum_effect for t in found]), np.array([t.unchanged_margin for t in found])
 
 
 def _past(history: DataFrame | None, sides: DataFrame, matched: MatchedCases) -> PastLayout | None:
     if history is None or not matched.keys:
         return None
-    compared = set(sides["trial_id"].tolist())
-    earlier = np.array([each not in compared for each in history["trial_id"].tolist()], dtype=np.bool_)
-    here = (history["machine_id"] == matched.machine_id).to_numpy(dtype=np.bool_)
+    earlier = says(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
-    mine = history[[*PastLayout.COLUMNS]][earlier & here]
+    mine = history[[*PastLayout.COLUMNS]]
     numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
-    return PastLayout.of(in_time_order(mine), numbers)
+    return PastLayout.of(in_time_order(mine if earlier.all() else mine[earlier]), numbers)
+
+
+def _compared(history: DataFrame, sides: DataFrame) -> Bools:
+    """One flag per trial of `history`: whether it is among those of `sides`."""
+    of_run, runs = history["run_id"].array.factorize()
+    theirs = set(sides["run_id"].array.unique().tolist())
+    compared: Bools = np.array([run in theirs for run in runs.tolist()], dtype=np.bool_)[of_run]
+    places = np.flatnonzero(compared)
+    ids = set(sides["trial_id"].tolist()) if len(places) else set()
+    compared[places] = [each in ids for each in history["trial_id"].array.take(places).tolist()]
+    return compared
 
 
 def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:

@@ -134,3 +134,15 @@ def test_a_machine_explains_a_break_even_as_it_explains_the_speedup():
     for metric in (Metric.LATENCY, Metric.SPEEDUP, Metric.BREAK_EVEN):
         assert row(comparison, metric).cause is CauseClass.MACHINE
     assert comparison.canary_change == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("head", [FIVE, SLOW, [1.001 * each for each in FIVE], [10.0], [14.9, 10.0]])
+def test_rows_are_what_a_check_of_their_fields_makes_of_them(head: list[float]) -> None:
+    for found in compared(sides(FIVE, head)).rows:
+        checked = Row.model_validate(
+            {name: getattr(found, name) for name in found.model_fields_set}, strict=True
+        )
+        assert checked == found
+        assert repr(checked) == repr(found)
+        assert checked.model_fields_set == found.model_fields_set
+        assert checked.model_dump_json() == found.model_dump_json()

@@ -17,7 +17,7 @@ from db.verdicts.sides import (
     as_selection,
     as_text,
     changed_components,
-    describe_side,
+    describe_sides,
     in_time_order,
     plain_settings,
     split_sides,
@@ -101,13 +101,13 @@ def test_a_side_tells_its_builds_its_runs_and_every_version_seen():
         trial(build="old", driver="1"),
     ]
     sides = split_sides(trials_frame(rows), Selection(name="head", build_ids=("b1", "b2")), OLD)
-    side = describe_side(sides, 0, Selection(name="head", build_ids=("b1", "b2")))
+    side, old = describe_sides(sides, Selection(name="head", build_ids=("b1", "b2")), OLD)
     assert (side.name, side.build_ids, side.run_ids) == ("head", ("b1", "b2"), ("R9", "R1"))
     assert side.components["driver"] == "570 / 580"
     assert side.components["torch"] == "new"
     assert side.components["triton"] is None
     assert "compiler" not in side.components  # a part that no column names
-    assert changed_components(describe_side(sides, 1, OLD), side) == ("torch", "driver")
+    assert changed_components(old, side) == ("torch", "driver")
 
 
 @pytest.mark.parametrize(
