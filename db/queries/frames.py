@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 MOMENT = "datetime64[us, UTC]"
@@ -15,18 +17,36 @@ def frame_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> pd.Da
 
     Numbers are of nullable types: what is missing is NA.
     """
+    return pd.DataFrame(arrays_of(rows, columns), copy=False)
+
+
+def arrays_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of `frame_of` as arrays, which have no index to be brought into line."""
     values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    # Of arrays, which have no index to be brought into line.
-    return pd.DataFrame(
-        {
-            name: pd.Series(list(column), dtype=dtype).array
-            for (name, dtype), column in zip(columns.items(), values, strict=True)
-        }
-    )
+    return {
+        name: _array(list(column), _dtype(dtype))
+        for (name, dtype), column in zip(columns.items(), values, strict=True)
+    }
 
 
-def matched(table: pd.DataFrame, key: str, wanted: pd.Series) -> pd.DataFrame:
-    """The row of `table` for each wanted key, in that order, with a fresh index and without the key."""
-    keyed = table.set_index(key)
-    found: pd.DataFrame = keyed.take(keyed.index.get_indexer(pd.Index(wanted))).reset_index(drop=True)
-    return found
+@cache
+def _dtype(name: str) -> Any:
+    """The type of that name, for which pandas asks all the types it knows."""
+    return pd.api.types.pandas_dtype(name)
+
+
+def _array(values: list[Any], dtype: Any) -> Any:
+    if isinstance(dtype, np.dtype):
+        # Objects may themselves be lists, and an array of such would have two dimensions.
+        return pd.Series(values, dtype=dtype).array
+    return pd.array(values, dtype=dtype)
+
+
+def matched(table: Mapping[str, Any], key: str, wanted: Sequence[str]) -> dict[str, Any]:
+    """The columns of `table` but its key, with a row for each wanted key in that order.
+
+    Raises KeyError for a key that `table` lacks.
+    """
+    place = {each: number for number, each in enumerate(table[key].tolist())}
+    places = np.array([place[each] for each in wanted], dtype=np.intp)
+    return {name: column.take(places) for name, column in table.items() if name != key}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any
 
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
@@ -11,7 +13,7 @@ from db.errors import NotFoundError, one_line
 from db.metrics.compile_cost import compile_cost_ns
 from db.queries.columns import CASES, dtypes, plain, selected
 from db.queries.filters import Filters
-from db.queries.frames import MOMENT, frame_of, matched
+from db.queries.frames import MOMENT, arrays_of, matched
 from db.queries.records import trial_record, trial_records
 from db.queries.selection import matching, matching_series, oldest_first
 from db.session import Database
@@ -184,33 +186,32 @@ def _columns() -> Select[tuple[object, ...]]:
 
 def _frame(connection: Connection, statement: Select[tuple[object, ...]], filters: Filters) -> pd.DataFrame:
     # Sorted here: asked for an order, SQLite walks the whole table in that order, however few rows match.
-    trials = frame_of(connection.execute(statement).all(), _OF_TRIAL).sort_values(
-        ["started_at", "trial_id"], ignore_index=True
-    )
-    known = _series(connection, filters, trials["series_id"].unique())
-    series = matched(known, "series_id", trials["series_id"])
-    builds = matched(_builds(connection, trials["build_id"].unique()), "build_id", trials["build_id"])
-    frame = pd.concat([trials.rename(columns={"machine_name": "machine"}), series, builds], axis="columns")
-    parts = (frame[name] for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
-    frame["trial_compile_cost_ns"] = compile_cost_ns(*parts)
-    return frame[list(COLUMNS)]
+    rows = sorted(connection.execute(statement), key=attrgetter("started_at", "trial_id"))
+    trials = arrays_of(rows, _OF_TRIAL)
+    series_ids, build_ids = ([getattr(row, name) for row in rows] for name in ("series_id", "build_id"))
+    series = matched(_series(connection, filters, series_ids), "series_id", series_ids)
+    builds = matched(_builds(connection, build_ids), "build_id", build_ids)
+    columns = {**trials, **series, **builds, "machine": trials["machine_name"]}
+    parts = (pd.Series(columns[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
+    columns["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
+    return pd.DataFrame({name: columns[name] for name in COLUMNS}, copy=False)
 
 
-def _series(connection: Connection, filters: Filters, series_ids: Iterable[str]) -> pd.DataFrame:
-    """At least these: all that `filters` let through where they are too many to ask for by name."""
-    wanted = list(series_ids)
+def _series(connection: Connection, filters: Filters, series_ids: Iterable[str]) -> dict[str, Any]:
+    """Columns of at least these: of all that `filters` let through where they are too many to name."""
+    wanted = list(dict.fromkeys(series_ids))
     statement = select(*selected(_OF_SERIES)).select_from(CASES)
     if len(wanted) <= _MOST_NAMED:
         statement = statement.where(SERIES.c.series_id.in_(wanted))
     else:
         statement = statement.where(*matching_series(filters))
-    return frame_of(connection.execute(statement).all(), dtypes(_OF_SERIES))
+    return arrays_of(connection.execute(statement).all(), dtypes(_OF_SERIES))
 
 
-def _builds(connection: Connection, build_ids: Iterable[str]) -> pd.DataFrame:
-    """At least these: all of them where they are too many to ask for by name."""
-    wanted = list(build_ids)
+def _builds(connection: Connection, build_ids: Iterable[str]) -> dict[str, Any]:
+    """Columns of at least these: of all builds where they are too many to name."""
+    wanted = list(dict.fromkeys(build_ids))
     statement = select(*(plain(BUILD.c[name], dtype) for name, dtype in _OF_BUILD.items()))
     if len(wanted) <= _MOST_NAMED:
         statement = statement.where(BUILD.c.build_id.in_(wanted))
-    return frame_of(connection.execute(statement).all(), _OF_BUILD)
+    return arrays_of(connection.execute(statement).all(), _OF_BUILD)
