@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 
+import numpy as np
 import pandas as pd
 
 from dashboard import shaping, theme
 from db.metrics.eligibility import LeftOut
-from db.metrics.geomean import geomean, matched_geomeans
+from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
+from db.metrics.groups import floats, says
 from db.records import Task
+from db.strategies import EAGER
 
 CASE = ["workload_id", "strategy_id"]
 NOW, BEFORE = "this build", "the build before"
-# Of the ninety columns of cases those that a mean needs: rows are chosen over and over here.
-_OF_CASES = [
-    *("task", "machine_id", "workload_id", "workload", "strategy_id", "strategy", "strategy_kind"),
-    *("status", "failure_kind", "nothing_compiled", "speedup"),
-]
+# Of the ninety columns of cases those that a mean needs.
+_OF_CASES = ["task", *CASE, *NEEDED, "speedup"]
+_OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
 
 
 @dataclass(frozen=True)
@@ -53,44 +56,44 @@ class Coverage:
 
 def build_before(points: pd.DataFrame, build_id: str) -> str | None:
     """The build measured last before `build_id` that shares a case with it. `points`: one machine's runs."""
-    points = points[[*CASE, "build_id", "last_started_at"]]
-    mine = points[points["build_id"] == build_id]
-    if mine.empty:
+    mine = says(points["build_id"], build_id)
+    if not mine.any():
         return None
-    older = points[
-        (points["last_started_at"] < mine["last_started_at"].min()) & (points["build_id"] != build_id)
-    ]
-    shared = older.merge(mine[CASE].drop_duplicates(), on=CASE)
-    return None if shared.empty else str(shared.loc[shared["last_started_at"].idxmax(), "build_id"])
+    last = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)
+    older = np.flatnonzero((last < last[mine].min()) & ~mine)
+    newest_first = older[np.argsort(-last[older], kind="stable")]
+    cases = list(zip(*(points[name].tolist() for name in CASE), strict=True))
+    my_cases = set(compress(cases, mine.tolist()))
+    found = next((place for place in newest_first.tolist() if cases[place] in my_cases), None)
+    return None if found is None else str(points["build_id"].iloc[found])
 
 
-def _leading_strategy(cases: pd.DataFrame) -> str | None:
+def _leading_strategy(cases: Iterable[CaseRow]) -> str | None:
     """The compiled strategy with the most cases that have a speedup; the earlier in order among equals."""
-    compiled = cases[(cases["strategy"] != "eager") & cases["speedup"].notna()]
-    counts = compiled["strategy"].value_counts()
-    best = [name for name in theme.ordered(counts.index) if counts[name] == counts.max()]
-    return best[0] if best else None
+    counts = Counter(
+        case["strategy"] for case in cases if case["strategy"] != EAGER.name and not pd.isna(case["speedup"])
+    )
+    return max(theme.ordered(counts), key=counts.__getitem__, default=None)
 
 
 def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> list[Headline]:
     """One per task that was measured, each with its leading strategy."""
     found = []
-    now, before = now[_OF_CASES], before[_OF_CASES]
-    points = points[["run_id", "workload_id", "task", "strategy", "speedup"]]
+    of_now, of_before = (shaping.row_dicts(cases[_OF_CASES]) for cases in (now, before))
     for task in Task:
-        mine = now[now["task"] == task.value]
+        mine = [case for case in of_now if case["task"] == task.value]
         strategy = _leading_strategy(mine)
         if strategy is None:
             continue
-        sides = {NOW: mine[mine["strategy"] == strategy]}
-        if not before.empty:
-            sides[BEFORE] = before[(before["task"] == task.value) & (before["strategy"] == strategy)]
-        means = matched_geomeans(sides)
+        key = (task.value, strategy)
+        sides = {NOW: [case for case in mine if case["strategy"] == strategy]}
+        if of_before:
+            sides[BEFORE] = [case for case in of_before if (case["task"], case["strategy"]) == key]
+        means = geomeans_of_rows(sides)
         if means.matched_cases == 0:
             sides.pop(BEFORE, None)
-            means = matched_geomeans(sides)
+            means = geomeans_of_rows(sides)
         other = means.sides.get(BEFORE)
-        history = _history(points[(points["task"] == task.value) & (points["strategy"] == strategy)])
         found.append(
             Headline(
                 task,
@@ -99,20 +102,23 @@ def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> 
                 other.matched if other else None,
                 means.matched_cases,
                 means.left_out,
-                history,
+                _history(points, task.value, strategy),
             )
         )
     return found
 
 
-def _history(points: pd.DataFrame) -> tuple[float, ...]:
+def _history(points: pd.DataFrame, task: str, strategy: str) -> tuple[float, ...]:
     """Mean per run over the workloads of the newest run; runs that lack one of them are left out."""
+    speedups = floats(points["speedup"])
+    places = np.flatnonzero(
+        ~np.isnan(speedups) & says(points["task"], task) & says(points["strategy"], strategy)
+    )
+    ids = (points[name].array.take(places).tolist() for name in ("run_id", "workload_id"))
     by_run: dict[str, dict[str, float]] = {}
-    usable = points[points["speedup"].notna()]
     # In plain lists: a pivoted frame costs ten times as much.
-    columns = (usable[name].tolist() for name in ("run_id", "workload_id", "speedup"))
-    for run_id, workload_id, speedup in zip(*columns, strict=True):
-        by_run.setdefault(run_id, {})[workload_id] = float(speedup)
+    for run_id, workload_id, speedup in zip(*ids, speedups[places].tolist(), strict=True):
+        by_run.setdefault(run_id, {})[workload_id] = speedup
     *_, newest = by_run.values() or [{}]
     whole = [run for run in by_run.values() if newest.keys() <= run.keys()]
     means = (geomean(run[workload_id] for workload_id in newest) for run in whole[-60:])
@@ -121,30 +127,33 @@ def _history(points: pd.DataFrame) -> tuple[float, ...]:
 
 def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
     """Of the cases of a build, `now`, against those of the build `before` it."""
-    columns = [*CASE, "workload_label", "strategy", "speedup"]
-    compiled = now.loc[now["strategy"] != "eager", columns]
-    earlier = before.loc[before["strategy"] != "eager", columns]
-    have = set(zip(compiled["workload_id"], compiled["strategy_id"], strict=True))
+    compiled, earlier = (
+        [case for case in shaping.row_dicts(cases[_OF_COVERAGE]) if case["strategy"] != EAGER.name]
+        for cases in (now, before)
+    )
+    have = {(case["workload_id"], case["strategy_id"]) for case in compiled}
     gone = [
-        f"{row.workload_label} with {row.strategy}: measured with the build before, not with this one"
-        for row in earlier.itertuples()
-        if (row.workload_id, row.strategy_id) not in have
+        f"{case['workload_label']} with {case['strategy']}: measured with the build before, not with this one"
+        for case in earlier
+        if (case["workload_id"], case["strategy_id"]) not in have
     ]
-    return Coverage(int(compiled["speedup"].notna().sum()), len(compiled) + len(gone), tuple(gone))
+    compared = sum(not pd.isna(case["speedup"]) for case in compiled)
+    return Coverage(compared, len(compiled) + len(gone), tuple(gone))
 
 
 def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
     """Geometric mean per task and strategy over the workloads that passed with every strategy of the task."""
     rows = []
-    cases = cases[_OF_CASES]
+    every = shaping.row_dicts(cases[_OF_CASES])
     for task in Task:
-        mine = cases[cases["task"] == task.value]
-        names: Sequence[str] = [name for name in theme.ordered(mine["strategy"]) if name != "eager"]
+        by_name: dict[str, list[CaseRow]] = {}
+        for case in every:
+            if case["task"] == task.value and case["strategy"] != EAGER.name:
+                by_name.setdefault(case["strategy"], []).append(case)
+        names = theme.ordered(by_name)
         if not names:
             continue
-        means = matched_geomeans(
-            {name: mine[mine["strategy"] == name] for name in names}, on=("workload_id",)
-        )
+        means = geomeans_of_rows({name: by_name[name] for name in names}, on=("workload_id",))
         rows += [
             {
                 "task": task.value,

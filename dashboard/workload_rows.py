@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dashboard.shaping import row_dicts
 from db import units
+from db.metrics.groups import floats
 from db.strategies import EAGER
 
 HISTORY = 60
@@ -22,10 +25,11 @@ def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """One row per workload of `cases`, as texts; `points` are the runs from which the history comes."""
     history: dict[tuple[Any, ...], list[float]] = {}
     # In plain lists: a frame per group costs more than all that is done with them.
-    columns = (points[name].tolist() for name in ("workload_id", "strategy_id", "speedup"))
-    for workload_id, strategy_id, speedup in zip(*columns, strict=True):
-        if not pd.isna(speedup):
-            history.setdefault((workload_id, strategy_id), []).append(float(speedup))
+    of_case = zip(points["workload_id"].tolist(), points["strategy_id"].tolist(), strict=True)
+    speedups = floats(points["speedup"])
+    known = (~np.isnan(speedups)).tolist()
+    for key, speedup in compress(zip(of_case, speedups.tolist(), strict=True), known):
+        history.setdefault(key, []).append(speedup)
     by_workload: dict[str, list[dict[str, Any]]] = {}
     for case in row_dicts(cases[_OF_CASES]):
         by_workload.setdefault(case["workload_label"], []).append(case)

@@ -7,7 +7,7 @@ side: status ok, something compiled, and a value. The naive mean takes each side
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +17,18 @@ from pandas import DataFrame
 from db.errors import UnitError
 from db.metrics.case_columns import MIXED
 from db.metrics.eligibility import LeftOut, why_left_out
-from db.metrics.quantities import require_one
+from db.metrics.quantities import require_same
 from db.records import StrategyKind
 from db.units import words
 
 CASE = ("workload_id", "strategy_id")
 # What says whether a case takes part, where it ran, and what to call it.
-_NEEDED = (
+NEEDED = (
     *("machine_id", "workload", "strategy", "strategy_kind"),
     *("status", "failure_kind", "nothing_compiled"),
 )
+CaseRow = Mapping[str, Any]
+"""A row of `summarize_cases` by column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,19 @@ def matched_geomeans(
     strategies (`on=("workload_id",)`). Eager cases are the reference and take no part. Raises UnitError where
     the sides mix machines or a side has several rows of the same `on`.
     """
-    taking_part = {name: _compiled_rows(frame, (*on, value)) for name, frame in sides.items()}
-    machines = [row["machine_id"] for rows in taking_part.values() for row in rows]
-    require_one(DataFrame({"machine_id": machines}), ("machine_id",), "A geometric mean")
+    needed = dict.fromkeys((*on, value, *NEEDED))
+    return geomeans_of_rows(
+        {name: _rows(frame, list(needed)) for name, frame in sides.items()}, on=on, value=value
+    )
+
+
+def geomeans_of_rows(
+    sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, ...] = CASE, value: str = "speedup"
+) -> MatchedGeomeans:
+    """As `matched_geomeans`, of rows with `on`, `value` and the columns `NEEDED`."""
+    taking_part = {name: list(filter(_is_compiled, rows)) for name, rows in sides.items()}
+    machines = {row["machine_id"] for rows in taking_part.values() for row in rows}
+    require_same("machine_id", machines, "A geometric mean")
     rows = {name: _by_key(name, found, on) for name, found in taking_part.items()}
     labels = {key: row for by_key in rows.values() for key, row in by_key.items()}
     left_out, matched = [], []
@@ -85,21 +97,21 @@ def matched_geomeans(
     return MatchedGeomeans(means, len(matched), tuple(left_out))
 
 
-_Row = dict[str, Any]
 _Key = tuple[str, ...]
 
 
-def _compiled_rows(frame: DataFrame, wanted: tuple[str, ...]) -> list[_Row]:
-    """The rows but eager's, with the columns `wanted` and those that say whether a case takes part."""
-    # Not to_dict: that looks at every cell of ninety columns to find out what it is.
-    names = list(dict.fromkeys((*wanted, *_NEEDED)))
+def _rows(frame: DataFrame, names: Sequence[str]) -> list[CaseRow]:
+    # Not to_dict: that looks at every cell to find out what it is.
     cells = zip(*(frame[name].tolist() for name in names), strict=True)
-    rows = (dict(zip(names, each, strict=True)) for each in cells)
-    return [row for row in rows if row["strategy_kind"] != StrategyKind.EAGER.value]
+    return [dict(zip(names, each, strict=True)) for each in cells]
 
 
-def _by_key(side: str, rows: list[_Row], on: tuple[str, ...]) -> dict[_Key, _Row]:
-    found: dict[_Key, _Row] = {}
+def _is_compiled(row: CaseRow) -> bool:
+    return bool(row["strategy_kind"] != StrategyKind.EAGER.value)
+
+
+def _by_key(side: str, rows: list[CaseRow], on: tuple[str, ...]) -> dict[_Key, CaseRow]:
+    found: dict[_Key, CaseRow] = {}
     for row in rows:
         key = tuple(str(row[name]) for name in on)
         if key in found:
@@ -110,7 +122,7 @@ def _by_key(side: str, rows: list[_Row], on: tuple[str, ...]) -> dict[_Key, _Row
     return found
 
 
-def _reason(row: _Row | None, value: str) -> str | None:
+def _reason(row: CaseRow | None, value: str) -> str | None:
     """Why this row is no part of the matched set, or None where it passed."""
     if row is None:
         return "not measured"
@@ -119,6 +131,6 @@ def _reason(row: _Row | None, value: str) -> str | None:
     return why_left_out(row, {value: value})
 
 
-def _side_mean(rows: dict[_Key, _Row], matched: list[_Key], value: str) -> SideMean:
+def _side_mean(rows: dict[_Key, CaseRow], matched: list[_Key], value: str) -> SideMean:
     own = [float(row[value]) for row in rows.values() if not pd.isna(row[value])]
     return SideMean(geomean(float(rows[key][value]) for key in matched), geomean(own), len(own))

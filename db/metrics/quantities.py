@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -109,9 +110,14 @@ def byte_count(value: float | Fraction, subject: Subject | None = None) -> Quant
 def require_one(frame: DataFrame, columns: tuple[str, ...], purpose: str) -> None:
     """Raises UnitError when `frame` mixes several values in one of `columns`; an empty frame passes."""
     for column in columns:
-        distinct = sorted(frame[column].dropna().astype(str).unique())
-        if len(distinct) > 1:
-            raise UnitError(
-                f"{purpose} cannot mix several values of {words(column)}: {', '.join(distinct[:3])}.",
-                f"Choose one {column.removesuffix('_id')}.",
-            )
+        require_same(column, frame[column].dropna().unique(), purpose)
+
+
+def require_same(column: str, values: Iterable[object], purpose: str) -> None:
+    """Raises UnitError when `values`, of `column` and none of them missing, differ; no values pass."""
+    distinct = sorted({str(value) for value in values})
+    if len(distinct) > 1:
+        raise UnitError(
+            f"{purpose} cannot mix several values of {words(column)}: {', '.join(distinct[:3])}.",
+            f"Choose one {column.removesuffix('_id')}.",
+        )
