@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Literal
 
 import altair as alt
@@ -134,20 +135,25 @@ def _unit(largest_ns: float) -> tuple[str, float]:
 
 
 def _lines(totals: pd.DataFrame, divisor: float) -> pd.DataFrame:
-    total = totals["total_ns"].astype(float) / divisor
+    steps, ns, lows, highs = (
+        totals[name].tolist() for name in ("steps", "total_ns", "total_low_ns", "total_high_ns")
+    )
+    total, low, high = (
+        totals[name].to_numpy(dtype=np.float64, na_value=np.nan) / divisor
+        for name in ("total_ns", "total_low_ns", "total_high_ns")
+    )
     return pd.DataFrame(
         {
-            "steps": totals["steps"].astype(int),
-            "strategy": totals["strategy"],
+            "steps": np.array(steps, dtype=np.int64),
+            "strategy": totals["strategy"].array,
             "total": total,
-            "low": (totals["total_low_ns"] / divisor).fillna(total).astype(float),
-            "high": (totals["total_high_ns"] / divisor).fillna(total).astype(float),
-            "total_text": [units.duration(value) for value in totals["total_ns"]],
+            "low": np.where(np.isnan(low), total, low),
+            "high": np.where(np.isnan(high), total, high),
+            "total_text": [units.duration(value) for value in ns],
             "interval_text": [
-                units.interval(low, high, units.duration)
-                for low, high in zip(totals["total_low_ns"], totals["total_high_ns"], strict=True)
+                units.interval(*ends, units.duration) for ends in zip(lows, highs, strict=True)
             ],
-            "steps_text": [units.steps(value) for value in totals["steps"]],
+            "steps_text": [units.steps(count) for count in steps],
         }
     )
 
@@ -257,13 +263,12 @@ def _wanted(steps: int, last_step: int) -> pd.DataFrame:
 
 def finding(cases: pd.DataFrame, workload: str) -> str:
     """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does."""
-    compiled = cases[cases["strategy"] != "eager"]
-    paying = compiled[compiled["break_even"] == "steps"]
-    if not paying.empty:
-        first = paying.sort_values("break_even_steps").iloc[0]
-        return (
-            f"{first['strategy']} pays off after {units.steps(int(first['break_even_steps']))} on {workload}"
-        )
-    if (compiled["break_even"] == "never").any():
+    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
+    compiled = [row for row in zip(*columns, strict=True) if row[0] != "eager"]
+    paying = [(int(steps), strategy) for strategy, kind, steps in compiled if kind == "steps"]
+    if paying:
+        steps, strategy = min(paying, key=itemgetter(0))
+        return f"{strategy} pays off after {units.steps(steps)} on {workload}"
+    if any(kind == "never" for _, kind, _ in compiled):
         return f"Compiling never pays off on {workload}"
     return f"Break-even on {workload} is unknown"

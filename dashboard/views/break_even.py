@@ -52,8 +52,8 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
     no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
-    stated = mine[mine["break_even"] == "steps"]
-    steps = dict(zip(stated["strategy"], stated["break_even_steps"].astype(int), strict=True))
+    columns = (mine[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
+    steps = {strategy: int(count) for strategy, kind, count in zip(*columns, strict=True) if kind == "steps"}
     drawable = len(options) > 1
     return Seen(
         options=options,
@@ -165,7 +165,9 @@ def _reasons(cases: pd.DataFrame) -> list[str]:
     return [
         f"{case['workload_label']} with {case['strategy']}: break-even is {case['break_even']}, "
         f"{case['break_even_reason']}"
-        for case in shaping.row_dicts(cases)
+        for case in shaping.row_dicts(
+            cases[["workload_label", "strategy", "break_even", "break_even_reason"]]
+        )
         if case["strategy"] != EAGER.name and case["break_even"] != "steps"
     ]
 
@@ -173,7 +175,10 @@ def _reasons(cases: pd.DataFrame) -> list[str]:
 def _every_workload(cases: pd.DataFrame) -> pd.DataFrame:
     """Break-even in words, a row per workload and a column per strategy; no rows for a single workload."""
     rows: dict[str, dict[str, str]] = {}
-    for case in shaping.row_dicts(cases[cases["strategy"] != EAGER.name]):
+    told = cases[["workload_label", "strategy", "break_even", "break_even_steps"]]
+    for case in shaping.row_dicts(told):
+        if case["strategy"] == EAGER.name:
+            continue
         words = break_even_plan.steps_words(case)
         rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
             words

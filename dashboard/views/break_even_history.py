@@ -38,9 +38,9 @@ class History:
 def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     filters = filters_of(replace(link, build=None))
     everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
-    points = with_strategies(everything[[*_COLUMNS, *trend_rows.needed(_METRIC)]], link.strategy)
+    points = everything[[*_COLUMNS, *trend_rows.needed(_METRIC)]]
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
-    points = with_caches(points, link.cache)
+    points = with_caches(with_strategies(points, link.strategy), link.cache)
     names = read_choices(snapshot).builds
     with_points = set(points["build_id"])
     measured = [key for key in names if key in with_points]

@@ -8,10 +8,11 @@ that runs slower compiles slower too. A strategy's crossing with eager stays the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas import DataFrame
@@ -48,12 +49,15 @@ _EAGER_NEEDS = {"latency_ns": "latency"}
 _COMPILED_NEEDS = {"speedup": "eager latency to compare with", "compile_cost_ns": "compile cost"}
 
 
-def _is_eager(row: pd.Series) -> bool:
+_Row = dict[str, Any]
+
+
+def _is_eager(row: _Row) -> bool:
     return bool(row["strategy_kind"] == StrategyKind.EAGER)
 
 
-def _reason(row: pd.Series) -> str | None:
-    return why_left_out(dict(row), _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
+def _reason(row: _Row) -> str | None:
+    return why_left_out(row, _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
 
 
 def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
@@ -63,7 +67,8 @@ def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
     is known. Raises UnitError where the rows mix machines, builds or workloads.
     """
     require_one(cases, ("machine_id", "build_id", "workload_id"), "A mode choice")
-    rows = [row for _, row in cases.iterrows()]
+    columns = {str(name): column.tolist() for name, column in cases.items()}
+    rows: list[_Row] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     reasons = [_reason(row) for row in rows]
     left_out = [
         LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
@@ -79,7 +84,7 @@ def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
     return options, left_out
 
 
-def _option(row: pd.Series, base_ns: float, subject: Subject) -> ModeOption:
+def _option(row: _Row, base_ns: float, subject: Subject) -> ModeOption:
     scale = Fraction(base_ns) / Fraction(row["control_latency_ns"])
     latency_ns, cost_ns = scale * Fraction(row["latency_ns"]), scale * Fraction(row["compile_cost_ns"])
     cost, latency = (
@@ -111,16 +116,16 @@ def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: 
     counts = list(steps)
     if counts:
         best_option(options, min(counts), restarts)  # what cannot be compared there can be nowhere
-    lines, bands = (
-        [_line(option, restarts) for option in options],
-        [_band(each, restarts) for each in options],
-    )
+    bands = [_band(option, restarts) for option in options]
+    # All lines in parts of one size, so that whole numbers tell which is lowest.
+    parts, lines = _in_parts([_line(option, restarts) for option in options])
+    latencies = [option.latency.value for option in options]
     for count in counts:
-        totals = [line.at(count) for line in lines]
-        best = min(range(len(options)), key=lambda place: (totals[place], options[place].latency.value))
+        totals = [start + count * per_step for start, per_step in lines]
+        best = min(range(len(options)), key=lambda place: (totals[place], latencies[place]))
         for place, option in enumerate(options):
-            low, high = (None if end is None else float(end.at(count)) for end in bands[place])
-            rows.append((option.strategy, count, float(totals[place]), low, high, place == best))
+            row = (option.strategy, count, totals[place] / parts, *_ends(bands[place], count), place == best)
+            rows.append(row)
     if not rows:
         return empty_frame(TOTALS_COLUMNS)
     return typed_frame(_by_column(rows, TOTALS_COLUMNS), TOTALS_COLUMNS)
@@ -132,8 +137,23 @@ class _Line(NamedTuple):
     start: Fraction
     per_step: Fraction
 
-    def at(self, steps: int) -> Fraction:
-        return self.start + steps * self.per_step
+
+# Lines in whole parts of a nanosecond, and how many parts it has: as exact as fractions, which would bring
+# every sum to its lowest terms. A quotient of whole numbers is rounded once, as a fraction's is.
+_InParts = tuple[int, list[tuple[int, int]]]
+
+
+def _in_parts(lines: Sequence[_Line]) -> _InParts:
+    parts = math.lcm(*(value.denominator for line in lines for value in line))
+    return parts, [(int(line.start * parts), int(line.per_step * parts)) for line in lines]
+
+
+def _ends(band: _InParts | None, steps: int) -> tuple[float | None, float | None]:
+    if band is None:
+        return None, None
+    parts, lines = band
+    low, high = ((start + steps * per_step) / parts for start, per_step in lines)
+    return low, high
 
 
 def _line(option: ModeOption, restarts: int) -> _Line:
@@ -141,14 +161,11 @@ def _line(option: ModeOption, restarts: int) -> _Line:
     return _Line(option.starts_cost(restarts).value, (restarts + 1) * option.latency.value)
 
 
-def _band(option: ModeOption, restarts: int) -> tuple[_Line | None, _Line | None]:
+def _band(option: ModeOption, restarts: int) -> _InParts | None:
     if option.compile_cost_interval is None or option.latency_interval is None:
-        return None, None
-    low, high = (
-        _line(ModeOption(option.strategy, cost, latency), restarts)
-        for cost, latency in zip(option.compile_cost_interval, option.latency_interval, strict=True)
-    )
-    return low, high
+        return None
+    ends = zip(option.compile_cost_interval, option.latency_interval, strict=True)
+    return _in_parts([_line(ModeOption(option.strategy, *end), restarts) for end in ends])
 
 
 def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFrame:
