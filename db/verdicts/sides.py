@@ -86,7 +86,9 @@ def split_sides(trials: DataFrame, base: Selection, head: Selection) -> DataFram
                 "Run it again.",
             )
     chosen = (in_base | in_head) & ~outside
-    sides = trials[chosen].assign(side=in_head[chosen].to_numpy(dtype=np.int64))
+    side = in_head[chosen].to_numpy(dtype=np.int64)
+    # To choose all rows of sixty columns copies them all.
+    sides = (trials if chosen.all() else trials[chosen]).assign(side=side)
     return in_time_order(sides).reset_index(drop=True)
 
 

@@ -184,7 +184,8 @@ def _compared(history: DataFrame, sides: DataFrame) -> Bools:
 
 def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     """Each side's cases on the machine, matched or not, summed up as everywhere else in the project."""
-    here = sides[sides["machine_id"] == matched.machine_id]
+    on_machine = sides["machine_id"] == matched.machine_id
+    here = sides if on_machine.all() else sides[on_machine]
     names = np.array(SIDES, dtype=object)[here["side"].to_numpy(dtype=np.int64)]
     # As two builds of one frame: most of what a summary costs is the same for few rows and for many.
     found = case_values(here.assign(build_id=array(names, dtype="str")))
