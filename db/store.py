@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from itertools import islice
 
 from sqlalchemy import insert, select, update
 
@@ -13,6 +12,7 @@ from db.records import Trial
 from db.runs import RunStatus
 from db.session import Database
 from db.store_batch import TrialWriter, bump_data_version, lock_data_version
+from db.store_batches import TRIALS_OF_A_BATCH, Batch, BatchMaker
 from db.tables import RUN
 
 
@@ -82,19 +82,23 @@ def save_trial(db: Database, trial: Trial) -> bool:
     return new == 1
 
 
-def save_trials(db: Database, trials: Iterable[Trial], batch: int = 1000) -> tuple[int, int]:
+def save_trials(db: Database, trials: Iterable[Trial], batch: int = TRIALS_OF_A_BATCH) -> tuple[int, int]:
     """Store trials, all or none of them: how many were new, how many were there with equal content.
 
     Memory is bounded by `batch` trials, whatever the number of trials. Whatever `trials` raises while it is
     read, and ConflictError for an id stored with different content, leave the database as it was.
     """
+    return save_batches(db, BatchMaker().batches(trials, batch))
+
+
+def save_batches(db: Database, batches: Iterable[Batch]) -> tuple[int, int]:
+    """As `save_trials`, of trials that are ready for the driver."""
     new = known = 0
     with db.write() as connection:
         lock_data_version(connection)
         writer = TrialWriter(connection)
-        remaining = iter(trials)
-        while chunk := list(islice(remaining, batch)):
-            added, repeated = writer.save(chunk)
+        for batch in batches:
+            added, repeated = writer.save(batch)
             new, known = new + added, known + repeated
         if new:
             writer.finish()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,44 +25,14 @@ from db.errors import ConflictError
 from db.queries.records import load_trials
 from db.quick_trials import whole
 from db.records import FailureKind, Status, Trial
+from db.store_batches import DIMENSIONS, Batch, ReadHereError
 from db.store_insert import insert_columns
-from db.store_rows import (
-    DETAIL_PARTS,
-    CaseIds,
-    Identifier,
-    Prepared,
-    detail_columns,
-    dimension_row,
-    prepare,
-    sample_columns,
-    trial_columns,
-)
+from db.store_rows import DETAIL_PARTS
 from db.store_run_parts import RunParts
-from db.tables import (
-    BUILD,
-    DATA_VERSION,
-    LATEST,
-    MACHINE,
-    RUN,
-    SERIES,
-    STRATEGY,
-    TRIAL,
-    TRIAL_DETAIL,
-    TRIAL_SAMPLES,
-    WORKLOAD,
-)
+from db.tables import DATA_VERSION, LATEST, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
-# In the order in which their rows refer to each other.
-_DIMENSIONS: dict[str, Table] = {
-    "machine": MACHINE,
-    "build": BUILD,
-    "workload": WORKLOAD,
-    "strategy": STRATEGY,
-    "series": SERIES,
-    "run": RUN,
-}
-# What a dimension was last called, and where a trial says it.
-_LAST_CALLED = {"machine": "name", "build": "label"}
+# What a dimension was last called, and the column of a trial that says it.
+_LAST_CALLED = {"machine": ("name", "machine_name"), "build": ("label", "build_label")}
 _STORED_HASHES = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(
     TRIAL.c.trial_id.in_(bindparam("trial_ids", expanding=True))
 )
@@ -114,28 +83,33 @@ class TrialWriter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._identifier = Identifier()
-        self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in _DIMENSIONS}
+        self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in DIMENSIONS}
         self._newest: dict[str, tuple[datetime, str]] = {}
         self._run_parts = RunParts()
 
-    def save(self, trials: Sequence[Trial]) -> tuple[int, int]:
+    def save(self, batch: Batch) -> tuple[int, int]:
         """Insert the trials that are not stored yet: how many were new, how many known.
 
-        Raises ConflictError for a trial whose id is stored with different content.
+        Raises ConflictError for a trial whose id is stored with different content, and ReadHereError
+        where a batch without records cannot tell.
         """
-        stored = self._stored_hashes([trial.trial_id for trial in trials])
-        new: dict[str, Prepared] = {}
-        for entry in prepare(trials, self._identifier):
-            trial_id = entry.trial.trial_id
+        trial_ids, contents = batch.of_trials("trial_id"), batch.of_trials("content_hash")
+        stored = self._stored_hashes(trial_ids)
+        new, doubtful = [], []
+        for place, (trial_id, content) in enumerate(zip(trial_ids, contents, strict=True)):
             known = stored.get(trial_id)
             if known is None:
-                stored[trial_id] = entry.content
-                new[trial_id] = entry
-            elif known != entry.content:
-                self._require_equal(whole(entry.trial), new.get(trial_id))
-        self._insert(list(new.values()))
-        return len(new), len(trials) - len(new)
+                stored[trial_id] = content
+                new.append(place)
+            elif known != content:
+                doubtful.append(place)
+        if new:
+            self._insert(batch if len(new) == len(batch) else batch.only(new))
+        for place in doubtful:
+            if batch.records is None:
+                raise ReadHereError
+            self._require_equal(whole(batch.records[place]))
+        return len(new), len(batch) - len(new)
 
     def finish(self) -> None:
         """Write what the inserted trials change elsewhere: tallies, newest runs, parts, the data version."""
@@ -151,13 +125,13 @@ class TrialWriter:
         self._run_parts.write(self._connection)
         bump_data_version(self._connection)
 
-    def _stored_hashes(self, trial_ids: list[str]) -> dict[str, str]:
-        found = self._connection.execute(_STORED_HASHES, {"trial_ids": trial_ids})
+    def _stored_hashes(self, trial_ids: Sequence[str]) -> dict[str, str]:
+        found = self._connection.execute(_STORED_HASHES, {"trial_ids": list(trial_ids)})
         return {row.trial_id: row.content_hash for row in found}
 
-    def _require_equal(self, trial: Trial, earlier: Prepared | None) -> None:
-        """Raise ConflictError unless the trial with this id is the same; only then may hashes differ."""
-        other = whole(earlier.trial) if earlier else next(load_trials(self._connection, [trial.trial_id]))
+    def _require_equal(self, trial: Trial) -> None:
+        """Raise ConflictError unless the trial is the stored one: hashes of equal trials may differ, too."""
+        other = next(load_trials(self._connection, [trial.trial_id]))
         fields = [name for name in Trial.model_fields if getattr(trial, name) != getattr(other, name)]
         if fields:
             raise ConflictError(
@@ -166,78 +140,51 @@ class TrialWriter:
                 "Nothing was changed. Give the second one an id of its own if it is another trial.",
             )
 
-    def _insert(self, new: list[Prepared]) -> None:
-        if not new:
-            return
-        groups = _grouped(new)
-        self._insert_dimensions(groups)
-        insert_columns(self._connection, TRIAL, trial_columns(new))
-        insert_columns(self._connection, TRIAL_DETAIL, detail_columns(new), as_stored=DETAIL_PARTS)
-        if any(entry.arrays for entry in new):
-            insert_columns(self._connection, TRIAL_SAMPLES, sample_columns(new))
-        self._count(groups)
+    def _insert(self, batch: Batch) -> None:
+        # Rows of dimensions that a known trial told are stored since it is.
+        for name, rows in batch.dimensions.items():
+            statement = upsert(self._connection, DIMENSIONS[name]).on_conflict_do_nothing(
+                index_elements=[f"{name}_id"]
+            )
+            self._connection.execute(statement, rows)
+        for table in (TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES):
+            columns = batch.columns[table.name]
+            if columns["trial_id"]:
+                insert_columns(self._connection, table, columns, as_stored=DETAIL_PARTS)
+        self._count(batch)
 
-    def _insert_dimensions(self, groups: Iterable[list[Prepared]]) -> None:
-        missing: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _DIMENSIONS}
-        for first, *_ in groups:
-            for (name, rows), key in zip(missing.items(), _keys(first), strict=True):
-                if key not in self._tallies[name] and key not in rows:
-                    rows[key] = dimension_row(name, first.trial, first.ids)
-        for name, rows in missing.items():
-            if rows:
-                statement = upsert(self._connection, _DIMENSIONS[name]).on_conflict_do_nothing(
-                    index_elements=[f"{name}_id"]
-                )
-                self._connection.execute(statement, list(rows.values()))
-
-    def _count(self, groups: Iterable[list[Prepared]]) -> None:
-        for group in groups:
-            trials = [entry.trial for entry in group]
-            starts = [trial.started_at for trial in trials]
+    def _count(self, batch: Batch) -> None:
+        started_at = batch.of_trials("started_at")
+        failed, kinds = batch.of_trials("status"), batch.of_trials("failure_kind")
+        called = {name: batch.of_trials(column) for name, (_, column) in _LAST_CALLED.items()}
+        for alike in batch.cases:
+            starts = [started_at[place] for place in alike.places]
             first, last = min(starts), max(starts)
             # The one that began last, of several the one that came last.
-            newest = trials[-1 - starts[::-1].index(last)]
-            failed = sum([trial.status is Status.FAILED for trial in trials])
-            ids, run_id = group[0].ids, newest.run_id
-            for (name, tallies), key in zip(self._tallies.items(), _keys(group[0]), strict=True):
-                called = _called(name, newest) if name in _LAST_CALLED else None
+            newest = alike.places[-1 - starts[::-1].index(last)]
+            failures = [failed[place] for place in alike.places].count(Status.FAILED)
+            for (name, tallies), key in zip(self._tallies.items(), alike.keys, strict=True):
                 known = tallies.get(key)
+                added = (len(starts), failures, first, last, called[name][newest] if name in called else None)
                 if known is None:
-                    tallies[key] = _Tally(len(group), failed, first, last, called)
+                    tallies[key] = _Tally(*added)
                 else:
-                    known.add(len(group), failed, first, last, called)
-            self._run_parts.add((run_id, ids.machine, ids.build), len(group), first, last)
-            results = [trial.started_at for trial in trials if _is_result(trial)]
+                    known.add(*added)
+            ids, run_id = alike.ids, alike.run_id
+            self._run_parts.add((run_id, ids.machine, ids.build), len(starts), first, last)
+            # A failure is a result; a trial that a person cancelled says nothing about its case.
+            results = [
+                start
+                for start, place in zip(starts, alike.places, strict=True)
+                if kinds[place] != FailureKind.CANCELLED
+            ]
             if results:
                 told = (max(results), run_id)
                 self._newest[ids.series] = max(self._newest.get(ids.series, told), told)
 
 
-def _grouped(new: Iterable[Prepared]) -> list[list[Prepared]]:
-    """The trials of one case and run together: they count in the same rows."""
-    groups: dict[tuple[CaseIds, str], list[Prepared]] = defaultdict(list)
-    for entry in new:
-        groups[entry.ids, entry.trial.run_id].append(entry)
-    return list(groups.values())
-
-
-def _keys(entry: Prepared) -> tuple[str, ...]:
-    """The ids of the rows of `_DIMENSIONS` that a trial refers to."""
-    ids = entry.ids
-    return ids.machine, ids.build, ids.workload, ids.strategy, ids.series, entry.trial.run_id
-
-
-def _called(name: str, trial: Trial) -> str | None:
-    return trial.machine.name if name == "machine" else trial.build.label
-
-
-def _is_result(trial: Trial) -> bool:
-    """A failure is a result; a trial that a person cancelled says nothing about its case."""
-    return trial.failure is None or trial.failure.kind is not FailureKind.CANCELLED
-
-
 def _tally_update(name: str) -> Update:
-    table = _DIMENSIONS[name]
+    table = DIMENSIONS[name]
     moment = TRIAL.c.started_at.type
     first: BindParameter[Any] = bindparam("first", type_=moment)
     last: BindParameter[Any] = bindparam("last", type_=moment)
@@ -249,7 +196,7 @@ def _tally_update(name: str) -> Update:
         "last_seen_at": case((columns.last_seen_at > last, columns.last_seen_at), else_=last),
     }
     if name in _LAST_CALLED:
-        called = columns[_LAST_CALLED[name]]
+        called = columns[_LAST_CALLED[name][0]]
         values[called.name] = case((columns.last_seen_at > last, called), else_=bindparam("called"))
     return update(table).where(columns[f"{name}_id"] == bindparam("key")).values(values)
 

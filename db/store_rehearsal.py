@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
 
 from sqlalchemy import Connection
 
-from db.records import Trial
 from db.session import Database
 from db.store_batch import TrialWriter
-
-_BATCH = 1000
+from db.store_batches import Batch
 
 
 class _UndoError(Exception):
@@ -21,8 +18,8 @@ class _UndoError(Exception):
 
 
 @contextmanager
-def rehearsal(db: Database) -> Iterator[Callable[[Iterable[Trial]], tuple[int, int]]]:
-    """A `save_trials` whose every call sees what those before it would have stored; the end undoes them all.
+def rehearsal(db: Database) -> Iterator[Callable[[Iterable[Batch]], tuple[int, int]]]:
+    """A `save_batches` whose every call sees what those before it would have stored; the end undoes them all.
 
     A call that raises leaves nothing for the next one. Writers wait until the block ends.
     """
@@ -31,12 +28,11 @@ def rehearsal(db: Database) -> Iterator[Callable[[Iterable[Trial]], tuple[int, i
         raise _UndoError
 
 
-def _save(connection: Connection, trials: Iterable[Trial]) -> tuple[int, int]:
+def _save(connection: Connection, batches: Iterable[Batch]) -> tuple[int, int]:
     new = known = 0
     with connection.begin_nested():
         writer = TrialWriter(connection)
-        remaining = iter(trials)
-        while chunk := list(islice(remaining, _BATCH)):
-            added, repeated = writer.save(chunk)
+        for batch in batches:
+            added, repeated = writer.save(batch)
             new, known = new + added, known + repeated
     return new, known

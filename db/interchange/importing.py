@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,18 @@ from db.interchange.detect import detect
 from db.interchange.files import InputFile, input_files, uploaded_files
 from db.interchange.formats import READERS, Format
 from db.interchange.options import ImportOptions
+from db.interchange.read_ahead import read_ahead
 from db.quick_trials import whole
 from db.records import Status, Trial
 from db.session import Database
-from db.store import save_trials
+from db.store import save_batches
+from db.store_batches import TRIALS_OF_A_BATCH, Batch, BatchMaker, ReadHereError
 from db.store_rehearsal import rehearsal
 
-# From trials to how many were new and how many known; raises CompilewatchError and stores nothing then.
-Save = Callable[[Iterable[Trial]], tuple[int, int]]
+# From batches to how many trials were new and how many known; stores nothing where it raises.
+Save = Callable[[Iterable[Batch]], tuple[int, int]]
+# How the batches of a file reach `Save`.
+Way = Callable[[Iterator[Batch]], AbstractContextManager[Iterator[Batch]]]
 
 AUTO = "auto"
 FIRST_ROWS = 5
@@ -141,7 +147,7 @@ def _import_all(
         return ImportReport(tuple(reports), dry_run)
 
     if not dry_run:
-        return report_of(partial(save_trials, db))
+        return report_of(partial(save_batches, db))
     with rehearsal(db) as save:
         return report_of(save)
 
@@ -153,29 +159,41 @@ def _import_one(
     format_: str,
     options: ImportOptions,
 ) -> FileReport:
-    report = FileReport(shown)
+    formats: tuple[Format, ...] = ()
     try:
         recognised = _recognised(files, format_)
-        report.formats = tuple(dict.fromkeys(name for _, name in recognised))
+        formats = tuple(dict.fromkeys(name for _, name in recognised))
+        # Files of other formats hold few trials, and few numbers of each.
+        way: Way = read_ahead if formats == (Format.TRIAL,) else nullcontext
         with without_cycle_collection():
-            report.new, report.known = save(_observed(recognised, options, report))
+            try:
+                with way(_batches(recognised, options)) as batches:
+                    return _stored(save, batches, FileReport(shown, formats))
+            except ReadHereError:
+                return _stored(save, _batches(recognised, options), FileReport(shown, formats))
     except CompilewatchError as error:
-        return FileReport(shown, report.formats, error=error)
+        return FileReport(shown, formats, error=error)
+
+
+def _batches(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> Iterator[Batch]:
+    trials = chain.from_iterable(_trials(*each, options, to_store=True) for each in recognised)
+    return BatchMaker().batches(trials, TRIALS_OF_A_BATCH)
+
+
+def _stored(save: Save, batches: Iterable[Batch], report: FileReport) -> FileReport:
+    report.new, report.known = save(_observed(batches, report))
     return report
 
 
-def _observed(
-    recognised: list[tuple[InputFile, Format]], options: ImportOptions, report: FileReport
-) -> Iterator[Trial]:
-    """Yields the trials and notes the first rows and the failures on the way."""
+def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
+    """Yields the batches and notes the first rows and the failures on the way."""
     empty = True
-    for file, name in recognised:
-        for trial in _trials(file, name, options, to_store=True):
-            empty = False
-            if len(report.first) < FIRST_ROWS:
-                report.first = (*report.first, whole(trial))
-            report.failed_trials += trial.status is Status.FAILED
-            yield trial
+    for batch in batches:
+        if empty:
+            report.first = tuple(whole(record) for record in (batch.records or ())[:FIRST_ROWS])
+        empty = False
+        report.failed_trials += batch.of_trials("status").count(Status.FAILED)
+        yield batch
     if empty:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
 
