@@ -136,12 +136,12 @@ class _Selection:
     ) -> pd.DataFrame:
         names = ("build_id", "machine_id") if whole_builds else ("run_id", "machine_id", "build_id")
         keys: dict[tuple[str, ...], _Key] = {}
-        made_of: dict[_Key, set[Hashable]] = {}
+        made_of: dict[_Key, list[Hashable]] = {}
         for part, stamp in taken.parts.items():
             key: _Key = part.build if whole_builds else part
             keys[part.build if whole_builds else part.of_trial] = key
-            made_of.setdefault(key, set()).add((part, stamp))
-        stamps = {key: frozenset(parts) for key, parts in made_of.items()}
+            made_of.setdefault(key, []).append((part, stamp))
+        stamps = {key: parts[0] if len(parts) == 1 else frozenset(parts) for key, parts in made_of.items()}
 
         def make_changed(changed: Sequence[_Key]) -> tuple[pd.DataFrame, Sequence[_Key]]:
             made = self._made_of_all(name, {key: stamps[key] for key in changed})
@@ -167,7 +167,7 @@ def _trials_of(frame: pd.DataFrame, keys: Set[tuple[str, ...]], names: Sequence[
     """The rows whose values in the columns `names` are among `keys`."""
     chosen = frame[names[0]].isin({key[0] for key in keys}).to_numpy(dtype=np.bool_, copy=True)
     places = np.flatnonzero(chosen)
-    columns = (frame[name].to_numpy(dtype=object)[places] for name in names)
+    columns = (frame[name].array.take(places).tolist() for name in names)
     chosen[places] = [each in keys for each in zip(*columns, strict=True)]
     return rows_where(frame, chosen)
 

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from db.metrics.groups import ranks
+
 Key = TypeVar("Key", bound=Hashable)
 
 SPARE_ROWS = 30_000
@@ -17,6 +19,8 @@ SPARE_ROWS = 30_000
 SPARE_LOOKS = 100
 """Rows that so many looks in a row did not ask for go: those of runs that are no longer among the newest."""
 _WORTH_FORGETTING = 0.1
+MOST_PIECES = 64
+"""Rows that join others leave one more piece of each column of text, which every look goes through."""
 
 
 class Shelf(Generic[Key]):
@@ -33,6 +37,7 @@ class Shelf(Generic[Key]):
         self._numbers: dict[Key, int] = {}
         self._frame: pd.DataFrame | None = None
         self._number_of_row: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._joins = 0
         self._looks = 0
         self._asked_at: dict[Key, int] = {}
 
@@ -100,17 +105,22 @@ class Shelf(Generic[Key]):
             self._frame, self._number_of_row = made, numbers
         elif not made.empty:
             follows = made[self._order[0]].iloc[0] > self._frame[self._order[0]].iloc[-1]
-            both = pd.concat([self._frame, made], ignore_index=True)
+            both = self._joined(self._frame, made)
             of_both = np.concatenate([self._number_of_row, numbers])
             self._frame, self._number_of_row = (both, of_both) if follows else self._ordered(both, of_both)
+
+    def _joined(self, frame: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+        both = pd.concat([frame, more], ignore_index=True)
+        self._joins += 1
+        return both if self._joins % MOST_PIECES else _in_one_piece(both)
 
     def _ordered(
         self, frame: pd.DataFrame, numbers: NDArray[np.int64]
     ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-        places = frame[self._order].reset_index(drop=True).sort_values(self._order, kind="stable").index
-        positions = places.to_numpy(dtype=np.int64)
-        if (np.diff(positions) < 0).any():
-            frame, numbers = frame.take(positions), numbers[positions]
+        if len(frame) > 1:
+            places = np.lexsort([ranks(frame[name])[0] for name in reversed(self._order)])
+            if (np.diff(places) < 0).any():
+                frame, numbers = frame.take(places), numbers[places]
         return frame.reset_index(drop=True), numbers
 
     def _chosen(self, keys: Sequence[Key] | Mapping[Key, Hashable]) -> NDArray[np.bool_]:
@@ -159,3 +169,8 @@ def rows_where(frame: pd.DataFrame, chosen: NDArray[np.bool_]) -> pd.DataFrame:
     if len(places) and places[-1] - places[0] + 1 == len(places):
         return frame.iloc[places[0] : places[-1] + 1]
     return frame.take(places)
+
+
+def _in_one_piece(frame: pd.DataFrame) -> pd.DataFrame:
+    every = np.arange(len(frame))
+    return pd.DataFrame({name: column.array.take(every) for name, column in frame.items()}, copy=False)

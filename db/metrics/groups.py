@@ -45,13 +45,13 @@ def numbered(keys: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(there).astype(np.int64), (np.cumsum(there) - 1)[keys]
 
 
-def _ranks(column: Series) -> tuple[Ints, int]:
+def ranks(column: Series) -> tuple[Ints, int]:
     """Per row the rank of its value among the distinct ones, missing last; and one more than the last."""
     codes, distinct = column.array.factorize()
-    ranks = np.empty(len(distinct) + 1, dtype=np.int64)
-    ranks[distinct.argsort()] = np.arange(len(distinct))
-    ranks[-1] = len(distinct)  # where the code is -1
-    return ranks[codes], len(ranks)
+    rank_of = np.empty(len(distinct) + 1, dtype=np.int64)
+    rank_of[distinct.argsort()] = np.arange(len(distinct))
+    rank_of[-1] = len(distinct)  # where the code is -1
+    return rank_of[codes], len(rank_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +91,19 @@ class Groups:
         """Groups of equal `keys` (missing ones equal each other), numbered in sorted order of the keys."""
         codes, width = np.zeros(len(frame), dtype=np.int64), 1
         for key in keys:
-            ranks, more = _ranks(frame[key])
+            of_rows, more = ranks(frame[key])
             if width * more > _MOST_CODES:
                 codes, found = pd.factorize(codes, sort=True)
                 width = len(found)
-            codes, width = codes * more + ranks, width * more
+            codes, width = codes * more + of_rows, width * more
         codes, found = pd.factorize(codes, sort=True)
         return cls(codes, len(found))
 
     def renumbered(self, order: NDArray[np.generic]) -> Groups:
         """The same groups, numbered by `order` (one entry per group), equal ones as they were."""
-        ranks = np.empty(self.count, dtype=np.int64)
-        ranks[np.argsort(order, kind="stable")] = np.arange(self.count)
-        return Groups(ranks[self.codes], self.count)
+        places = np.empty(self.count, dtype=np.int64)
+        places[np.argsort(order, kind="stable")] = np.arange(self.count)
+        return Groups(places[self.codes], self.count)
 
     def present(self, values: Floats) -> Present:
         """The values, one per row, that are not NaN."""

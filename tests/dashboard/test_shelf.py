@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,3 +77,16 @@ def test_every_look_shows_what_a_first_look_would(looks: list[dict[int, int]], s
         made = Made()
         for wanted in looks:
             pd.testing.assert_frame_equal(made.look(wanted), rows_of(wanted))
+
+
+def test_text_that_comes_row_by_row_lies_in_few_pieces() -> None:
+    texts: Shelf[int] = Shelf(["key"])
+
+    def make(changed: Sequence[int]) -> tuple[pd.DataFrame, Sequence[int]]:
+        return pd.DataFrame({"key": changed, "text": [f"text {key}" for key in changed]}), list(changed)
+
+    looks = 2 * shelf.MOST_PIECES + 1
+    for newest in range(looks):
+        found = texts.take(dict.fromkeys(range(newest + 1), 1), make)
+    assert found["text"].tolist() == [f"text {key}" for key in range(looks)]
+    assert pa.Table.from_pandas(found).column("text").num_chunks <= shelf.MOST_PIECES
