@@ -14,6 +14,9 @@ from db.references.published import PublishedFigure, published_for
 from db.strategies import BUILTIN
 
 FIGURES_PER_CASE = 3
+PUBLISHED_TITLE = "Published elsewhere, on other hardware"
+PUBLISHED_COLUMNS = ("workload", "workload_label", "strategy", "task", "dtype", "shape", "speedup")
+"""What `published_lines` reads of cases, or of points."""
 
 
 def published_lines(cases: pd.DataFrame) -> list[str]:

@@ -12,7 +12,7 @@ from dashboard.charts import heat_map, pareto
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_cases
 from dashboard.links import Link, Page
-from dashboard.published_lines import published_lines
+from dashboard.published_lines import PUBLISHED_TITLE, published_lines
 from dashboard.shaping import asides, not_applicable, with_strategies
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
@@ -70,7 +70,7 @@ def draw(view: View) -> Link:
     _best(view, seen.best)
     _pareto(seen.front)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
-    elements.listed("Published elsewhere, on other hardware", seen.published, icon=":material/public:")
+    elements.listed(PUBLISHED_TITLE, seen.published, icon=":material/public:")
     return view.link
 
 

@@ -19,6 +19,7 @@ from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link, Page
 from dashboard.policy import targets_in_force
+from dashboard.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from dashboard.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, with_strategies
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
@@ -36,9 +37,12 @@ _CASE = ["workload_id", "strategy_id"]
 
 @dataclass(frozen=True)
 class Seen:
-    """What the page is drawn from: the chart of the workload in focus, and a row per case."""
+    """What the page is drawn from: the chart of the workload in focus, what others published about it, and a
+    row per case.
+    """
 
     chart: PreparedChart
+    published: list[str]
     cases: pd.DataFrame
     reach: float
     without_number: list[str]
@@ -63,18 +67,22 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
 
-    def points_of(wanted: Filters) -> pd.DataFrame:
+    def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
         points = read_points(snapshot, wanted, by)
-        columns = dict.fromkeys((*_CASE, *ASIDE_COLUMNS, *BUILD_COMPONENTS, *trend_rows.needed(link.metric)))
+        columns = dict.fromkeys(
+            (*_CASE, *ASIDE_COLUMNS, *BUILD_COMPONENTS, *trend_rows.needed(link.metric), *more)
+        )
         found = with_strategies(points[[name for name in columns if name in points]], link.strategy)
         return trend_rows.in_order(found, link.axis, list(builds))
 
-    whole = points_of(of_workload(snapshot, filters, focus))
+    told_of_case = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
+    whole = points_of(of_workload(snapshot, filters, focus), *told_of_case)
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     cases, reach = _case_rows(points, FIGURES[link.metric])
     return Seen(
         chart=_chart_of(mine, link, focus, builds),
+        published=published_lines(_newest(mine)) if told_of_case else [],
         cases=cases,
         reach=reach,
         without_number=[str(aside) for aside in asides(_newest(points))],
@@ -117,6 +125,7 @@ def draw(view: View) -> Link:
     focus = focused(view.link, workloads)
     seen = _seen(view.snapshot, view.link, focus)
     _main_chart(view.link, seen.chart, focus)
+    elements.listed(PUBLISHED_TITLE, seen.published, icon=":material/public:")
     _every_case(view, seen.cases, seen.reach)
     elements.listed(
         "Cases without a number in their newest run", seen.without_number, icon=":material/report:"

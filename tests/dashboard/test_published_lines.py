@@ -66,3 +66,14 @@ def test_modes_shows_the_lines_and_nothing_where_there_are_none(
     assert "published elsewhere" in texts(opened(Link(page=Page.MODES)))
     monkeypatch.setenv(DATABASE, f"sqlite:///{tmp_path / 'own.db'}")
     assert "published elsewhere" not in texts(opened(Link(page=Page.MODES)))
+
+
+def test_trends_shows_them_beside_the_speedup_of_the_workload_in_the_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lines(tmp_path / "unet.db", make_workload("sd-unet", **UNET), "eager", "reduce-overhead")
+    monkeypatch.setenv(DATABASE, f"sqlite:///{tmp_path / 'unet.db'}")
+    assert "sd-unet with reduce-overhead: 1.50x here; published elsewhere" in texts(
+        opened(Link(page=Page.TRENDS))
+    )
+    assert "published elsewhere" not in texts(opened(Link(page=Page.TRENDS, metric="latency")))
