@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from db.verdicts.moderated_t import Floats, TTest
 
@@ -17,15 +17,11 @@ case in ten has changed."""
 
 
 def false_discovery_q(p_value: Floats) -> Floats:
-    """Benjamini-Hochberg adjusted p-values over the tested cases; NaN stays NaN and counts for nothing.
-
-    As `scipy.stats.false_discovery_control`, whose checks take ten times as long.
-    """
+    """Benjamini-Hochberg adjusted p-values over the tested cases; NaN stays NaN and counts for nothing."""
     q_value = np.full_like(p_value, np.nan)
-    tested = np.flatnonzero(np.isfinite(p_value))
-    ascending = tested[np.argsort(p_value[tested])]
-    adjusted = p_value[ascending] * (len(tested) / np.arange(1.0, len(tested) + 1.0))
-    q_value[ascending] = np.minimum.accumulate(adjusted[::-1])[::-1].clip(0.0, 1.0)
+    tested = np.isfinite(p_value)
+    if tested.any():
+        q_value[tested] = stats.false_discovery_control(p_value[tested], method="bh")
     return q_value
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.stats import false_discovery_control
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind
 
@@ -40,14 +39,13 @@ def samples(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
 @given(
     st.lists(st.one_of(st.just(float("nan")), st.floats(min_value=0, max_value=1)), min_size=1, max_size=40)
 )
-def test_adjusted_p_values_are_those_of_others_and_missing_ones_count_for_nothing(values: list[float]):
+def test_adjusted_p_values_are_those_of_statsmodels_and_missing_ones_count_for_nothing(values: list[float]):
     p_value = np.array(values)
     tested = ~np.isnan(p_value)
     found = false_discovery_q(p_value)
     assert np.array_equal(np.isnan(found), ~tested)
     if tested.any():
         assert found[tested] == pytest.approx(multipletests(p_value[tested], method="fdr_bh")[1])
-        assert found[tested].tolist() == false_discovery_control(p_value[tested]).tolist()
 
 
 def test_equivalence_is_that_of_statsmodels(samples: tuple[np.ndarray, np.ndarray]):
