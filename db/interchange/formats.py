@@ -18,6 +18,7 @@ from db.interchange import (
 )
 from db.interchange.files import InputFile
 from db.interchange.options import ImportOptions
+from db.interchange.repeats import told_apart
 from db.records import Trial
 
 Reader = Callable[[InputFile, ImportOptions], Iterator[Trial]]
@@ -37,14 +38,23 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+def _with_repeats(read: Reader) -> Reader:
+    """`read` for a format whose ids follow from content."""
+
+    def reader(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+        return told_apart(read(file, options))
+
+    return reader
+
+
 READERS: dict[Format, Reader] = {
     Format.TRIAL: trial_jsonl.read,
-    Format.DYNAMO_CSV: dynamo_csv.read,
-    Format.OSS_V3: oss_v3.read,
-    Format.TORCHBENCH: torchbench.read,
-    Format.PYTEST_BENCHMARK: pytest_benchmark.read,
-    Format.OPTIMUM: optimum.read,
-    Format.TIMM_CSV: timm_csv.read,
-    Format.TRANSFORMERS_CI: transformers_ci.read,
-    Format.CSV: generic_csv.read,
+    Format.DYNAMO_CSV: _with_repeats(dynamo_csv.read),
+    Format.OSS_V3: _with_repeats(oss_v3.read),
+    Format.TORCHBENCH: _with_repeats(torchbench.read),
+    Format.PYTEST_BENCHMARK: _with_repeats(pytest_benchmark.read),
+    Format.OPTIMUM: _with_repeats(optimum.read),
+    Format.TIMM_CSV: _with_repeats(timm_csv.read),
+    Format.TRANSFORMERS_CI: _with_repeats(transformers_ci.read),
+    Format.CSV: _with_repeats(generic_csv.read),
 }
