@@ -19,6 +19,7 @@ from dashboard.selectors import (
     BadValueError,
     Choice,
     Choices,
+    DataVersion,
     Day,
     Decimal,
     Selector,
@@ -108,6 +109,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "report": (Text(), frozenset({Page.REPORTS})),
 }
 DATA_VERSION = "data"
+_DATA_VERSION = DataVersion()
 STORED_VIEW = "view"
 """Stands for a whole link that the database keeps under an id; `dashboard.views.stored_view` follows it."""
 NOT_FOUND = "not_found"
@@ -164,21 +166,16 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
     values: dict[str, Any] = {}
     problems: list[str] = []
     for key, raw in params.items():
-        if key == DATA_VERSION:
-            values[key] = int(raw[0]) if raw and raw[0].isdecimal() and len(raw[0]) < 19 else None
-        elif key == STORED_VIEW:
+        if key == STORED_VIEW:
             continue
-        elif key == NOT_FOUND:
+        if key == NOT_FOUND:
             problems.append(_no_page(raw[0] if raw else ""))
-        elif key not in SELECTORS:
-            close = difflib.get_close_matches(key, keys_of(page), n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            problems.append(f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}")
-        elif page not in SELECTORS[key][1]:
-            problems.append(f"{key} selects nothing on the page {TITLES[page]} and was ignored.")
+        elif why := _of_no_use(page, key):
+            problems.append(why)
         elif raw:
             try:
-                values[key] = SELECTORS[key][0].read(raw)
+                selector = _DATA_VERSION if key == DATA_VERSION else SELECTORS[key][0]
+                values[key] = selector.read(raw)
             except BadValueError as error:
                 values[key] = error.instead
                 problems.append(f"{key}: {error}.")
@@ -187,6 +184,19 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
         problems.append(f"until ({link.until}) lies before since ({link.since}) and was ignored.")
         link = replace(link, until=None)
     return link, tuple(problems)
+
+
+def _of_no_use(page: Page, key: str) -> str | None:
+    """Why `key` says nothing on `page`; None where it does."""
+    if key == DATA_VERSION:
+        return None
+    if key not in SELECTORS:
+        close = difflib.get_close_matches(key, keys_of(page), n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        return f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}"
+    if page not in SELECTORS[key][1]:
+        return f"{key} selects nothing on the page {TITLES[page]} and was ignored."
+    return None
 
 
 def read_url(url: str) -> tuple[Link, tuple[str, ...]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeVar
 
 ALL = "all"
 LONGEST_QUOTE = 60
+
+T = TypeVar("T")
 
 
 class BadValueError(ValueError):
@@ -36,11 +39,9 @@ class Text:
     default: str | None = None
 
     def read(self, values: Sequence[str]) -> str | None:
-        if list(values) == [ALL] or not values[0]:
-            return None
-        if len(set(values)) > 1:
-            raise BadValueError(f"only one value is possible; using {quoted(values[0])}", values[0])
-        return values[0]
+        if len(values) > 1 and set(values) == {ALL}:
+            return ALL
+        return _only(values, lambda text: None if text in {ALL, ""} else text)
 
     def write(self, value: str | None) -> list[str]:
         if value is None:
@@ -73,10 +74,13 @@ class Choice:
     default: str
 
     def read(self, values: Sequence[str]) -> str:
-        if values[0] in self.options:
-            return values[0]
+        return _only(values, self._one)
+
+    def _one(self, text: str) -> str:
+        if text in self.options:
+            return text
         raise BadValueError(
-            f"{quoted(values[0])} is none of {', '.join(self.options)}; using {self.default}", self.default
+            f"{quoted(text)} is none of {', '.join(self.options)}; using {self.default}", self.default
         )
 
     def write(self, value: str) -> list[str]:
@@ -113,11 +117,14 @@ class Whole:
     high: int
 
     def read(self, values: Sequence[str]) -> int:
+        return _only(values, self._one)
+
+    def _one(self, text: str) -> int:
         try:
-            number = int(values[0])
+            number = int(text)
         except ValueError:
             raise BadValueError(
-                f"{quoted(values[0])} is not a whole number; using {self.default:,}", self.default
+                f"{quoted(text)} is not a whole number; using {self.default:,}", self.default
             ) from None
         return int(_clamped(number, self.low, self.high))
 
@@ -134,12 +141,15 @@ class Decimal:
     high: float
 
     def read(self, values: Sequence[str]) -> float:
+        return _only(values, self._one)
+
+    def _one(self, text: str) -> float:
         try:
-            number = float(values[0])
+            number = float(text)
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            raise BadValueError(f"{quoted(values[0])} is not a number; using {self.default:g}", self.default)
+            raise BadValueError(f"{quoted(text)} is not a number; using {self.default:g}", self.default)
         return float(_clamped(number, self.low, self.high))
 
     def write(self, value: float) -> list[str]:
@@ -153,20 +163,50 @@ class Day:
     default: date | None = None
 
     def read(self, values: Sequence[str]) -> date | None:
-        if values[0] in {ALL, ""}:
+        return _only(values, self._one)
+
+    def _one(self, text: str) -> date | None:
+        if text in {ALL, ""}:
             return None
         try:
-            return date.fromisoformat(values[0])
+            return date.fromisoformat(text)
         except ValueError:
             raise BadValueError(
-                f"{quoted(values[0])} is not a day like 2026-11-20; no limit is set", None
+                f"{quoted(text)} is not a day like 2026-11-20; no limit is set", None
             ) from None
 
     def write(self, value: date | None) -> list[str]:
         return [ALL if value is None else value.isoformat()]
 
 
+@dataclass(frozen=True)
+class DataVersion:
+    """The data version that a link was made at; None where it tells none."""
+
+    def read(self, values: Sequence[str]) -> int | None:
+        return _only(values, self._one)
+
+    def _one(self, text: str) -> int | None:
+        if text.isdecimal() and len(text) < 19:
+            return int(text)
+        raise BadValueError(f"{quoted(text)} is no data version and was ignored", None)
+
+
 Selector = Text | Texts | Choice | Choices | Whole | Decimal | Day
+
+
+def _only(values: Sequence[str], read: Callable[[str], T]) -> T:
+    """What the first of `values` stands for. Raises BadValueError where another one is left out."""
+    alone = len(set(values)) == 1
+    try:
+        first = read(values[0])
+    except BadValueError as error:
+        if alone:
+            raise
+        raise BadValueError(f"only one value is possible, and {error}", error.instead) from None
+    if not alone:
+        raise BadValueError(f"only one value is possible; using {quoted(values[0])}", first)
+    return first
 
 
 def _clamped(number: float, low: float, high: float) -> float:

@@ -118,6 +118,34 @@ def test_only_what_differs_from_the_default_is_in_the_address_bar() -> None:
             "“sleep” is none of inference",
         ),
         (Page.OVERVIEW, "machine=a&machine=b", {"machine": "a"}, "only one value is possible"),
+        (Page.OVERVIEW, "machine=all&machine=b", {"machine": None}, "machine: only one value is possible"),
+        (
+            Page.TRENDS,
+            "metric=latency&metric=break_even",
+            {"metric": "latency"},
+            "metric: only one value is possible; using “latency”.",
+        ),
+        (
+            Page.TRENDS,
+            "metric=speed&metric=latency",
+            {"metric": "speedup"},
+            "metric: only one value is possible, and “speed” is none of speedup, latency",
+        ),
+        (
+            Page.BREAK_EVEN,
+            "steps=100&steps=200",
+            {"steps": 100},
+            "steps: only one value is possible; using “100”.",
+        ),
+        (Page.BREAK_EVEN, "price=1&price=3", {"price": 1.0}, "price: only one value is possible; using “1”."),
+        (
+            Page.TRENDS,
+            "since=2026-11-01&since=2026-11-20",
+            {"since": date(2026, 11, 1)},
+            "since: only one value is possible; using “2026-11-01”.",
+        ),
+        (Page.TRENDS, "data=abc", {"data": None}, "data: “abc” is no data version and was ignored."),
+        (Page.TRENDS, "data=3&data=4", {"data": 3}, "data: only one value is possible; using “3”."),
     ],
 )
 def test_what_cannot_be_applied_is_a_sentence_and_the_nearest_view(
@@ -126,6 +154,14 @@ def test_what_cannot_be_applied_is_a_sentence_and_the_nearest_view(
     link, problems = links.read(page, parse_qs(query))
     assert sentence in " ".join(problems)
     assert {key: getattr(link, key) for key in kept} == kept
+
+
+@pytest.mark.parametrize("key", ["metric", "steps", "price", "since", "machine", "data"])
+def test_a_value_said_twice_is_one_value(key: str) -> None:
+    page = Page.BREAK_EVEN if key in {"steps", "price"} else Page.TRENDS
+    value = {"metric": "latency", "steps": "7", "price": "1.5", "since": "2026-11-01"}.get(key, "3")
+    assert links.read(page, {key: [value, value]}) == links.read(page, {key: [value]})
+    assert links.read(page, {key: [value, value]})[1] == ()
 
 
 def test_unknown_path_shows_the_overview_and_a_hint() -> None:
