@@ -122,7 +122,8 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
     if failure is None and latency is None and eager is None:
         row.fail("latency", "is missing, and no failure is named")
     strategy = _strategy(row, latency)
-    if strategy == EAGER and latency is None:
+    only_eager = strategy == EAGER and latency is None
+    if only_eager:
         latency, eager = eager, None
     if eager is None and latency is not None and speedup:
         eager = row.whole("speedup", latency * speedup)
@@ -136,7 +137,7 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
             name: size for name in _group(row, "shape") if (size := row.count(f"shape.{name}")) is not None
         },
         failure=failed(failure) if failure else None,
-        parts={} if failure else _parts(row, latency, eager),
+        parts={} if failure else _parts(row, latency, eager, only_eager=only_eager),
     )
 
 
@@ -147,10 +148,9 @@ def _strategy(row: Fields, latency: int | None) -> Strategy:
     return strategy_called(word or "compiled")
 
 
-def _parts(row: Fields, latency: int | None, eager: int | None) -> dict[str, Any]:
+def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: bool) -> dict[str, Any]:
     metrics = {name: row.number(f"metric.{name}") for name in _group(row, "metric")}
     compile_ns = _scaled(row, "compile", _NS)
-    peak, eager_peak = _scaled(row, "peak", _BYTES), _scaled(row, "eager_peak", _BYTES)
     return {
         "summary": Summary(
             latency_ns=latency,
@@ -160,9 +160,17 @@ def _parts(row: Fields, latency: int | None, eager: int | None) -> dict[str, Any
             metrics={name: value for name, value in metrics.items() if value is not None},
         ),
         "cold_start": compile_cost(compile_ns),
-        "memory": Memory(peak_bytes=peak, control_peak_bytes=eager_peak) if peak or eager_peak else None,
+        "memory": _memory(row, only_eager=only_eager),
         "compiler": _compiler(row),
     }
+
+
+def _memory(row: Fields, *, only_eager: bool) -> Memory | None:
+    """Peaks; what a row that is eager's tells of eager is its own."""
+    peak, eager_peak = _scaled(row, "peak", _BYTES), _scaled(row, "eager_peak", _BYTES)
+    if only_eager and eager_peak is not None:
+        peak, eager_peak = eager_peak, None
+    return Memory(peak_bytes=peak, control_peak_bytes=eager_peak) if peak or eager_peak else None
 
 
 def _compiler(row: Fields) -> CompilerFacts | None:

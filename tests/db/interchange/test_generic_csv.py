@@ -127,3 +127,29 @@ def test_quoted_cells_may_hold_commas_and_line_breaks(tmp_path: Path) -> None:
     path = write(tmp_path, 'workload,latency_ms\n"a, b\nc",1\nd,oops\n')
     with pytest.raises(RecordError, match="line 4: latency_ms"):
         read_told(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "peak", "control"),
+    [
+        ("a,,4.5,,2.5", 2_500_000_000, None),
+        ("a,,4.5,3,2.5", 2_500_000_000, None),
+        ("a,,4.5,3,", 3_000_000_000, None),
+        ("a,1.5,4.5,3,2.5", 3_000_000_000, 2_500_000_000),
+        ("a,1.5,4.5,,2.5", None, 2_500_000_000),
+    ],
+)
+def test_the_memory_of_an_eager_row_is_its_own(
+    tmp_path: Path, row: str, peak: int | None, control: int | None
+) -> None:
+    path = write(tmp_path, f"workload,latency_ms,eager_latency_ms,peak_gb,eager_peak_gb\n{row}\n")
+    (trial,) = read_told(path)
+    assert trial.memory is not None
+    assert (trial.memory.peak_bytes, trial.memory.control_peak_bytes) == (peak, control)
+
+
+def test_a_row_called_eager_takes_eager_memory_for_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "workload,strategy,eager_latency_ms,eager_peak_gb\na,eager,4.5,2.5\n")
+    (trial,) = read_told(path)
+    assert trial.memory is not None
+    assert (trial.memory.peak_bytes, trial.memory.control_peak_bytes) == (2_500_000_000, None)
