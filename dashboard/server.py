@@ -130,7 +130,7 @@ def build_app(
         HERE / "app.py",
         routes=[
             *login.routes,
-            *api.routes(),
+            *api.routes(base_path=base_path),
             reports(),
             Route("/favicon.png", _favicon),
             *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),

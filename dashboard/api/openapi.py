@@ -35,8 +35,8 @@ _REFUSALS = {
 _ALWAYS = (400, 429, 500, 503)
 
 
-def document(database: Database) -> dict[str, Any]:
-    """The whole API. Raises DatabaseError."""
+def document(database: Database, base_path: str = "") -> dict[str, Any]:
+    """The whole API, served below `base_path` (`dashboard.base_path`). Raises DatabaseError."""
     schemas: dict[str, Any] = {"Error": _ERROR}
     paths = {}
     for endpoint in ENDPOINTS:
@@ -50,6 +50,8 @@ def document(database: Database) -> dict[str, Any]:
             "description": "Performance history of torch.compile. Read-only. Times are integer or fractional "
             "nanoseconds, memory bytes, moments RFC 3339 in UTC; null means not measured, never 0.",
         },
+        # Without it the server is the root of the host (OpenAPI 3.1.0, 4.8.1).
+        **({"servers": [{"url": base_path}]} if base_path else {}),
         "paths": paths,
         "components": {"schemas": schemas},
     }

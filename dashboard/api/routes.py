@@ -45,8 +45,10 @@ _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
 }
 
 
-def routes(*, held_s: float = HELD_S) -> list[BaseRoute]:
+def routes(*, held_s: float = HELD_S, base_path: str = "") -> list[BaseRoute]:
     """What the dashboard's server answers beside its pages. Each call has rate limits of its own.
+
+    `base_path` is where the dashboard is served, as `dashboard.base_path.usable_prefix` writes it.
 
     While data is being written an answer may be `held_s` old, and more where it took long to make
     (`dashboard.api.kept_answers`).
@@ -61,14 +63,14 @@ def routes(*, held_s: float = HELD_S) -> list[BaseRoute]:
         Route("/healthz", health, middleware=[Middleware(KeptAnswers, held_s=held_s, share=0)]),
         Route("/metrics", metrics, middleware=[kept]),
         Mount("/badge", limited),
-        _api(kept),
+        _api(kept, base_path),
     ]
 
 
-def _api(kept: Middleware) -> Mount:
+def _api(kept: Middleware, base_path: str) -> Mount:
     app = Starlette(
         routes=[
-            Route("/openapi.json", _openapi),
+            Route("/openapi.json", _openapi(base_path)),
             *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
         ],
         middleware=[Middleware(RateLimit), kept],
@@ -119,10 +121,13 @@ def _next_url(asked: dict[str, list[str]], answer: Answer) -> str | None:
     return "?" + urlencode({**asked, "cursor": [answer.next_cursor]}, doseq=True)
 
 
-def _openapi(request: Request) -> Response:
-    read_all((), _query(request))
-    body = as_json(openapi.document(reader()))
-    tag = entity_tag(body)
-    if unchanged(request, tag):
-        return Response(status_code=304, headers=tagged(tag))
-    return Response(body, media_type=JSON, headers=tagged(tag))
+def _openapi(base_path: str) -> Handler:
+    def handle(request: Request) -> Response:
+        read_all((), _query(request))
+        body = as_json(openapi.document(reader(), base_path))
+        tag = entity_tag(body)
+        if unchanged(request, tag):
+            return Response(status_code=304, headers=tagged(tag))
+        return Response(body, media_type=JSON, headers=tagged(tag))
+
+    return handle

@@ -100,6 +100,7 @@ def check(document: Any, endpoint: Endpoint, reply: Reply) -> None:
 
 def test_the_document_is_openapi_with_sound_schemas(document: Any) -> None:
     assert document["openapi"] == "3.1.0"
+    assert "servers" not in document, "at the root of the host, which is what none means"
     assert set(document["paths"]) == {PREFIX + endpoint.path for endpoint in ENDPOINTS}
     for schema in document["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -12,6 +15,7 @@ from starlette.routing import Mount, Route
 from dashboard.base_path import BasePath, usable_prefix
 from db.errors import ConfigError
 from tests.dashboard.asking import ask
+from tests.dashboard.serving import served
 
 
 def _where(request: Request) -> Response:
@@ -49,6 +53,16 @@ def test_only_addresses_at_the_root_of_the_host_move(to: str, location: str) -> 
 def test_the_prefix_alone_gets_its_slash() -> None:
     reply = ask(INNER, "/team/cw?view=abc")
     assert (reply.status, reply.headers["location"]) == (308, "/team/cw/?view=abc")
+
+
+def test_the_api_tells_its_clients_the_path(filled_url: str, tmp_path: Path) -> None:
+    """Without it a client made from the document asks the root of the host, which is another site's."""
+    with served(filled_url, tmp_path / "log", "--base-path", "/team/cw") as running:
+        for asked in ("/team/cw/api/v1/openapi.json", "/api/v1/openapi.json"):
+            document = json.loads(running.get(asked).body)
+            assert document["servers"] == [{"url": "/team/cw"}]
+        assert "/api/v1/machines" in document["paths"]
+        assert running.get("/team/cw/api/v1/machines").status == 200
 
 
 def test_a_path_that_only_begins_alike_is_not_below() -> None:
