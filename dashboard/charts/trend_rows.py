@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dashboard.charts import gaps
 from dashboard.charts.figures import FIGURES, Figure
 from db import units
 
@@ -101,13 +102,15 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     """Points of one workload as chart rows: `at`, `build`, `strategy`, `value`, `low`, `high` and texts.
 
     `points` are rows of `db.metrics.trend.series_points`. Rows without the figure are left out; the page says
-    which they are.
+    which they are, and `stretch` is another number after each, so that no line leads across it.
     """
     figure = FIGURES[metric]
-    shown = points[figure.column].notna().to_numpy()
+    shown = points[figure.column].notna().to_numpy(dtype=np.bool_)
+    stretch = gaps.stretches(points, shown)
     if not figure.eager_too:
         shown = shown & (points["strategy"] != "eager").to_numpy()
-    rows = points[needed(metric)].take(np.flatnonzero(shown)[-MOST_POINTS:])
+    drawn = np.flatnonzero(shown)[-MOST_POINTS:]
+    rows = points[needed(metric)].take(drawn)
     value = _floats(rows[figure.column]) / figure.divisor
     low, high = (_floats(rows[column]) / figure.divisor for column in figure.band)
     of_row, measured = rows["build_id"].array.factorize()
@@ -116,6 +119,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "at": rows["last_started_at"].dt.tz_localize(None).array,
             "build": pd.array([build_names.get(key) for key in measured], dtype="str").take(of_row),
             "strategy": rows["strategy"].array,
+            "stretch": stretch[drawn],
             "value": value,
             "low": np.where(np.isnan(low), value, low),
             "high": np.where(np.isnan(high), value, high),

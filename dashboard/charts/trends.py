@@ -21,6 +21,9 @@ _UPRIGHT_BUILDS = 4
 _FEW_BUILDS, _MANY_BUILDS = ("\0",), tuple(f"\0{n}" for n in range(_UPRIGHT_BUILDS + 1))
 _BEGAN, _LOW, _HIGH = datetime(1970, 1, 1, tzinfo=UTC), 1.25e-300, 1.25e300
 
+# Lines and bands end where a point has no number.
+_STRETCH = alt.Detail("stretch", type="nominal")
+
 
 @lru_cache(maxsize=128)
 def spec(
@@ -35,7 +38,7 @@ def spec(
 ) -> style.Spec:
     """The chart over the frames `main` and `events`, and over `targets` where it has budgets to draw.
 
-    `builds` is the order of the version axis.
+    `builds` are what the version axis shows, in its order.
     """
     short = shown.last - shown.first < _WITH_HOURS
     ended = _BEGAN + (_WITH_HOURS / 2 if short else _WITH_HOURS)
@@ -81,7 +84,11 @@ def _built(
     x, y = _x(axis, builds, shown), _y(metric, values)
     base = alt.Chart(style.data("main"))
     line = base.mark_line(strokeWidth=2.2, aria=False).encode(
-        x=x, y=y, color=style.strategy_colour(strategies), strokeDash=style.strategy_dash(strategies)
+        x=x,
+        y=y,
+        color=style.strategy_colour(strategies),
+        strokeDash=style.strategy_dash(strategies),
+        detail=_STRETCH,
     )
     spread = _spread(base, x, values, strategies, whiskers=not shown.dense)
     size = _DENSE_MARK_PX2 if shown.dense else _MARK_PX2
@@ -108,6 +115,7 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
         "build",
         type="ordinal",
         sort=list(builds),
+        scale=alt.Scale(domain=list(builds)),
         title="Build, in order of versions",
         axis=alt.Axis(labelAngle=-30 if len(builds) > _UPRIGHT_BUILDS else 0, labelLimit=140, grid=False),
     )
@@ -135,7 +143,7 @@ def _spread(
         "y2": "high",
         "color": style.strategy_colour(strategies),
     }
-    band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(**ends)
+    band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(**ends, detail=_STRETCH)
     if not whiskers:
         return [band]
     return [band, base.mark_rule(opacity=0.5, strokeWidth=2, aria=False).encode(**ends)]

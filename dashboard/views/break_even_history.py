@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import shaping, theme
-from dashboard.charts import trend_rows, trends
+from dashboard.charts import gaps, trend_rows, trends
 from dashboard.charts.prepared import PreparedChart
 from dashboard.charts.style import Spec
 from dashboard.data import filters_of, of_workload, read_choices, read_points
@@ -54,15 +54,18 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> History:
     table = pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies])
     ordered = trend_rows.in_order(points, "torch", list(names))
     rows = trend_rows.frame(ordered, _METRIC, names)
-    unseen = " ".join(filter(None, (_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch"))))
+    notes = [_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch")]
+    drawn = rows["build"].nunique() > 1
+    if drawn:
+        notes.append(gaps.sentence(ordered, _METRIC, names))
     return History(
         table=table,
         strategies=strategies,
         chart=PreparedChart(
             finding=_finding(table, focus),
-            spec=_spec(rows, builds, link) if rows["build"].nunique() > 1 else None,
+            spec=_spec(rows, builds, link) if drawn else None,
             frames={"main": rows, "events": rows.iloc[:0]},
-            notes=[unseen] if unseen else [],
+            notes=[note for note in notes if note],
         ),
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import pyarrow as pa
 import pytest
 
 from dashboard.database import DATABASE_VARIABLE
@@ -62,3 +65,32 @@ def test_a_history_without_a_number_is_told_in_words_alone(
     assert set(words["default"]) == {"never"}
     assert "Break-even on mlp is as it was before torch 2.13.0" in texts(page)
     assert not [chart for chart in page.get("vega_lite_chart") if "over builds" in chart.proto.alt]
+
+
+def test_no_line_leads_across_builds_that_never_pay_off(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled is faster with the first and the last release alone."""
+    history = make_history(
+        workloads=("mlp",),
+        builds=("2.9.0", *RELEASES),
+        latency_ns=lambda _workload, strategy, run: (
+            12e6 if strategy == "eager" else 8e6 if run in (0, 4) else 18e6
+        ),
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, history)
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
+    assert not page.exception
+    (chart,) = [each.proto for each in page.get("vega_lite_chart") if "over builds" in each.proto.alt]
+    (main,) = [each for each in chart.datasets if each.name == "main"]
+    rows = pa.ipc.open_stream(main.data.data).read_all().to_pylist()
+    assert [row["build"] for row in rows] == ["torch 2.9.0", "torch 2.13.0"]
+    assert len({row["stretch"] for row in rows}) == 2
+    layers = json.loads(chart.spec)["layer"]
+    connecting = [layer["encoding"] for layer in layers if layer["mark"]["type"] in ("line", "area")]
+    assert [encoding["detail"]["field"] for encoding in connecting] == ["stretch", "stretch"]
+    everywhere = [f"torch {release}" for release in ("2.9.0", *RELEASES)]
+    assert all(encoding["x"]["scale"]["domain"] == everywhere for encoding in connecting)
+    assert "No number: never with torch 2.10.0 to torch 2.12.0." in texts(page)

@@ -1,0 +1,68 @@
+"""Where a history has no number: its lines end there, and a sentence names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dashboard.charts.figures import FIGURES
+from db.strategies import EAGER, sort_key
+
+# More than this in a row are told by the first and the last; of more groups the rest is counted.
+_NAMED_EACH = 2
+_MOST_GROUPS = 4
+
+
+def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Of each point how many points of its strategy before it have no number: a line connects equal ones.
+
+    `points` of one workload in the order of the axis; `known` says which of them have a number.
+    """
+    found = np.zeros(len(points), dtype=np.int64)
+    if known.all():
+        return found
+    of_point, strategies = points["strategy"].array.factorize()
+    for strategy in range(len(strategies)):
+        mine = of_point == strategy
+        found[mine] = np.cumsum(~known[mine])
+    return found
+
+
+def sentence(points: pd.DataFrame, metric: str, names: Mapping[str, str]) -> str:
+    """ "No number: default never with torch 2.8.0 to torch 2.12.1." Empty where every point has one.
+
+    `points` of one workload; `names` by build id, oldest first.
+    """
+    compiled = points[points["strategy"] != EAGER.name]
+    missing = compiled[compiled[FIGURES[metric].column].isna()]
+    if missing.empty:
+        return ""
+    words = missing[metric] if metric == "break_even" else ["unknown"] * len(missing)
+    told: dict[tuple[str, str], set[str]] = {}
+    for strategy, word, build in zip(missing["strategy"], words, missing["build_id"], strict=True):
+        told.setdefault((strategy, str(word)), set()).add(build)
+    measured = set(points["build_id"])
+    order = [key for key in names if key in measured]
+    several = compiled["strategy"].nunique() > 1
+    parts = [
+        f"{f'{strategy} ' if several else ''}{word} with {_listed(order, builds, names)}"
+        for (strategy, word), builds in sorted(told.items(), key=lambda item: sort_key(item[0][0]))
+    ]
+    return f"No number: {'; '.join(parts)}."
+
+
+def _listed(order: Sequence[str], wanted: set[str], names: Mapping[str, str]) -> str:
+    """The `wanted` of the builds in `order`, neighbours together."""
+    groups = [list(keys) for inside, keys in groupby(order, wanted.__contains__) if inside]
+    said = [
+        f"{names[keys[0]]} to {names[keys[-1]]}"
+        if len(keys) > _NAMED_EACH
+        else ", ".join(names[key] for key in keys)
+        for keys in groups[-_MOST_GROUPS:]
+    ]
+    left = sum(map(len, groups[:-_MOST_GROUPS]))
+    return ", ".join(said) + (f" and {left} older" if left else "")
