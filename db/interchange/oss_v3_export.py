@@ -9,7 +9,7 @@ text to text, memory sizes are whole GB. Metrics carry the names and units of Py
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple
 
@@ -17,7 +17,7 @@ from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
 from db.interchange.flat import figures
 from db.queries.records import Stack
 from db.queries.trial_batches import TrialBatch
-from db.records import FailureKind, NumericsStatus, Status, StrategyKind, Summary
+from db.records import FailureKind, NumericsStatus, SourceKind, Status, StrategyKind, Summary
 
 BENCHMARK = "compilewatch"
 _ACCURACY = {
@@ -44,6 +44,7 @@ _OWN_IDS_AS_JSON = json.dumps(_OWN_IDS)
 class _Figures(NamedTuple):
     """What metrics are made of; columns of `trial` and of `db.interchange.flat`."""
 
+    source_kind: str
     status: str
     failure_kind: str | None
     numerics_status: str | None
@@ -52,6 +53,7 @@ class _Figures(NamedTuple):
     trial_compile_cost_ns: float | None
     peak_bytes: int | None
     peak_with_compile_bytes: int | None
+    peak_rss_bytes: int | None
     control_peak_bytes: int | None
     graphs: int | None
     graph_breaks: int | None
@@ -150,14 +152,14 @@ def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[s
         yield f'{{"name": "accuracy", "extra_info": {{"benchmark_values": ["{accuracy}"]}}}}'
     if row.status == Status.FAILED:
         return
-    known = {**(summary.metrics if summary else {}), **_figures(stack, row)}
-    for name, value in known.items():
-        if value is not None:
-            # A finite number is the same in Python and in JSON.
-            yield (
-                f'{{"name": {_quoted(name)}, "benchmark_values": [{value!r}], "target_value": 0.0, '
-                '"extra_info": {}}'
-            )
+    told = summary.metrics if summary else {}
+    figures = {name: value for name, value in _figures(stack, row, told).items() if value is not None}
+    for name, value in {**told, **figures}.items():
+        # A finite number is the same in Python and in JSON.
+        yield (
+            f'{{"name": {_quoted(name)}, "benchmark_values": [{value!r}], "target_value": 0.0, '
+            '"extra_info": {}}'
+        )
 
 
 _quoted = lru_cache(_REMEMBERED)(json.dumps)
@@ -169,18 +171,29 @@ def _accuracy(row: _Figures) -> str | None:
     return _ACCURACY[NumericsStatus(row.numerics_status)] if row.numerics_status else None
 
 
-def _figures(stack: Stack, row: _Figures) -> dict[str, float | None]:
-    peak = row.peak_with_compile_bytes if row.peak_bytes is None else row.peak_bytes
+def _figures(stack: Stack, row: _Figures, told: Mapping[str, float]) -> dict[str, float | None]:
+    peak = _peak_bytes(stack, row)
+    ratio = row.control_peak_bytes / peak if peak and row.control_peak_bytes else None
     return {
         "abs_latency": _scaled(row.latency_ns, NS_PER_MS),
         "speedup": row.speedup,
         "compilation_latency": _compile_seconds(stack, row.trial_compile_cost_ns),
-        "compression_ratio": row.control_peak_bytes / peak if peak and row.control_peak_bytes else None,
+        # The source's own comes from peaks before they were rounded.
+        "compression_ratio": told.get("compression_ratio", ratio),
         "eager_peak_mem": _scaled(row.control_peak_bytes, BYTES_PER_GB),
         "dynamo_peak_mem": _scaled(peak, BYTES_PER_GB),
         "unique_graphs": row.graphs,
         "graph_breaks": row.graph_breaks,
     }
+
+
+def _peak_bytes(stack: Stack, row: _Figures) -> int | None:
+    """On the CPU other tools know the process's peak only; ours has the interpreter and the control in it."""
+    if row.peak_bytes is not None:
+        return row.peak_bytes
+    if row.peak_with_compile_bytes is None and row.source_kind == SourceKind.IMPORTED:
+        return row.peak_rss_bytes if stack.machine.device == "cpu" else None
+    return row.peak_with_compile_bytes
 
 
 def _compile_seconds(stack: Stack, cost_ns: float | None) -> float | None:

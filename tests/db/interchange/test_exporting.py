@@ -298,3 +298,28 @@ def test_oss_v3_comes_back_with_its_figures(filled: Database, tmp_path: Path) ->
     ):
         assert measured[name] == expected[name], name
     assert measured["trial_compile_cost_ns"] == pytest.approx(expected["trial_compile_cost_ns"], abs=2)
+
+
+def test_oss_v3_keeps_every_figure_of_a_cpu_result_of_pytorch(tmp_path: Path) -> None:
+    """The figures of shared/data/samples/dynamobench, whose peaks are hundredths of a GB."""
+    path = tmp_path / "inductor_huggingface_float32_inference_cpu_performance.csv"
+    path.write_text(
+        "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,eager_peak_mem,"
+        "dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks\n"
+        "cpu,Net,1,0.717554,0.426825,37.662211,0.885951,44.141773,49.824154,3,1,0\n"
+    )
+    told = ImportOptions(torch="2.13.0", device_name="AMD EPYC", measured_at=OLDEST)
+    with open_database(f"sqlite:///{tmp_path}/cpu.db", migrate=True) as database:
+        assert import_paths(database, [path], options=told).new == 1
+        records = read_as_the_uploader_does(exported(database, "oss-v3"))
+    figures = {record["metric"]["name"]: record["metric"]["benchmark_values"][0] for record in records}
+    assert figures == {
+        "abs_latency": 0.426825,
+        "speedup": pytest.approx(0.717554, abs=1e-6),
+        "compilation_latency": 37.662211,
+        "compression_ratio": 0.885951,
+        "eager_peak_mem": 0.44141773,
+        "dynamo_peak_mem": 0.49824154,
+        "unique_graphs": 1,
+        "graph_breaks": 0,
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
 from db.interchange.oss_v3_export import BENCHMARK
-from db.records import FailureKind, NumericsStatus, Status, StrategyKind, Trial
+from db.records import FailureKind, NumericsStatus, SourceKind, Status, StrategyKind, Trial
 from tests.db.interchange.whole_records import figures
 
 _ACCURACY = {
@@ -107,24 +107,28 @@ def _metrics(trial: Trial) -> list[dict[str, Any]]:
         found.append({"name": "accuracy", "extra_info": {"benchmark_values": [accuracy]}})
     if trial.status is Status.FAILED:
         return found
-    known = {**(trial.summary.metrics if trial.summary else {}), **_figures(trial)}
+    told = trial.summary.metrics if trial.summary else {}
+    known = told | {name: value for name, value in _figures(trial, told).items() if value is not None}
     return found + [
         {"name": name, "benchmark_values": [value], "target_value": 0.0, "extra_info": {}}
         for name, value in known.items()
-        if value is not None
     ]
 
 
-def _figures(trial: Trial) -> dict[str, float | None]:
+def _figures(trial: Trial, told: dict[str, float]) -> dict[str, float | None]:
     row = figures(trial)
-    peak = row["peak_with_compile_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
+    peaks = [row["peak_bytes"], row["peak_with_compile_bytes"]]
+    if trial.source.kind is SourceKind.IMPORTED and trial.machine.device == "cpu":
+        peaks.append(row["peak_rss_bytes"])
+    peak = next((each for each in peaks if each is not None), None)
     control_peak, cost = row["control_peak_bytes"], row["trial_compile_cost_ns"]
     known = trial.strategy.kind is not StrategyKind.EAGER and cost is not None and cost >= 0
+    ratio = control_peak / peak if peak and control_peak else None
     return {
         "abs_latency": None if row["latency_ns"] is None else row["latency_ns"] / NS_PER_MS,
         "speedup": row["speedup"],
         "compilation_latency": cost / NS_PER_S if known else None,
-        "compression_ratio": control_peak / peak if peak and control_peak else None,
+        "compression_ratio": told.get("compression_ratio", ratio),
         "eager_peak_mem": None if control_peak is None else control_peak / BYTES_PER_GB,
         "dynamo_peak_mem": None if peak is None else peak / BYTES_PER_GB,
         "unique_graphs": row["graphs"],
