@@ -1,4 +1,4 @@
-"""Where a history has no number: its lines end there, and a sentence names it."""
+"""Where a history has no number: its lines end there, its version axis shows it, and a sentence names it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int6
         mine = of_point == strategy
         found[mine] = np.cumsum(~known[mine])
     return found
+
+
+def axis_builds(points: pd.DataFrame, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of all builds of `points`, those without a number too; `names` are oldest first."""
+    measured = set(points["build_id"])
+    return tuple(name for key, name in names.items() if key in measured)
 
 
 def sentence(points: pd.DataFrame, metric: str, names: Mapping[str, str]) -> str:

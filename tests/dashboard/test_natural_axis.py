@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from dashboard.charts.trend_rows import natural_axis, window
 from dashboard.links import Link, Page, href
@@ -65,9 +66,11 @@ def test_the_axis_is_the_one_that_sets_builds_apart(trials: list[Trial], axis: s
     assert natural_axis(points) == axis
 
 
-def _x(test) -> str:
-    """The field on the horizontal axis of the page's chart."""
-    spec = json.loads(test.get("vega_lite_chart")[0].proto.spec)
+def _x(test: AppTest, alt: str = "") -> str:
+    """The field on the horizontal axis of the page's first chart whose description has `alt`."""
+    spec = next(
+        json.loads(chart.proto.spec) for chart in test.get("vega_lite_chart") if alt in chart.proto.alt
+    )
     fields = {layer["encoding"]["x"]["field"] for layer in spec["layer"] if "x" in layer["encoding"]}
     return "at" if "at" in fields else "build"
 
@@ -86,6 +89,21 @@ def test_a_link_that_names_its_axis_keeps_it(
     assert f"axis={shown}" in said, "the permalink says which axis was seen"
     content = freeze_link(href(Link(page=Page.TRENDS, axis=asked)), title=None, by="ann", at=START)
     assert f"axis={shown}" in content.link
+
+
+@pytest.mark.parametrize(
+    ("trials", "drawn", "said"),
+    [(in_turns(), "build", "build by build"), (one_by_one(3), "at", "run by run")],
+    ids=["in turns", "one by one"],
+)
+def test_the_series_of_a_case_stands_over_what_sets_its_builds_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: list[Trial], drawn: str, said: str
+) -> None:
+    monkeypatch.setenv(DATABASE, stored(tmp_path, trials))
+    test = opened(Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency"))
+    assert not test.exception
+    assert _x(test, f"Latency of mlp with default, {said}") == drawn
+    assert f"Latency {said}." in texts(test)
 
 
 def test_the_time_axis_shows_minutes_apart(tmp_path: Path) -> None:
