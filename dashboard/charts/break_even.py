@@ -71,7 +71,7 @@ def curves(
                 {"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}
             ),
             "crossings": _side_by_side(marks),
-            "wanted": _wanted(steps, last),
+            "wanted": _wanted(steps, last, log=log),
         },
         unit=unit,
         beyond=tuple(name for name, at in pays_off.items() if at > last),
@@ -226,10 +226,18 @@ def _plan() -> list[alt.Chart]:
     rule = base.mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False).encode(
         x=at, stroke=style.ink_stroke()
     )
-    text = base.mark_text(align="right", baseline="top", dx=-6, fontSize=12, aria=False).encode(
-        x=at, y=alt.value(2), text=alt.Text("label", type="nominal"), fill=style.ink_fill()
+    texts = []
+    sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
+        ("right", "left", 6),
+        ("left", "right", -6),
     )
-    return [rule, text]
+    for side, align, dx in sides:
+        texts.append(
+            base.transform_filter(f"datum.side == '{side}'")
+            .mark_text(align=align, baseline="top", dx=dx, fontSize=12, aria=False)
+            .encode(x=at, y=alt.value(2), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        )
+    return [rule, *texts]
 
 
 def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
@@ -255,10 +263,13 @@ def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Char
     return [marks, *texts]
 
 
-def _wanted(steps: int, last_step: int) -> pd.DataFrame:
-    """The rule at the steps that the reader asked about, where the axis reaches that far."""
-    rows = [{"steps": steps, "label": f"{steps:,} steps"}] if steps <= last_step else []
-    return pd.DataFrame(rows, columns=["steps", "label"])
+def _wanted(steps: int, last_step: int, *, log: bool) -> pd.DataFrame:
+    """The rule at the steps that the reader asked about, where the axis reaches that far; its label stands on
+    the side that has more room.
+    """
+    place = math.log(steps) / math.log(last_step) if log else steps / last_step
+    label = {"steps": steps, "label": units.steps(steps), "side": "right" if place < 0.5 else "left"}
+    return pd.DataFrame([label] if steps <= last_step else [], columns=list(label))
 
 
 def finding(cases: pd.DataFrame, workload: str) -> str:
