@@ -5,7 +5,7 @@ Making them needs no database, so that another process can do it (`db.interchang
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,6 @@ DIMENSIONS: dict[str, Table] = {
 TRIALS_OF_A_BATCH = 1000
 _Columns = Mapping[str, Mapping[str, Sequence[Any]]]
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[_Columns, bytes]).decode
 
 
 class ReadHereError(Exception):
@@ -106,16 +105,17 @@ class Batch:
 
     def packed(self) -> bytes:
         """As a batch travels to the process that stores it: without `records`."""
-        # msgpack takes a third of pickle's time for columns, but not all that a dimension may hold.
-        others = pickle.dumps((self.arrays, self.cases, self.dimensions), pickle.HIGHEST_PROTOCOL)
-        return _encode((self.columns, others))
+        # A dimension may hold whole numbers that are too large for msgpack.
+        return _encode((self.columns, self.arrays, self.cases, json.dumps(self.dimensions)))
+
+
+_decode = msgspec.msgpack.Decoder(tuple[_Columns, list[int], list[Case], str]).decode
 
 
 def unpacked(packed: bytes | memoryview) -> Batch:
     """The batch that another process of this program packed."""
-    columns, others = _decode(packed)
-    arrays, cases, dimensions = pickle.loads(others)  # noqa: S301
-    return Batch(columns, arrays, cases, dimensions, records=None)
+    columns, arrays, cases, dimensions = _decode(packed)
+    return Batch(columns, arrays, cases, json.loads(dimensions), records=None)
 
 
 class BatchMaker:

@@ -9,8 +9,8 @@ gone, and waits when it is more than a pipe and a batch ahead.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import struct
 import sys
@@ -22,7 +22,7 @@ from enum import IntEnum
 from itertools import chain
 from typing import BinaryIO, NoReturn
 
-from db.errors import CompilewatchError, ProcessEndedError
+from db.errors import ProcessEndedError, RecordError
 from db.store_batches import TRIALS_OF_A_BATCH, Batch, ReadHereError, unpacked
 
 # The most that Linux lets a pipe of an ordinary user hold: the child seldom waits for room.
@@ -41,8 +41,8 @@ class _Kind(IntEnum):
 def read_ahead(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
     """The same batches, those after the first made by a second process where that pays and is safe.
 
-    When the block ends the second process has, too. Iterating raises what `batches` raises of
-    CompilewatchError, ReadHereError where anything else went wrong in the second process, and
+    When the block ends the second process has, too. Iterating raises the RecordError that `batches`
+    raises, ReadHereError where anything else went wrong in the second process, and
     ProcessEndedError where that was killed.
     """
     first = next(batches, None)
@@ -107,8 +107,10 @@ def _read(batches: Iterator[Batch], source: BinaryIO, target: BinaryIO, mask: se
             for batch in batches:
                 _send(target, _Kind.BATCH, batch.packed())
             _send(target, _Kind.END, b"")
-        except CompilewatchError as error:
-            _send(target, _Kind.REFUSED, pickle.dumps(error))
+        except RecordError as error:
+            if type(error) is not RecordError:  # only the process that stores can tell these apart
+                raise
+            _send(target, _Kind.REFUSED, json.dumps((error.message, error.next_step)).encode())
         status = os.EX_OK
     finally:
         os._exit(status)
@@ -129,7 +131,7 @@ def _received(source: BinaryIO, child: int) -> Iterator[Batch]:
         if kind == _Kind.END:
             return
         if kind == _Kind.REFUSED:
-            raise pickle.loads(content)  # noqa: S301
+            raise RecordError(*json.loads(content))
         yield unpacked(content)
     if not _was_killed(child):
         raise ReadHereError

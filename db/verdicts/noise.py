@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from threading import Lock
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from db.verdicts.policy import HistoryPolicy, Policy
 from db.verdicts.segments import spread_within
 
 MOST_SERIES_KNOWN = 20_000
-"""So many searched series are remembered, of half a kilobyte each; those looked at longest ago go first."""
+"""So many searched series are remembered, of half a kilobyte each; one more, and all are forgotten."""
 
 
 @dataclass(frozen=True)
@@ -126,25 +124,20 @@ class _KnownSpreads:
 
     def __init__(self, policy: HistoryPolicy) -> None:
         self._policy = policy
-        self._lock = Lock()
-        self._known: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+        self._known: dict[bytes, tuple[float, float]] = {}
 
     def of(self, points: Floats) -> list[tuple[float, float]]:
         """As `db.verdicts.segments.spread_within`."""
         keys = [row.tobytes() for row in points]
-        with self._lock:
-            found = {key: self._known[key] for key in keys if key in self._known}
+        found = {key: spread for key in keys if (spread := self._known.get(key)) is not None}
         new = [place for place, key in enumerate(keys) if key not in found]
         if new:
             found |= zip(
                 (keys[place] for place in new), spread_within(points[new], self._policy), strict=True
             )
-        with self._lock:
-            self._known |= found
-            for key in found:
-                self._known.move_to_end(key)
-            while len(self._known) > MOST_SERIES_KNOWN:
-                self._known.popitem(last=False)
+            if len(self._known) + len(new) > MOST_SERIES_KNOWN:
+                self._known.clear()
+            self._known.update(found)
         return [found[key] for key in keys]
 
 
