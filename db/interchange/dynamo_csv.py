@@ -4,8 +4,9 @@ Shapes follow `speedup_experiment`, `_write_accuracy_row`, `write_csv_when_excep
 pytorch/pytorch benchmarks/dynamo/common.py. Columns come and go between versions, so they are looked up
 by name. `speedup` 0 is how the tool writes a failure.
 
-A performance file is joined with the accuracy file beside it by device and model, as PyTorch's dashboard
-does: a model that fails its accuracy run failed. Either file of a pair stands for both.
+A performance file is joined with the accuracy file beside it by device, model and tag, as PyTorch's
+dashboard does, and by batch size where a model has rows of several: a model that fails its accuracy run
+failed. Either file of a pair stands for both.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.dynamo_metrics import outcome, peak_unit_bytes
+from db.interchange.dynamo_verdicts import Verdicts, tag_of
 from db.interchange.fields import Fields, Place, csv_header, csv_rows
 from db.interchange.files import InputFile
 from db.interchange.imported import Result, compiled, to_trial
@@ -60,17 +62,14 @@ def _partner(file: InputFile, ending: str, other: str) -> InputFile | None:
 def _read_pair(
     performance: InputFile | None, accuracy: InputFile | None, options: ImportOptions
 ) -> Iterator[Trial]:
-    verdicts = {_key(row): row for row in csv_rows(accuracy)} if accuracy else {}
+    verdicts = Verdicts(performance, accuracy) if accuracy else None
     if performance:
         for row in csv_rows(performance):
-            yield to_trial(_result(row, performance, verdicts.pop(_key(row), None)), SOURCE, options)
-    if accuracy:
-        for row in verdicts.values():
+            verdict = verdicts.of(row) if verdicts else None
+            yield to_trial(_result(row, performance, verdict), SOURCE, options)
+    if accuracy and verdicts:
+        for row in verdicts.left():
             yield to_trial(_result(row, accuracy, row), SOURCE, options)
-
-
-def _key(row: Fields) -> tuple[str | None, str | None]:
-    return row.text("dev"), row.text("name")
 
 
 def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
@@ -88,6 +87,7 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
         named=named,
         failure=failure,
         parts=parts,
+        label=tag_of(row),
     )
 
 

@@ -71,7 +71,8 @@ class Result:
 
     `said` holds facts from the file's content and `named` those from its name: keys are fields of Machine
     and Build plus `machine`, `measured_at`, `dtype`, `task`, `batch_size`, `suite`. `raw` is the result as
-    it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial.
+    it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial,
+    `label` is what the source calls the run.
     """
 
     place: Place
@@ -85,6 +86,7 @@ class Result:
     items_per_iteration: float | None = None
     failure: Failure | None = None
     parts: dict[str, Any] = field(default_factory=dict)
+    label: str | None = None
 
 
 def compiled(
@@ -165,7 +167,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
             run_id="imp-" + run,
             started_at=facts["measured_at"],
             suite=facts.get("suite"),
-            label=options.label,
+            label=options.label or result.label,
             source=Source(kind=SourceKind.IMPORTED, name=source),
             workload=workload,
             strategy=result.strategy,

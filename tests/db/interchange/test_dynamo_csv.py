@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import RecordError
-from db.records import FailureKind, NumericsStatus, SourceKind, Status, Task
+from db.records import FailureKind, NumericsStatus, SourceKind, Status, Task, Trial
 from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
 
 NAME = "inductor_torchbench_amp_training_cuda_performance.csv"
@@ -231,3 +231,108 @@ def test_the_positional_compilation_metrics_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "name,speedup,abs_latency\nm,1,1\n", "x_compilation_metrics.csv")
     with pytest.raises(RecordError, match="do not hold for every row"):
         read(path, **ASKED)
+
+
+PERFORMANCE = "dev,name,batch_size,speedup,abs_latency\n"
+
+
+def pair(folder: Path, performance: str, accuracy: str, *, tag: bool = False) -> list[Trial]:
+    """The trials of a pair of files, in the order in which they are read."""
+    heads = [
+        head.replace("batch_size", "batch_size,tag") if tag else head for head in (PERFORMANCE, ACCURACY)
+    ]
+    write(folder, heads[1] + accuracy, NAME.replace("performance", "accuracy"))
+    return read(write(folder, heads[0] + performance), **ASKED)
+
+
+def verdicts(trials: list[Trial]) -> list[tuple[int | None, bool, NumericsStatus | None]]:
+    """(batch size, whether there is a latency, verdict) of each."""
+    return [
+        (
+            trial.workload.batch_size,
+            bool(trial.summary and trial.summary.latency_ns),
+            trial.numerics.status if trial.numerics else None,
+        )
+        for trial in trials
+    ]
+
+
+PASS, FAIL = NumericsStatus.PASS, NumericsStatus.FAIL
+
+
+def test_verdicts_of_several_batch_sizes_land_on_their_rows(tmp_path: Path) -> None:
+    trials = pair(tmp_path, "cuda,m,1,2.0,1.5\ncuda,m,8,3.0,2.5\n", "cuda,m,8,fail_accuracy\ncuda,m,1,pass\n")
+    assert verdicts(trials) == [(1, True, PASS), (8, True, FAIL)]
+    assert [trial.status for trial in trials] == [Status.OK, Status.FAILED]
+
+
+def test_a_verdict_of_another_batch_size_is_a_trial_where_batches_tell_rows_apart(tmp_path: Path) -> None:
+    trials = pair(tmp_path, "cuda,m,1,2.0,1.5\ncuda,m,8,3.0,2.5\n", "cuda,m,4,fail_accuracy\n")
+    assert verdicts(trials) == [(1, True, None), (8, True, None), (4, False, FAIL)]
+    trials = pair(tmp_path, "cuda,m,8,3.0,2.5\n", "cuda,m,4,fail_accuracy\ncuda,m,8,pass\n")
+    assert verdicts(trials) == [(8, True, PASS), (4, False, FAIL)]
+
+
+def test_a_verdict_holds_for_every_repeat_of_its_row(tmp_path: Path) -> None:
+    trials = pair(tmp_path, "cuda,m,8,2.0,1.5\ncuda,m,8,2.1,1.4\n", "cuda,m,4,fail_accuracy\n")
+    assert verdicts(trials) == [(8, True, FAIL), (8, True, FAIL)]
+
+
+def test_accuracy_rows_alone_are_all_kept(tmp_path: Path) -> None:
+    name = NAME.replace("performance", "accuracy")
+    path = write(tmp_path, f"{ACCURACY}cuda,m,1,pass\ncuda,m,8,fail_accuracy\ncuda,m,8,pass\n", name)
+    trials = read(path, **ASKED)
+    assert verdicts(trials) == [(1, False, PASS), (8, False, FAIL), (8, False, PASS)]
+    assert len({trial.trial_id for trial in trials}) == 3
+
+
+def test_two_verdicts_on_one_row_are_refused_where_they_differ(tmp_path: Path) -> None:
+    same = pair(tmp_path, "cuda,m,8,2.0,1.5\n", "cuda,m,8,pass\ncuda,m,8,pass\n")
+    assert verdicts(same) == [(8, True, PASS)]
+    with pytest.raises(RecordError) as raised:
+        pair(tmp_path, "cuda,m,8,2.0,1.5\n", "cuda,m,8,pass\ncuda,m,8,fail_accuracy\n")
+    accuracy = tmp_path / NAME.replace("performance", "accuracy")
+    assert raised.value.message == (
+        f"{accuracy}, line 3: accuracy: says fail_accuracy of the row that line 2 calls pass."
+    )
+
+
+def test_tags_tell_rows_apart_and_are_kept(tmp_path: Path) -> None:
+    trials = pair(
+        tmp_path,
+        "cuda,m,8,old,2.0,1.5\ncuda,m,8,new,3.0,2.5\n",
+        "cuda,m,4,new,fail_accuracy\ncuda,m,4,old,pass\n",
+        tag=True,
+    )
+    assert verdicts(trials) == [(8, True, PASS), (8, True, FAIL)]
+    assert [trial.label for trial in trials] == ["old", "new"]
+
+
+def test_a_label_that_is_told_outranks_the_tag(tmp_path: Path) -> None:
+    path = write(tmp_path, "dev,name,batch_size,tag,speedup,abs_latency\ncuda,m,8,t,2.0,1.5\n")
+    (trial,) = read(path, **ASKED, label="mine")
+    assert trial.label == "mine"
+
+
+def test_only_columns_that_both_files_have_join_them(tmp_path: Path) -> None:
+    write(tmp_path, "name,accuracy\nm,fail_accuracy\n", NAME.replace("performance", "accuracy"))
+    trials = read(write(tmp_path, PERFORMANCE + "cuda,m,1,2.0,1.5\ncuda,m,8,2.0,1.5\n"), **ASKED)
+    assert verdicts(trials) == [(1, True, FAIL), (8, True, FAIL)]
+
+
+def test_a_failed_row_without_batch_size_tells_no_rows_apart(tmp_path: Path) -> None:
+    trials = pair(tmp_path, "cuda,m,8,2.0,1.5\ncuda,m,0,0.000000,0.000000\n", "cuda,m,4,fail_accuracy\n")
+    assert verdicts(trials) == [(8, True, FAIL), (None, False, FAIL)]
+
+
+def test_a_partner_without_its_column_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, "dev,name\ncuda,m\n", NAME.replace("performance", "accuracy"))
+    with pytest.raises(RecordError, match="line 2: accuracy: is missing"):
+        read(write(tmp_path, PERFORMANCE + "cuda,m,1,2.0,1.5\n"), **ASKED)
+
+
+def test_a_failed_row_in_a_file_with_tags_has_none(tmp_path: Path) -> None:
+    """The tool writes such a row without a tag and pads it at its end."""
+    path = write(tmp_path, "dev,name,batch_size,tag,speedup,abs_latency\ncuda,m,0,0.000000,0.000000,0\n")
+    (trial,) = read(path, **ASKED)
+    assert (trial.status, trial.label) == (Status.FAILED, None)
