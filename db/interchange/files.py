@@ -228,9 +228,10 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside) -> Inpu
 def _zip_members(shown: str, content: Content) -> list[InputFile]:
     try:
         with _archive(content) as archive:
-            infos = [info for info in archive.infolist() if _is_content(info)]
+            packed = archive.infolist()
     except (*_DAMAGE, *_DAMAGED_DIRECTORY, OSError) as error:
         raise _damaged(shown, error) from error
+    infos = _contents(shown, packed)
     _check_zip(shown, _size_bytes(content), infos)
     names = {info.filename for info in infos}
     return [
@@ -239,15 +240,28 @@ def _zip_members(shown: str, content: Content) -> list[InputFile]:
     ]
 
 
-def _is_content(info: zipfile.ZipInfo) -> bool:
-    parts = PurePosixPath(info.filename).parts
-    return not info.filename.endswith("/") and not any(part.startswith((".", "__MACOSX")) for part in parts)
+def _contents(shown: str, packed: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    """The members without folders and hidden files. Raises RecordError where there is none."""
+    files = [info for info in packed if not info.filename.endswith("/")]
+    outside = next((info for info in files if ".." in _parts(info)), None)
+    if outside is not None:
+        raise RecordError(
+            f"{shown}: {one_line(outside.filename)}: lies outside of the archive.",
+            "Pack it again from the folder that holds the files, or import them unpacked.",
+        )
+    infos = [info for info in files if not any(part.startswith((".", "__MACOSX")) for part in _parts(info))]
+    if not infos:
+        held = "hidden files only" if files else "no file"
+        raise RecordError(f"{shown}: the archive holds {held}.", "Pack the result files into it.")
+    return infos
+
+
+def _parts(info: zipfile.ZipInfo) -> tuple[str, ...]:
+    return PurePosixPath(info.filename.replace("\\", "/")).parts
 
 
 def _check_zip(shown: str, packed_bytes: int, infos: list[zipfile.ZipInfo]) -> None:
     """Trusts declared sizes: zipfile reads no more than them and then checks the CRC."""
-    if not infos:
-        raise RecordError(f"{shown}: the archive holds no file.", "Pack the result files into it.")
     if len(infos) > MAX_ZIP_MEMBERS:
         raise RecordError(f"{shown}: has {len(infos)} members, more than {MAX_ZIP_MEMBERS}.", _BOUNDS)
     expanded = sum(info.file_size for info in infos)

@@ -160,3 +160,21 @@ def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.json", tmp_path):
         with pytest.raises(RecordError, match="cannot be read"):
             input_files(path)
+
+
+@pytest.mark.parametrize("name", ["../a.csv", "out/../../a.csv", "..\\a.csv"])
+def test_members_outside_of_the_archive_are_named(tmp_path: Path, name: str) -> None:
+    path = zipped(tmp_path / "r.zip", {name: b"1", "b.csv": b"2"})
+    with pytest.raises(RecordError) as raised:
+        input_files(path)
+    assert raised.value.message == f"{path}: {name}: lies outside of the archive."
+    assert (
+        raised.value.next_step
+        == "Pack it again from the folder that holds the files, or import them unpacked."
+    )
+
+
+def test_an_archive_of_hidden_files_says_so(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "r.zip", {".out/a.csv": b"1", "__MACOSX/b.csv": b"2"})
+    with pytest.raises(RecordError, match="the archive holds hidden files only"):
+        input_files(path)
