@@ -12,6 +12,7 @@ from dashboard import links
 from dashboard.data import read_choices
 from dashboard.links import TITLES, Link, Page
 from dashboard.snapshots import Snapshot
+from dashboard.stored_views import why_not_opened
 from dashboard.turns import TURNS
 from dashboard.views import (
     break_even,
@@ -28,7 +29,6 @@ from dashboard.views import (
     share,
     shell,
     signed_in,
-    stored_view,
     trends,
     trial,
     upgrade,
@@ -69,7 +69,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     raw = {key: st.query_params.get_all(key) for key in st.query_params}
     asked, problems = links.read(page, raw)
     if kept := raw.get(links.STORED_VIEW):
-        problems = (*problems, stored_view.follow(kept[0], pages))
+        problems = (*problems, why_not_opened(kept[0]))
     begin()
     snapshot = Snapshot.now()
     seen = live.pulse(page, snapshot.version)

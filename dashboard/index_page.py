@@ -3,6 +3,10 @@
 Streamlit serves one anonymous `index.html` under every path, and its script then guesses where it was mounted
 by asking for `trends/_stcore/health`, which does not exist. The script here tells it, so that a deep link
 opens without failed requests. It reads the address it was loaded from and so works under any base path.
+
+Before that it puts the address of a stored view in the place of its short link, to which nobody gets back.
+A redirect would do the same, but proxies let only a few kilobytes of one through, and short links are made
+where an address is longer.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import json
 from dashboard.links import TITLES, Page
 
 DESCRIPTION = "The performance history of torch.compile on your own machines."
+_STORED = "stored-view"
 _TITLE, _ROOT = "<title>Streamlit</title>", '<div id="root">'
 # Twenty steps of the Tab key lie between the top and what a page shows (WCAG 2.2, 2.4.1). Streamlit draws the
 # page's place later, so the way there is looked up when it is taken. Links and folded parts have no ring of
@@ -48,6 +53,12 @@ def index_pages(streamlit_html: str) -> dict[Page, str]:
     return {page: _page(streamlit_html, page) for page in Page}
 
 
+def opened_at(page_html: str, address: str) -> str:
+    """`page_html` as it puts `address`, relative to the one it was asked under, in the place of that."""
+    meta = f'<meta name="{_STORED}" content="{html.escape(address)}" />'
+    return page_html.replace("<title>", f"{meta}\n    <title>", 1)
+
+
 def _page(streamlit_html: str, page: Page) -> str:
     title = html.escape(f"{TITLES[page]} · compilewatch")
     head = (
@@ -63,7 +74,9 @@ def _page(streamlit_html: str, page: Page) -> str:
 def _base_script() -> str:
     pages = json.dumps([page.value for page in Page if page.value])
     return (
-        "(()=>{const parts=location.pathname.replace(/\\/+$/,'').split('/');"
+        f"(()=>{{const stored=document.querySelector('meta[name={_STORED}]');"
+        "if(stored)history.replaceState(null,'',stored.content);"
+        "const parts=location.pathname.replace(/\\/+$/,'').split('/');"
         f"if({pages}.includes(parts[parts.length-1]))parts.pop();"
         "const base=location.origin+parts.join('/')+'/';"
         "window.__streamlit={BACKEND_BASE_URL:base,HOST_CONFIG_BASE_URL:base,MAIN_PAGE_BASE_URL:base};})()"

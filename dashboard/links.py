@@ -111,7 +111,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
 DATA_VERSION = "data"
 _DATA_VERSION = DataVersion()
 STORED_VIEW = "view"
-"""Stands for a whole link that the database keeps under an id; `dashboard.views.stored_view` follows it."""
+"""Stands for a whole link that the database keeps under an id; `dashboard.stored_views` opens it."""
 NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,12 @@ from dashboard.base_path import BasePath, usable_prefix
 from dashboard.database import DATABASE_VARIABLE, close_databases
 from dashboard.foreign_text import escaped
 from dashboard.headers import CompressedStatic, SecurityHeaders, content_security_policy
-from dashboard.index_page import index_pages
+from dashboard.index_page import index_pages, opened_at
+from dashboard.links import Page
 from dashboard.login import install
 from dashboard.reports.routes import reports
 from dashboard.same_site import SameSite
+from dashboard.stored_views import stored_address
 from dashboard.uploading import LARGEST_MB
 from dashboard.warming import warm
 from db.errors import CompilewatchError
@@ -133,7 +135,7 @@ def build_app(
             *api.routes(base_path=base_path),
             reports(),
             Route("/favicon.png", _favicon),
-            *(Route(f"/{page.value}", _html(text)) for page, text in pages.items()),
+            *(Route(f"/{page.value}", _html(page, pages)) for page in pages),
             Route("/{name:page}", _unknown_page),
         ],
         middleware=[
@@ -187,11 +189,25 @@ def _report_script_error(error: Exception) -> bool:
     return True
 
 
-def _html(text: str) -> Callable[[Request], Response]:
-    def page(_: Request) -> Response:
+def _html(page: Page, pages: Mapping[Page, str]) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        stored = request.query_params.getlist(links.STORED_VIEW)
+        text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
-    return page
+    return answer
+
+
+def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:
+    """The page of the view kept under `view_id`; None where the page that was asked for says why not."""
+    try:
+        found = stored_address(view_id)
+    except CompilewatchError:
+        return None
+    if found is None:
+        return None
+    page, query = found
+    return opened_at(pages[page], f"./{page.value}?{query}")
 
 
 def _unknown_page(request: Request) -> Response:

@@ -8,7 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from dashboard import exporting, links
+from dashboard import exporting, links, stored_views
 from dashboard.access import Role, person_here, require
 from dashboard.database import database_url
 from dashboard.foreign_text import escaped
@@ -17,7 +17,7 @@ from dashboard.links import Link, Page
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.store import store_report
 from dashboard.reports.views import FREEZABLE
-from dashboard.views import elements, signing, stored_view
+from dashboard.views import elements, signing
 from dashboard.views.shell import View
 from db.errors import CompilewatchError
 
@@ -73,7 +73,7 @@ def _short_link(link: Link, origin: exporting.Origin) -> None:
         return
     if st.button("Short link", icon=":material/link:", help="Keeps this view in the database under an id."):
         try:
-            kept[wanted] = stored_view.keep(wanted)
+            kept[wanted] = stored_views.keep(wanted)
         except CompilewatchError as error:
             _trouble(error)
         else:

@@ -42,7 +42,7 @@ WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
     "withdraw a sign-off": (Role.EDITOR, lambda _: sign_offs.withdraw("S", by="ada")),
     "keep a report": (Role.EDITOR, lambda url: store_report(url, None)),  # type: ignore[arg-type]
 }
-FREE = {"stored_view.py"}
+FREE = {"stored_views.py"}
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from db.session import open_database
 from db.store import save_trials
+from db.store_stored_views import store_view
 from tests.builders import START, make_history
 from tests.dashboard.reverse_proxy import proxied
 from tests.dashboard.serving import Served, served
@@ -89,6 +90,25 @@ def test_a_short_link_opens_the_same_view_in_a_fresh_browser(browser: Browser, d
         expect(page.get_by_test_id("stAlert")).to_have_count(0)
         open_at(page, f"{desk.served.origin}/?view=nothing", "Overview")
         expect(page.get_by_test_id("stAlert")).to_contain_text("No view is kept under “nothing”")
+        assert trouble.found == []
+
+
+def test_back_from_a_short_link_leads_to_where_the_reader_was(browser: Browser, desk: Desk) -> None:
+    with open_database(desk.url) as database:
+        view_id = store_view(database, "modes?workload=mlp&goal=memory", at=START, by=None)
+    below = f"{desk.served.origin}/team/cw"
+    with new_page(browser, desk.served.origin) as (page, trouble):
+        open_at(page, f"{below}/guide", "Guide")
+        open_at(page, f"{below}/?view={view_id}", "Modes")
+        expect(page).to_have_url(f"{below}/modes?workload=mlp&goal=memory")
+        expect(page.get_by_role("radio", name="Memory")).to_be_checked()
+        page.go_back()
+        settle(page, "Guide")
+        expect(page).to_have_url(f"{below}/guide")
+        page.go_forward()
+        settle(page, "Modes")
+        expect(page).to_have_url(f"{below}/modes?workload=mlp&goal=memory")
+        expect(page.get_by_test_id("stAlert")).to_have_count(0)
         assert trouble.found == []
 
 
