@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Table, func, select
 
 from db.queries.columns import plain
 from db.queries.frames import MOMENT, frame_of
+from db.queries.sources import is_imported
 from db.records import SourceKind
 from db.session import Database
 from db.strategies import sort_key
@@ -140,15 +141,13 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
 
 def _sources(db: Database, run_ids: list[str] | None) -> dict[str, str]:
     """Run id -> where its results were imported from, for runs that were not announced; of some, or all."""
-    kind, name = (
-        select(column).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
-        for column in (TRIAL.c.source_kind, TRIAL.c.source_name)
-    )
-    columns = (RUN.c.run_id, kind.label("kind"), name.label("name"))
+    name = select(TRIAL.c.source_name).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
     of_these = [] if run_ids is None else [RUN.c.run_id.in_(run_ids)]
     with db.read() as connection:
-        rows = connection.execute(select(*columns).where(RUN.c.status.is_(None), *of_these)).all()
-    return {row.run_id: row.name for row in rows if row.kind is SourceKind.IMPORTED}
+        rows = connection.execute(
+            select(RUN.c.run_id, name.label("name")).where(is_imported(), *of_these)
+        ).all()
+    return {row.run_id: row.name for row in rows}
 
 
 def _facet(

@@ -8,6 +8,7 @@ from pandas import DataFrame
 
 from db.errors import ConfigError, NotFoundError
 from db.queries import facets
+from db.queries.sources import measured_runs, newest_measured_builds
 from db.session import Database
 from db.verdicts.sides import COMPONENTS, Selection
 
@@ -19,14 +20,14 @@ def resolve_side(name: str, database: Database) -> Selection:
     """The builds or the run that `name` stands for.
 
     `name` is component=version, a stack label, a build id, a run id, or `latest`/`previous` (the build
-    measured last, and the one before it). Raises NotFoundError with the nearest names, ConfigError for a
-    component that is none.
+    measured last, and the one before it, without what was imported; where nothing was measured, the imported
+    ones). Raises NotFoundError with the nearest names, ConfigError for a component that is none.
     """
     builds = facets.builds(database)
     if builds.empty:
         raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     if name in (LATEST, PREVIOUS):
-        return _by_recency(name, builds)
+        return _by_recency(name, database)
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds)
@@ -44,12 +45,13 @@ def resolve_side(name: str, database: Database) -> Selection:
     raise _unknown(name, builds, runs)
 
 
-def _by_recency(name: str, builds: DataFrame) -> Selection:
-    order = builds.sort_values("last_seen_at")["build_id"]
-    place = -1 if name == LATEST else -2
-    if len(order) < -place:
+def _by_recency(name: str, database: Database) -> Selection:
+    order = newest_measured_builds(database)
+    place = 0 if name == LATEST else 1
+    if len(order) <= place:
         raise NotFoundError("Only one build was measured.", "Measure the other one, then compare.")
-    return Selection(name=name, build_ids=(str(order.iloc[place]),))
+    build = order[place]
+    return Selection(name=name, build_ids=(build,), run_ids=measured_runs(database, build))
 
 
 def _by_component(name: str, component: str, version: str, builds: DataFrame) -> Selection:

@@ -51,7 +51,8 @@ def compare(
 
     Example: compilewatch compare torch=2.12.1 torch=2.13.0
 
-    Exits 1 when a case regressed, 2 when nothing could be told.
+    latest is the build measured last, previous the one before it; imported ones stand for them only where
+    nothing was measured. Exits 1 when a case regressed, 2 when nothing could be told.
     """
     settings = settings_of(config, db)
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)

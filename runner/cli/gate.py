@@ -66,11 +66,12 @@ def gate(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Judge the newest run, for CI: one line per regression.
+    """Judge the newest measured run, for CI: one line per regression.
 
     Example: compilewatch gate --against torch=2.12.1 --confirm run
 
-    Without an option the run before it is the base. Regressions are recorded once, confirmed by fresh trials
+    Without an option the measured run before it is the base. Imported runs are judged where nothing was
+    measured, or by name with `compare`. Regressions are recorded once, confirmed by fresh trials
     that show them again, and then told on the configured channels. Exits 1 on a regression that nobody
     triaged as expected or false alarm and no second look took back, and on a missed target; 2 when nothing
     could be told.

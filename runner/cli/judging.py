@@ -15,6 +15,7 @@ from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.trials import trials_frame
+from db.records import SourceKind
 from db.regressions import side_keys
 from db.session import Database
 from db.units import count
@@ -104,7 +105,8 @@ def recorded_states(database: Database, comparison: Comparison) -> States:
 
 
 def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
-    """The newest run with trials, and the one before it of the same suite on the same machine.
+    """The newest measured run with trials, and the one before it of the same suite on the same machine; of
+    imported results where nothing was measured.
 
     Of runs of several builds that were measured together the newest is that of the newest release, and the
     one before it that of the release before.
@@ -113,6 +115,8 @@ def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
     runs = runs[runs["trials"] > 0].sort_values("first_seen_at")
     if runs.empty:
         raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
+    measured = runs[runs["source"] == SourceKind.MEASURED]
+    runs = runs if measured.empty else measured
     newest = runs.iloc[-1]
     suite = "" if pd.isna(newest["suite"]) else newest["suite"]
     like = runs[runs["suite"].fillna("") == suite]
