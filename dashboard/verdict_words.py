@@ -37,6 +37,8 @@ WORST_FIRST = (
     Verdict.MISSING,
 )
 NAMED_CASES = 5
+# A smaller change is told as none.
+_LEAST_CHANGE = 5e-5
 
 
 def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
@@ -52,7 +54,7 @@ def figure(metric: Metric, value: float | str | None) -> str:
 def change(row: Row) -> str:
     """How the value moved: a signed share, or the words where one side has no number."""
     if row.change is not None:
-        return units.percent(round(row.change, 4), signed=True)
+        return units.percent(row.change if abs(row.change) >= _LEAST_CHANGE else 0, signed=True)
     if row.metric in COUNTED_METRICS and row.base == row.head:
         return units.MISSING
     base, head = figure(row.metric, row.base), figure(row.metric, row.head)
