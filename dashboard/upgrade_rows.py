@@ -32,7 +32,7 @@ def row_cells(row: Row) -> dict[str, str]:
         "metric": METRIC_NAMES[row.metric],
         "base": verdict_words.figure(row.metric, row.base),
         "head": verdict_words.figure(row.metric, row.head),
-        "change": verdict_words.change(row),
+        "change": verdict_words.change_beside(row),
         "interval": verdict_words.interval(row),
         "q": verdict_words.q_value(row),
         "verdict": verdict_words.verdict(row),
@@ -76,7 +76,7 @@ def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
             f"{metric.value}_from_to": None
             if row is None
             else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
-            f"{metric.value}_change": None if row is None else verdict_words.change(row),
+            f"{metric.value}_change": None if row is None else verdict_words.change_beside(row),
             f"{metric.value}_verdict": None if row is None else verdict_words.verdict(row),
         }
     return cells

@@ -61,6 +61,14 @@ def change(row: Row) -> str:
     return head if base == head else f"{base} → {head}"
 
 
+def change_beside(row: Row) -> str:
+    """`change` where both values stand beside it: in words only the one that says what became of it."""
+    base, head = figure(row.metric, row.base), figure(row.metric, row.head)
+    if row.change is not None or base == head:
+        return change(row)
+    return f"from {base}" if base == units.NEVER else f"→ {head}"
+
+
 def interval(row: Row) -> str:
     """The interval of the change, as two signed shares."""
     if row.interval is None:

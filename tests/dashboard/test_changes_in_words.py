@@ -1,4 +1,4 @@
-"""A change in words: rounded as the sentence beside it rounds it."""
+"""A change in words: rounded as the sentence beside it rounds it, and short where both values are there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import pytest
 
 from dashboard import upgrade_rows, verdict_words
+from db import units
 from db.verdicts.results import CaseKey, Row
 from db.verdicts.sentences import moved
 from db.verdicts.vocabulary import METRIC_UNITS, Design, Metric, Verdict
@@ -41,3 +42,24 @@ def test_a_change_is_rounded_as_its_reason_says_it(change: float) -> None:
 @pytest.mark.parametrize("change", [0.0, math.expm1(1e-9), -4e-5])
 def test_next_to_no_change_is_told_as_none(change: float) -> None:
     assert verdict_words.change(_row(Metric.PEAK_MEMORY, 2**20, 2**20, change)) == "0 %"
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "alone", "beside"),
+    [
+        (Metric.BREAK_EVEN, 10_452, units.NEVER, "10,452 steps → never", "→ never"),
+        (Metric.BREAK_EVEN, units.NEVER, 5_331, "never → 5,331 steps", "from never"),
+        (Metric.BREAK_EVEN, units.NEVER, units.NEVER, "never", "never"),
+        (Metric.GRAPH_BREAKS, 0, 3, "0 → 3", "→ 3"),
+        (Metric.GRAPH_BREAKS, 3, 3, units.MISSING, units.MISSING),
+        (Metric.NUMERICS, "pass", "fail", "pass → fail", "→ fail"),
+    ],
+)
+def test_beside_both_values_a_change_without_a_number_is_short(
+    metric: Metric, base: float | str, head: float | str, alone: str, beside: str
+) -> None:
+    """Tables give a column little more than its usual width: a longer text would be cut off."""
+    row = _row(metric, base, head)
+    assert verdict_words.change(row) == alone
+    assert upgrade_rows.row_cells(row)["change"] == beside
+    assert upgrade_rows.case_table([row])["change"].tolist() == [beside]
