@@ -10,7 +10,7 @@ import typer
 
 from db.errors import ConfigError
 from db.queries.filters import Filters
-from db.records import Status
+from db.records import SourceKind, Status, Task
 
 MachinesOption = Annotated[
     list[str] | None, typer.Option("--machine", metavar="ID", help="A machine's id. Repeatable.")
@@ -22,6 +22,10 @@ SuitesOption = Annotated[
     list[str] | None, typer.Option("--suite", metavar="S", help="A suite by name. Repeatable.")
 ]
 RunsOption = Annotated[list[str] | None, typer.Option("--run", metavar="ID", help="A run's id. Repeatable.")]
+TasksOption = Annotated[list[Task] | None, typer.Option("--task", help="What is measured. Repeatable.")]
+SourcesOption = Annotated[
+    list[SourceKind] | None, typer.Option("--source", help="Measured here, or imported. Repeatable.")
+]
 StatusesOption = Annotated[list[Status] | None, typer.Option("--status", help="ok or failed.")]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="From this time (RFC 3339, UTC) on.")
@@ -39,7 +43,9 @@ def filters_of(
     build: Sequence[str] | None = None,
     suite: Sequence[str] | None = None,
     run: Sequence[str] | None = None,
+    task: Sequence[Task] | None = None,
     status: Sequence[Status] | None = None,
+    source: Sequence[SourceKind] | None = None,
     since: str | None = None,
     until: str | None = None,
 ) -> Filters:
@@ -51,7 +57,9 @@ def filters_of(
         builds=tuple(build or ()),
         suites=tuple(suite or ()),
         runs=tuple(run or ()),
+        tasks=tuple(task or ()),
         statuses=tuple(status or ()),
+        sources=tuple(source or ()),
         since=moment_of("--since", since),
         until=moment_of("--until", until),
     )
