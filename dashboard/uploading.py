@@ -15,7 +15,7 @@ from db.errors import CompilewatchError
 from db.interchange.generic_csv import UnmappedError
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
-from db.interchange.options import ImportOptions
+from db.interchange.options import ImportOptions, ToldStrategy
 from db.records import Task, Trial
 from db.samples import percentile_ns
 from db.session import open_database
@@ -34,6 +34,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "measured_at": ("Measured when (UTC)", "2026-11-20 18:00"),
     "dtype": ("Data type", "bfloat16"),
     "task": ("Task", ", ".join(Task)),
+    "strategy": ("Strategy", ", ".join(ToldStrategy)),
     "machine": ("Name of the machine", "gpu-box-3"),
     "label": ("Name of the build", "nightly with our patch"),
 }
@@ -130,17 +131,20 @@ def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
 
 
 def options_of(told: Mapping[str, str]) -> ImportOptions:
-    """From what was typed. Raises CompilewatchError for what is no moment or no task."""
+    """From what was typed. Raises CompilewatchError for what is no moment, no task or no strategy."""
     given: dict[str, Any] = {name: " ".join(text.split()) for name, text in told.items() if text.strip()}
     for name, text in given.items():
         if len(text) > LONGEST_ANSWER:
             raise CompilewatchError(f"{QUESTIONS[name][0]}: is longer than {LONGEST_ANSWER} characters.")
     if "measured_at" in given:
         given["measured_at"] = _moment(given["measured_at"])
-    if "task" in given:
-        if given["task"] not in list(Task):
-            raise CompilewatchError(f"There is no task {given['task']}.", f"Name one of {', '.join(Task)}.")
-        given["task"] = Task(given["task"])
+    for name, words in (("task", Task), ("strategy", ToldStrategy)):
+        if name in given:
+            if given[name] not in list(words):
+                raise CompilewatchError(
+                    f"There is no {name} {given[name]}.", f"Name one of {', '.join(words)}."
+                )
+            given[name] = words(given[name])
     return ImportOptions(**given)
 
 

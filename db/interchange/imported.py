@@ -30,6 +30,7 @@ from db.records import (
     Trial,
     Workload,
 )
+from db.strategies import EAGER
 
 # No foreign format hashes a workload's definition. A version of its own keeps an imported series
 # apart from every measured one, whose versions are hashes.
@@ -49,6 +50,7 @@ _NEEDED = {
     "measured_at": ("when it was measured", "--measured-at 2026-11-20"),
     "dtype": ("the dtype", "--dtype bfloat16"),
     "task": ("the task", "--task inference"),
+    "strategy": ("whether it was compiled", "--strategy eager"),
 }
 
 
@@ -72,12 +74,12 @@ class Result:
     `said` holds facts from the file's content and `named` those from its name: keys are fields of Machine
     and Build plus `machine`, `measured_at`, `dtype`, `task`, `batch_size`, `suite`. `raw` is the result as
     it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial,
-    `label` is what the source calls the run.
+    `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
     """
 
     place: Place
     workload: str
-    strategy: Strategy
+    strategy: Strategy | None
     raw: Any
     said: Mapping[str, Any] = field(default_factory=dict)
     named: Mapping[str, Any] = field(default_factory=dict)
@@ -161,16 +163,17 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
         )
         build = Build(label=options.label, **{key: facts[key] for key in _BUILD_FIELDS & facts.keys()})
         workload = _workload(result, facts)
+        strategy: Strategy = facts["strategy"]
         run = _run_digest(source, machine, build, facts)
         return Trial(
-            trial_id="imp-" + _digest(result, run, workload),
+            trial_id="imp-" + _digest(result.raw, run, workload, strategy),
             run_id="imp-" + run,
             started_at=facts["measured_at"],
             suite=facts.get("suite"),
             label=options.label or result.label,
             source=Source(kind=SourceKind.IMPORTED, name=source),
             workload=workload,
-            strategy=result.strategy,
+            strategy=strategy,
             machine=machine,
             build=build,
             status=Status.FAILED if result.failure else Status.OK,
@@ -186,8 +189,10 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
     if options.torch:
         told |= torch_facts(options.torch)
         told["cuda"] = options.cuda or told.get("cuda")
+    if options.strategy:
+        told["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
     facts: dict[str, Any] = {}
-    for origin in (result.named, told, result.said):
+    for origin in (result.named, told, result.said, {"strategy": result.strategy}):
         facts |= {key: value for key, value in origin.items() if value is not None}
     missing = [key for key in _NEEDED if key not in facts]
     if missing:
@@ -213,13 +218,13 @@ def _workload(result: Result, facts: Mapping[str, Any]) -> Workload:
     )
 
 
-def _digest(result: Result, run: str, workload: Workload) -> str:
+def _digest(raw: Any, run: str, workload: Workload, strategy: Strategy) -> str:
     """Equal for the same result told with the same facts, whatever else stood beside it."""
     content = {
         "run": run,
         "workload": workload_identity(workload),
-        "strategy": strategy_identity(result.strategy),
-        "raw": result.raw,
+        "strategy": strategy_identity(strategy),
+        "raw": raw,
     }
     return identity(content) + identity({"again": content})
 

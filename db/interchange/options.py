@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from db.records import Task
+
+
+class ToldStrategy(StrEnum):
+    """How a workload was executed, as a user can tell it: eager, or a mode of `torch.compile`."""
+
+    EAGER = "eager"
+    DEFAULT = "default"
+    REDUCE_OVERHEAD = "reduce-overhead"
+    MAX_AUTOTUNE = "max-autotune"
+    MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Facts told by the user. They fill what the file's content does not say and outrank its name.
 
-    `measured_at` must be aware. `columns` maps our field names to the columns of a generic CSV,
+    `measured_at` must be aware. `strategy` outranks no name: of a pair the names tell which is which.
+    `columns` maps our field names to the columns of a generic CSV,
     `pair_key` names the pytest-benchmark parameter that tells eager from compiled.
     """
 
@@ -27,6 +39,7 @@ class ImportOptions:
     measured_at: datetime | None = None
     dtype: str | None = None
     task: Task | None = None
+    strategy: ToldStrategy | None = None
     batch_size: int | None = None
     suite: str | None = None
     label: str | None = None

@@ -1,7 +1,8 @@
 """timm (pytorch-image-models) benchmark CSV: one file per setting, eager and `-dynamo` side by side.
 
 Written by its `benchmark.py`; what was measured stands only in the file's name, for example
-`benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv`. `*_step_time` is ms per batch. `-dynamo` files were
+`benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv`. A lone file under a name that is not timm's does not
+say whether it was compiled. `*_step_time` is ms per batch. `-dynamo` files were
 measured with `torch.compile(model, backend="inductor", mode=None)`, torch's default mode.
 
 A compiled row has a control only where the eager file has the same model, image size and batch: some
@@ -48,13 +49,15 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     eager, dynamo = _pair(file)
     controls: dict[_Key, int | None] = {}
     if eager:
+        strategy = _strategy(eager)
         for row in _first_rows(eager):
-            result = _result(row, eager)
+            result = _result(row, eager, strategy)
             controls[_key(row)] = result.parts["summary"].latency_ns
             yield to_trial(result, SOURCE, options)
     if dynamo:
+        strategy = _strategy(dynamo)
         for row in _first_rows(dynamo):
-            result = _result(row, dynamo)
+            result = _result(row, dynamo, strategy)
             summary = result.parts["summary"]
             control = {"control_latency_ns": controls.get(_key(row))}
             result.parts["summary"] = summary.model_copy(update=control)
@@ -62,7 +65,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
 
 
 def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:
-    """(eager file, compiled file)."""
+    """(eager file, compiled file); one whose name does not tell which it is stands first."""
     stem = file.name.removesuffix(".csv")
     if stem.endswith("-dynamo"):
         return file.sibling(stem.removesuffix("-dynamo") + ".csv"), file
@@ -91,7 +94,7 @@ def _key(row: Fields) -> _Key:
     return row.required_text("model"), row.text("img_size"), row.text("batch_size")
 
 
-def _result(row: Fields, file: InputFile) -> Result:
+def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
     image = row.count("img_size")
     batch = row.count("batch_size") or None
     summary = Summary(
@@ -103,15 +106,13 @@ def _result(row: Fields, file: InputFile) -> Result:
     )
     if summary.latency_ns is None:
         row.fail("step_time", "is missing")
-    named = _file_name_facts(file.name)
-    layout = named.pop("layout", None)
     return Result(
         place=row.place,
         workload=row.required_text("model"),
-        strategy=_strategy(file, layout),
+        strategy=strategy,
         raw=dict(row.data),
         said={"batch_size": batch},
-        named=named,
+        named=_file_name_facts(file.name),
         shape={"image_size": image} if image else {},
         item="image",
         items_per_iteration=batch,
@@ -119,12 +120,17 @@ def _result(row: Fields, file: InputFile) -> Result:
     )
 
 
-def _strategy(file: InputFile, layout: str | None) -> Strategy:
-    if file.name.endswith("-dynamo.csv"):
+def _strategy(file: InputFile) -> Strategy | None:
+    """By the file's name, or that of its partner; None where neither tells it."""
+    match = _NAME.fullmatch(file.name)
+    stem = file.name.removesuffix(".csv")
+    if stem.endswith("-dynamo"):
         strategy = compiled("default", backend="inductor", mode="default")
-    else:
+    elif match or file.sibling(stem + "-dynamo.csv"):
         strategy = EAGER
-    if layout != "nhwc":
+    else:
+        return None
+    if not match or match["layout"] != "nhwc":
         return strategy
     return strategy.model_copy(
         update={"name": f"{strategy.name}+channels-last", "options": {"memory_format": "channels_last"}}
@@ -138,7 +144,6 @@ def _file_name_facts(name: str) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "task": _TASKS[match["kind"]],
         "dtype": match["dtype"],
-        "layout": match["layout"],
         "torch": _version(match["torch"]),
         "torch_variant": match["variant"],
         "device": "cpu" if match["variant"] == "cpu" else "cuda",

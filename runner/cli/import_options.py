@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from db.interchange.options import ToldStrategy
 from db.records import Task
 
 _UNSAID = "where the file does not say it."
@@ -22,6 +23,10 @@ MachineNameOption = Annotated[str | None, typer.Option("--machine", help="A name
 DtypeOption = Annotated[str | None, typer.Option("--dtype", help=f"Data type, {_UNSAID}")]
 BatchSizeOption = Annotated[int | None, typer.Option("--batch-size", min=1, help=f"Batch size, {_UNSAID}")]
 TaskOption = Annotated[Task | None, typer.Option("--task", help=f"Task, {_UNSAID}")]
+ToldStrategyOption = Annotated[
+    ToldStrategy | None,
+    typer.Option("--strategy", help="timm-csv: how it was executed, where no file name says it."),
+]
 MeasuredAtOption = Annotated[
     str | None, typer.Option("--measured-at", metavar="TIME", help=f"When it was measured, {_UNSAID}")
 ]

@@ -106,6 +106,18 @@ def test_what_a_file_does_not_say_is_asked_for(url: str) -> None:
     assert set(frame["torch"]) == {"2.13.0"}
 
 
+def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(url: str) -> None:
+    table = b"model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n"
+    test = looked_at(page(), ("mine.csv", table))
+    assert "and whether it was compiled." in texts(test)
+    test = looked_at(test, **TOLD, strategy="quickly")
+    assert "There is no strategy quickly" in texts(test)
+    test = looked_at(test, **TOLD, strategy="reduce-overhead")
+    assert "Would bring in 1 new trial" in texts(test)
+    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
+    assert list(rows["strategy"]) == ["reduce-overhead"]
+
+
 FOREIGN = b"""model,mode,compiled (ms),eager (ms),mem,note
 bert,reduce-overhead,8.5,12.25,1.5,first
 t5,default,4,6,2,

@@ -44,6 +44,16 @@ def test_the_option_outranks_the_configuration(folder: Path) -> None:
     assert "bert / reduce-overhead" in looked.stdout
 
 
+def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n")
+    asked = compilewatch("import", "mine.csv", *FACTS, cwd=tmp_path)
+    assert asked.returncode == 2
+    assert "mine.csv: does not say whether it was compiled.\n  Tell it with --strategy eager." in asked.stderr
+    told = compilewatch("import", "mine.csv", "--dry-run", *FACTS, "--strategy", "default", cwd=tmp_path)
+    assert "  resnet50 / default on NVIDIA H200, torch 2.13.0" in told.stdout
+    assert "--strategy" in compilewatch("import", "--help", cwd=tmp_path).stdout
+
+
 def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(make_trial(failure="timeout").to_json())
     looked = compilewatch("import", "t.jsonl", "--dry-run", cwd=tmp_path)

@@ -26,6 +26,7 @@ TOLD: dict[str, Any] = {
     "measured_at": MEASURED_AT,
     "dtype": "float16",
     "task": "inference",
+    "strategy": "eager",
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from db.errors import RecordError
 from db.records import Task
-from tests.db.interchange.reading import MEASURED_AT, TIMM, needs_timm, read, read_told
+from tests.db.interchange.reading import MEASURED_AT, TIMM, TOLD, needs_timm, read, read_told
 
 EAGER = "benchmark-infer-amp-nchw-pt291-cu128-4090.csv"
 DYNAMO = "benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv"
@@ -155,3 +155,44 @@ def test_a_row_without_step_time_is_an_error(tmp_path: Path) -> None:
     path.write_text(HEADER + "m,224,1,,64,1\n")
     with pytest.raises(RecordError, match="line 2: step_time: is missing"):
         read(path, measured_at=MEASURED_AT)
+
+
+OTHER = "my-results.csv"
+
+
+def other(folder: Path, name: str = OTHER) -> Path:
+    (folder / name).write_text(HEADER + "m,224,1,10.0,64,1\n")
+    return folder / name
+
+
+def test_whether_it_was_compiled_is_asked_for_where_no_name_says_it(tmp_path: Path) -> None:
+    told = TOLD | {"strategy": None}
+    with pytest.raises(RecordError) as raised:
+        read(other(tmp_path), **told)
+    assert raised.value.message == f"{tmp_path / OTHER}: does not say whether it was compiled."
+    assert raised.value.next_step == "Tell it with --strategy eager."
+
+
+@pytest.mark.parametrize(
+    ("strategy", "backend", "mode"),
+    [("eager", None, None), ("default", "inductor", "default"), ("max-autotune", "inductor", "max-autotune")],
+)
+def test_what_is_told_of_a_file_is_its_strategy(
+    tmp_path: Path, strategy: str, backend: str | None, mode: str | None
+) -> None:
+    (trial,) = read_told(other(tmp_path), strategy=strategy)
+    assert (trial.strategy.name, trial.strategy.backend, trial.strategy.mode) == (strategy, backend, mode)
+
+
+def test_a_pair_under_other_names_tells_itself(tmp_path: Path) -> None:
+    other(tmp_path)
+    other(tmp_path, "my-results-dynamo.csv")
+    for name in (OTHER, "my-results-dynamo.csv"):
+        trials = read_told(tmp_path / name, strategy=None)
+        assert [trial.strategy.name for trial in trials] == ["eager", "default"]
+
+
+@pytest.mark.parametrize(("name", "strategy"), [(EAGER, "eager"), (DYNAMO, "default")])
+def test_the_name_that_timm_gives_outranks_what_is_told(tmp_path: Path, name: str, strategy: str) -> None:
+    (trial,) = read_told(other(tmp_path, name), strategy="max-autotune")
+    assert trial.strategy.name == strategy
