@@ -29,6 +29,13 @@ def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFr
     return trials_frame(db, filters).tail(limit).reset_index(drop=True)
 
 
+def any_trial(db: Database, filters: Filters) -> bool:
+    """Whether `filters` let any trial through."""
+    statement = select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)
+    with db.read() as connection:
+        return connection.scalar(statement) is not None
+
+
 def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008
     """How many trials `filters` let through; from the tallies where these tell it."""
     of_series = Filters(

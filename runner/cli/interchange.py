@@ -14,8 +14,11 @@ from db.interchange.exporting import export as export_trials
 from db.interchange.flat import latencies_ns
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.options import ImportOptions
+from db.queries.filters import Filters
+from db.queries.newest_trials import any_trial
 from db.queries.stored_names import require_stored
 from db.records import Trial
+from db.session import Database
 from db.units import count, duration, plural, ratio, words
 from runner.cli.documents import print_document
 from runner.cli.filters import (
@@ -48,7 +51,6 @@ from runner.cli.import_options import (
     PythonOption,
     SuiteNameOption,
     TaskOption,
-    ToldStrategyOption,
     TorchOption,
 )
 from runner.cli.measure_options import LabelOption
@@ -77,7 +79,6 @@ def import_(
     dtype: DtypeOption = None,
     batch_size: BatchSizeOption = None,
     task: TaskOption = None,
-    strategy: ToldStrategyOption = None,
     measured_at: MeasuredAtOption = None,
     pair_key: PairKeyOption = None,
     column: ColumnsOption = None,
@@ -94,7 +95,6 @@ def import_(
     settings = settings_of(config, db)
     options = ImportOptions(
         task=task,
-        strategy=strategy,
         measured_at=moment_of("--measured-at", measured_at),
         pair_key=pair_key,
         columns=_columns(column) or settings.csv_columns,
@@ -152,11 +152,10 @@ def export(
     )
     with database_of(settings_of(config, db), migrate=False) as database:
         require_stored(database, filters)
+        _require_some(database, filters, output)
         written = export_trials(database, filters, format=format_, output=output or sys.stdout.buffer)
     if output is not None:
         print(f"Wrote {count(written)} trials to {output}.", file=sys.stderr)
-    if written == 0:
-        raise CompilewatchError("No stored trial fits these filters.", "See `compilewatch list runs`.")
     return 0
 
 
@@ -165,6 +164,17 @@ def schema() -> int:
     document: dict[str, Any] = Trial.model_json_schema(by_alias=True)
     print_document({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
     return 0
+
+
+def _require_some(database: Database, filters: Filters, output: Path | None) -> None:
+    """Before anything is written: a file of an earlier export is not replaced by an empty one."""
+    if any_trial(database, filters):
+        return
+    kept = "" if output is None else f"; {output} was not written"
+    raise CompilewatchError(
+        f"No stored trial fits these filters{kept}.",
+        "Leave out one of them, or see `compilewatch list runs`.",
+    )
 
 
 def _require_files(paths: Sequence[Path]) -> None:

@@ -1,4 +1,4 @@
-"""`export` as it is typed: its filters."""
+"""`export` as it is typed: its filters, and the file that stands where it writes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from db.interchange import trial_jsonl
 from db.records import Task
 from db.session import open_database
 from db.store import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import make_imported, make_trial, make_workload
+
+EARLIER = "an earlier export\n"
 
 
 @pytest.fixture
@@ -27,6 +30,13 @@ def url(sqlite_url: str) -> str:
     return sqlite_url
 
 
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    path = tmp_path / "kept.jsonl"
+    path.write_text(EARLIER, encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -37,7 +47,7 @@ def url(sqlite_url: str) -> str:
     ],
 )
 def test_task_and_source_choose_what_goes_out(
-    url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...], expected: set[str]
+    url: str, tmp_path: Path, options: tuple[str, ...], expected: set[str]
 ) -> None:
     path = tmp_path / "out.jsonl"
     assert exit_code_of(app, ["export", *options, "--output", str(path), "--db", url]) == 0
@@ -56,3 +66,43 @@ def test_a_task_or_source_that_is_none_is_one_sentence(
     sentence, next_step = capsys.readouterr().err.splitlines()
     assert sentence == f"compilewatch: Invalid value for '{option}': 'none' is not one of {choices}."
     assert next_step == "  Try `compilewatch export --help`."
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "csv", "parquet", "oss-v3", "markdown"])
+def test_a_filter_that_fits_nothing_leaves_the_file_as_it_was(
+    url: str, capsys: pytest.CaptureFixture[str], kept: Path, format_: str
+) -> None:
+    words = ["export", "--since", "2030-01-01", "--format", format_, "--output", str(kept), "--db", url]
+    assert exit_code_of(app, words) == 2
+    assert kept.read_text(encoding="utf-8") == EARLIER
+    assert capsys.readouterr().err.splitlines() == [
+        f"compilewatch: No stored trial fits these filters; {kept} was not written.",
+        "  Leave out one of them, or see `compilewatch list runs`.",
+    ]
+
+
+def test_a_filter_that_fits_nothing_makes_no_file_and_prints_nothing(
+    url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "new.csv"
+    words = ["export", "--since", "2030-01-01", "--format", "csv", "--db", url]
+    assert exit_code_of(app, [*words, "--output", str(path)]) == 2
+    assert not path.exists()
+    capsys.readouterr()
+    assert exit_code_of(app, words) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.splitlines()[0]) == ("", "compilewatch: No stored trial fits these filters.")
+
+
+@pytest.mark.parametrize(("trouble", "code"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left"), 2)])
+def test_an_export_that_ends_early_leaves_the_file_as_it_was(
+    url: str, kept: Path, monkeypatch: pytest.MonkeyPatch, trouble: BaseException, code: int
+) -> None:
+    def write_some(_lines: object, stream: object) -> int:
+        stream.write(b"half a line")  # type: ignore[attr-defined]
+        raise trouble
+
+    monkeypatch.setattr(trial_jsonl, "write_lines", write_some)
+    assert exit_code_of(app, ["export", "--output", str(kept), "--db", url]) == code
+    assert kept.read_text(encoding="utf-8") == EARLIER
+    assert [each.name for each in kept.parent.glob("*kept*")] == [kept.name], "nothing is left beside it"
