@@ -51,6 +51,7 @@ from runner.cli.import_options import (
     PythonOption,
     SuiteNameOption,
     TaskOption,
+    ToldStrategyOption,
     TorchOption,
 )
 from runner.cli.measure_options import LabelOption
@@ -79,6 +80,7 @@ def import_(
     dtype: DtypeOption = None,
     batch_size: BatchSizeOption = None,
     task: TaskOption = None,
+    strategy: ToldStrategyOption = None,
     measured_at: MeasuredAtOption = None,
     pair_key: PairKeyOption = None,
     column: ColumnsOption = None,
@@ -95,6 +97,7 @@ def import_(
     settings = settings_of(config, db)
     options = ImportOptions(
         task=task,
+        strategy=strategy,
         measured_at=moment_of("--measured-at", measured_at),
         pair_key=pair_key,
         columns=_columns(column) or settings.csv_columns,
