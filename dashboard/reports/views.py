@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard import shaping, theme
 from dashboard.api.representation import rows_of
 from dashboard.charts import break_even as break_even_charts
-from dashboard.charts import build_events, heat_map, speedups, trend_rows, trends
+from dashboard.charts import build_events, gaps, heat_map, speedups, trend_rows, trends
 from dashboard.charts import cold_start as cold_start_charts
 from dashboard.charts.figures import FIGURES
 from dashboard.data import (
@@ -85,6 +85,12 @@ def _overview(snapshot: Snapshot, link: Link) -> Frozen:
     return _of_cases(((chart,) if len(rows) else ()) + _case_parts(cases), cases, link)
 
 
+_READING = (
+    "Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement. Dashed lines: the build "
+    "changed; in italics where several parts changed at once."
+)
+
+
 def _trends(snapshot: Snapshot, link: Link) -> Frozen:
     names = read_choices(snapshot).builds
     if link.axis == "auto":
@@ -99,20 +105,22 @@ def _trends(snapshot: Snapshot, link: Link) -> Frozen:
     rows = trend_rows.frame(points, link.metric, names)
     parts: tuple[Section, ...] = ()
     if len(rows):
+        since_first = points.loc[rows.index[0] :]
+        missing = gaps.sentence(since_first, link.metric, names) if link.axis == "torch" else ""
         spec = trends.spec(
             link.metric,
             axis=link.axis,
             scale=link.scale,
             strategies=tuple(theme.ordered(rows["strategy"])),
-            builds=tuple(name for name in names.values() if name in set(rows["build"])),
+            builds=gaps.axis_builds(since_first, names),
             shown=trend_rows.window(rows),
         )
         parts = (
             Chart(
                 title=trend_rows.finding(rows, link.metric, focus, link.axis),
-                caption="Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement. Dashed "
-                "lines: the build changed; in italics where several parts changed at once. "
-                + trend_rows.unseen(points, rows, link.axis),
+                caption=" ".join(
+                    filter(None, (_READING, trend_rows.unseen(points, rows, link.axis), missing))
+                ),
                 alt=f"{figure.word} of {focus}, point by point, by strategy",
                 svg=draw(spec, {"main": rows, "events": build_events.events(points, rows)}),
             ),

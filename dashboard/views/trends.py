@@ -13,7 +13,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from dashboard import sparklines, theme
-from dashboard.charts import build_events, target_lines, trend_rows, trends
+from dashboard.charts import build_events, gaps, target_lines, trend_rows, trends
 from dashboard.charts.figures import FIGURES, Figure
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
@@ -70,7 +70,7 @@ def _seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
         points = read_points(snapshot, wanted, by)
         columns = dict.fromkeys(
-            (*_CASE, *ASIDE_COLUMNS, *BUILD_COMPONENTS, *trend_rows.needed(link.metric), *more)
+            (*_CASE, *ASIDE_COLUMNS, *BUILD_COMPONENTS, "break_even", *trend_rows.needed(link.metric), *more)
         )
         found = with_strategies(points[[name for name in columns if name in points]], link.strategy)
         return trend_rows.in_order(found, link.axis, list(builds))
@@ -97,13 +97,13 @@ def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str,
         return PreparedChart(finding)
     lines = target_lines.frame(rows, link.metric, targets_in_force())
     drawn, window, outside = target_lines.beside(lines, trend_rows.window(rows))
-    shown = set(rows["build"])
+    since_first = points.loc[rows.index[0] :]
     spec = trends.spec(
         link.metric,
         axis=link.axis,
         scale=link.scale,
         strategies=tuple(theme.ordered(rows["strategy"])),
-        builds=tuple(name for name in builds.values() if name in shown),
+        builds=gaps.axis_builds(since_first, builds),
         shown=window,
         targets=not drawn.empty,
     )
@@ -111,7 +111,8 @@ def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str,
     frames = {"main": rows, "events": events, **({} if drawn.empty else {"targets": drawn})}
     unseen = trend_rows.unseen(points, rows, link.axis)
     earlier = [f"{unseen} Choose dates to see earlier ones."] if unseen else []
-    return PreparedChart(finding, spec, frames, [*earlier, *outside])
+    missing = gaps.sentence(since_first, link.metric, builds) if link.axis == "torch" else ""
+    return PreparedChart(finding, spec, frames, [*earlier, *outside, *filter(None, (missing,))])
 
 
 def draw(view: View) -> Link:

@@ -94,3 +94,23 @@ def test_no_line_leads_across_builds_that_never_pay_off(
     everywhere = [f"torch {release}" for release in ("2.9.0", *RELEASES)]
     assert all(encoding["x"]["scale"]["domain"] == everywhere for encoding in connecting)
     assert "No number: never with torch 2.10.0 to torch 2.12.0." in texts(page)
+
+
+def test_trends_over_builds_names_those_that_have_no_number(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = make_history(
+        workloads=("mlp",),
+        builds=RELEASES,
+        latency_ns=lambda _workload, strategy, run: (
+            18e6 if strategy != "eager" and run in (1, 2) else 12e6 if strategy == "eager" else 8e6
+        ),
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, history)
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(Link(page=Page.TRENDS, metric="break_even", axis="torch"))
+    assert not page.exception
+    assert "No number: never with torch 2.11.0, torch 2.12.0." in texts(page)
+    spec = page.get("vega_lite_chart")[0].proto.spec
+    assert all(f"torch {release}" in spec for release in RELEASES)
