@@ -143,13 +143,13 @@ def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:
 
 
 def money(amount: SupportsFloat | None, currency: str = "$") -> str:
-    """An amount to the cent, below one cent with three significant digits: "$1,240.50", "$0.00123"."""
+    """An amount to the cent, below one dollar with three significant digits: "$1,240.50", "$0.0123"."""
     number = _number(amount)
     if number is None:
         return MISSING
     sign = "-" if number < 0 else ""
     magnitude = abs(number)
-    return f"{sign}{currency}{significant(magnitude) if 0 < magnitude < 0.01 else f'{magnitude:,.2f}'}"
+    return f"{sign}{currency}{significant(magnitude) if 0 < magnitude < 0.9995 else f'{magnitude:,.2f}'}"
 
 
 def moment(value: datetime | None) -> str:
