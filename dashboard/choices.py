@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Any
 from dashboard import theme
 from dashboard.named_builds import NamedBuilds
 from db import units
-from db.queries.offered import Offered, OfferedMachine, OfferedRun
+from db.queries.offered import Offered, OfferedRun, newest_machine
 
 NEWEST_RUNS = 200
 
@@ -51,7 +50,7 @@ class Choices:
 
 def choices(offered: Offered, builds: NamedBuilds) -> Choices:
     """What is offered, with the names of `offered.builds`."""
-    newest = max(offered.machines, key=_last_seen, default=None)
+    newest = newest_machine(offered.machines)
     return Choices(
         machines={
             machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
@@ -66,11 +65,6 @@ def choices(offered: Offered, builds: NamedBuilds) -> Choices:
         newest_result_at=None if newest is None else newest.last_seen_at,
         oldest_run_at=offered.oldest_run_at,
     )
-
-
-def _last_seen(machine: OfferedMachine) -> tuple[float, str, str]:
-    seen = machine.last_seen_at
-    return -math.inf if seen is None else seen.timestamp(), machine.name, machine.machine_id
 
 
 def _run_words(run: OfferedRun) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from db import units
+from db.metrics import case_modes
 from db.records import CacheState, SourceKind
-from db.strategies import BUILTIN, EAGER, not_applicable_reason
+from db.strategies import BUILTIN, not_applicable_reason
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (
@@ -248,6 +249,4 @@ def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
     return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
 
 
-def with_strategies(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
-    """Rows of the chosen strategies and of eager, which all others are set against; all for none chosen."""
-    return cases[cases["strategy"].isin([*chosen, EAGER.name])] if chosen else cases
+with_strategies = case_modes.with_strategies

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from starlette.requests import Request
@@ -12,11 +13,12 @@ from starlette.responses import Response
 from dashboard import theme
 from dashboard.api.parameters import Parameter, Text, Word, read_all
 from dashboard.api.representation import entity_tag, tagged, unchanged
-from dashboard.database import read_version, reader
+from dashboard.database import database_url, kept_of, read_version, reader
 from db import units
-from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
-from db.queries.trials import latest_trials_frame
+from db.queries.offered import machine_measured_last
+from db.queries.run_parts import newest_build
+from db.queries.version import data_version
 from db.session import Database
 
 NO_DATA = "no data"
@@ -24,6 +26,7 @@ SPEEDUP, BREAK_EVEN = "speedup", "break_even"
 _PARAMETERS = (
     Parameter("metric", Word((SPEEDUP, BREAK_EVEN)), "speedup or break_even.", default=SPEEDUP),
     Parameter("machine", Text(), "A machine's id; default: the one measured last."),
+    Parameter("build", Text(), "A build's id; default: the newest of that machine."),
 )
 _LONGEST_LABEL = 60
 # Verdana at 11 px, the widest face that such images are drawn in; `textLength` makes any other one fit.
@@ -36,10 +39,11 @@ _WORSE_COLOUR = "#B94F00"
 
 @dataclass(frozen=True)
 class Said:
-    """What a badge says on its right, and the background that says how good that is."""
+    """What a badge says on its right, the background that says how good that is, and of which build."""
 
     text: str
     colour: str
+    build: str = ""
 
 
 def badge(request: Request) -> Response:
@@ -51,23 +55,54 @@ def badge(request: Request) -> Response:
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
-    said = _said(reader(), workload, strategy, values["machine"], values["metric"])
+    asked = Filters(
+        workloads=(workload,),
+        strategies=(strategy,),
+        machines=_only(values["machine"]),
+        builds=_only(values["build"]),
+    )
+    said = _said(reader(), asked, values["metric"])
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
     return Response(draw(label, said), media_type="image/svg+xml", headers=tagged(tag))
 
 
-def _said(database: Database, workload: str, strategy: str, machine: str | None, metric: str) -> Said:
-    if "\x00" in workload + strategy:  # PostgreSQL stores no such name, and refuses to look for one
+def _only(name: str | None) -> tuple[str, ...]:
+    return () if name is None else (name,)
+
+
+def _said(database: Database, asked: Filters, metric: str) -> Said:
+    if any("\x00" in name for name in asked.workloads + asked.strategies):
+        # PostgreSQL stores no such name, and refuses to look for one
         return Said(NO_DATA, _UNKNOWN_COLOUR)
-    filters = Filters(workloads=(workload,), machines=(machine,) if machine else ())
-    cases = summarize_cases(latest_trials_frame(database, filters))
-    mine = cases[cases["strategy"] == strategy]
-    if mine.empty:
-        return Said(NO_DATA, _UNKNOWN_COLOUR)
-    newest = mine.sort_values("last_started_at").iloc[-1]
-    if newest["status"] == "failed":
+    for filters in _places(database, asked):
+        cases = kept_of(database_url(), "api").cases(database, data_version(database), filters)
+        mine = cases[cases["strategy"].isin(asked.strategies)]
+        if not mine.empty:
+            newest = mine.sort_values("last_started_at").iloc[-1]
+            return replace(_figure(newest, metric), build=_build_words(newest))
+    return Said(NO_DATA, _UNKNOWN_COLOUR)
+
+
+def _places(database: Database, asked: Filters) -> Iterator[Filters]:
+    """Where pages look: the newest build of the machine measured last. A case that was not measured there is
+    told of the newest build that it was measured with.
+    """
+    machines = asked.machines or _only(machine_measured_last(database))
+    for of_build in (Filters(machines=machines), asked):
+        builds = asked.builds or _only(newest_build(database, of_build))
+        if builds:
+            yield Filters(workloads=asked.workloads, machines=of_build.machines, builds=builds)
+
+
+def _build_words(case: pd.Series) -> str:
+    torch = "" if pd.isna(case["torch"]) else f"torch {case['torch']}, "
+    return f"{torch}build {case['build_id']}"
+
+
+def _figure(case: pd.Series, metric: str) -> Said:
+    if case["status"] == "failed":
         return Said("failed", _WORSE_COLOUR)
-    return _speedup(newest) if metric == SPEEDUP else _break_even(newest)
+    return _speedup(case) if metric == SPEEDUP else _break_even(case)
 
 
 def _speedup(case: pd.Series) -> Said:
@@ -89,7 +124,7 @@ def draw(label: str, said: Said) -> str:
     shown = "".join(char if char.isprintable() else " " for char in label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
     left, right = (_width(text) for text in (shown, said.text))
-    title = html.escape(f"{shown}: {said.text}")
+    title = html.escape(f"{shown}: {said.text}" + (f", {said.build}" if said.build else ""))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
         f'aria-label="{title}"><title>{title}</title>'

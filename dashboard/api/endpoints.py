@@ -148,7 +148,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Break-even and mode choice: the document of `compilewatch break-even --json`",
         (
             WORKLOAD,
+            STRATEGY,
             MACHINE,
+            Parameter("build", Text(), "A build's id; default: each machine's newest.", several=True),
             SUITE,
             TASK,
             Parameter("steps", Whole(1, 1_000_000_000), "Steps per process.", default=10_000),

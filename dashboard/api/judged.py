@@ -14,11 +14,12 @@ from dashboard.database import database_url, kept_of
 from dashboard.policy import policy_in_force
 from db.errors import ConfigError, NotFoundError
 from db.metrics.break_even_rows import break_even_rows
-from db.metrics.cases import summarize_cases
+from db.metrics.case_columns import CASE_COLUMNS, empty_frame
+from db.metrics.case_modes import with_strategies
 from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
+from db.queries.run_parts import of_newest_builds
 from db.queries.sides import resolve_side
-from db.queries.trials import latest_trials_frame
 from db.queries.version import data_version
 from db.session import Database
 from db.units import NEVER
@@ -35,7 +36,9 @@ BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
 _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "workload": {"type": "string"},
     "machine": {"type": "string"},
+    "machine_id": {"type": "string"},
     "torch": {"type": ["string", "null"]},
+    "build_id": {"type": "string", "description": "The machine's newest build, or the one asked for."},
     "strategy": {"type": "string"},
     "break_even_steps": {"type": ["integer", "string", "null"], "description": f'steps, or "{NEVER}"'},
     "break_even_time_ns": {"type": ["number", "null"]},
@@ -98,8 +101,10 @@ def compare_schema(_: Database) -> JsonSchema:
 
 
 def break_even(database: Database, values: Values) -> Answer:
-    """Break-even and mode choice of every workload, as `compilewatch break-even --json`."""
-    cases = summarize_cases(latest_trials_frame(database, filters_of(values)))
+    """Break-even and mode choice of every workload with the newest build of each machine, or with those asked
+    for, as `compilewatch break-even --json`.
+    """
+    cases = with_strategies(_cases(database, filters_of({**values, "strategy": ()})), values["strategy"])
     hourly = None if values["price"] is None else Decimal(str(values["price"]))
     rows = break_even_rows(cases, values["steps"], values["restarts"], hourly)
     document = {
@@ -109,6 +114,12 @@ def break_even(database: Database, values: Values) -> Answer:
         "rows": rows,
     }
     return Answer(document, rows, list(_BREAK_EVEN_ROW))
+
+
+def _cases(database: Database, filters: Filters) -> pd.DataFrame:
+    kept, version = kept_of(database_url(), "api"), data_version(database)
+    frames = [kept.cases(database, version, each) for each in of_newest_builds(database, filters)]
+    return pd.concat(frames, ignore_index=True) if frames else empty_frame(CASE_COLUMNS)
 
 
 def break_even_schema(_: Database) -> JsonSchema:

@@ -37,21 +37,6 @@ NOT_FASTER = Never("compiled is not faster than eager")
 BEYOND_COUNTING = Never("the saving per step is too small to repay the compile cost in 2^63 steps")
 
 
-@dataclass(frozen=True, slots=True)
-class BreakEven:
-    """Where both totals meet: in steps, and as the time the process has run by then, compile cost included.
-
-    `time` is None where `steps` is Never.
-    """
-
-    steps: int | Never
-    time: Quantity | None
-
-    def money(self, price_per_hour: Decimal) -> Decimal | None:
-        """What the device costs until break-even; None where there is none."""
-        return None if self.time is None else price(self.time, price_per_hour)
-
-
 def steps_to_break_even(
     compile_cost_ns: float | Fraction, compiled_ns: float | Fraction, eager_ns: float | Fraction
 ) -> int | Never:
@@ -80,18 +65,6 @@ def steps_to_break_even(
 def _whole_ratio(value: float | Fraction) -> tuple[int, int]:
     """Numerator and denominator, exactly."""
     return (value if isinstance(value, float) else Fraction(value)).as_integer_ratio()
-
-
-def break_even(*, compile_cost: Quantity, compiled: Quantity, eager: Quantity) -> BreakEven:
-    """Break-even of times of one subject.
-
-    Raises UnitError for other units, different subjects, or a latency that is not positive.
-    """
-    first_step, saved = compile_cost + compiled, eager - compiled
-    if (first_step - saved).unit is not Unit.NANOSECONDS:
-        raise UnitError(f"Break-even needs times, not {saved.unit.value}.", "Give nanoseconds.")
-    steps = steps_to_break_even(compile_cost.value, compiled.value, eager.value)
-    return BreakEven(steps, None if isinstance(steps, Never) else first_step + (steps - 1) * compiled)
 
 
 def price(time: Quantity, price_per_hour: Decimal) -> Decimal:

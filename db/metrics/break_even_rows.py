@@ -8,16 +8,20 @@ from typing import Any
 
 from pandas import DataFrame
 
-from db.metrics.break_even import Never, break_even, price
-from db.metrics.case_modes import mode_options
-from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
-from db.metrics.quantities import Quantity
+from db.metrics.break_even import price
+from db.metrics.case_modes import GROUP_KEYS, mode_options, option_cases
+from db.metrics.mode_choice import best_option, lower_envelope
+from db.metrics.quantities import nanoseconds
 from db.units import NEVER
 
-_UNKNOWN: dict[str, Any] = {
+_LABELS = ("workload", "machine", "machine_id", "torch", "build_id")
+_NOT_REPAID: dict[str, Any] = {
     "break_even_steps": None,
     "break_even_time_ns": None,
     "break_even_price": None,
+}
+_UNKNOWN: dict[str, Any] = {
+    **_NOT_REPAID,
     "total_ns": None,
     "chosen": False,
     "fastest_from_steps": None,
@@ -27,21 +31,15 @@ _UNKNOWN: dict[str, Any] = {
 def break_even_rows(
     cases: DataFrame, steps: int, restarts: int, price_per_hour: Decimal | None
 ) -> list[dict[str, Any]]:
-    """One row per machine, workload and strategy, of the workload's newest build there; JSON values.
+    """One row per machine, build, workload and strategy; JSON values.
 
     `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts`
     restarts, `fastest_from_steps` where the strategy enters the lower envelope (null: nowhere), `reason` why
     a case has no figures. Break-even is null for eager, "never" where it does not exist. Raises UnitError as
     `best_option` does.
     """
-    return [row for group in _groups(cases) for row in _rows(group, steps, restarts, price_per_hour)]
-
-
-def _groups(cases: DataFrame) -> Iterator[DataFrame]:
-    """The cases of one workload on one machine with its newest build."""
-    for _, group in cases.groupby(["machine_id", "workload_id"], sort=False):
-        newest = group.sort_values("last_started_at")["build_id"].iloc[-1]
-        yield group[group["build_id"] == newest]
+    groups = (group for _, group in cases.groupby(GROUP_KEYS, sort=False))
+    return [row for group in groups for row in _rows(group, steps, restarts, price_per_hour)]
 
 
 def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -> Iterator[dict[str, Any]]:
@@ -51,13 +49,13 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
     best = best_option(options, steps, restarts)
     firsts = {segment.strategy: segment.first_steps for segment in lower_envelope(options, restarts)}
     labels = group.iloc[0]
-    common = {"workload": labels["workload"], "machine": labels["machine"], "torch": labels["torch"]}
-    eager = options[0]
-    for option in options:
+    common = {name: labels[name] for name in _LABELS}
+    repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in option_cases(group))]
+    for option, repayment in zip(options, repaid, strict=True):
         yield {
             **common,
             "strategy": option.strategy,
-            **_repayment(option, eager, hourly),
+            **repayment,
             "total_ns": float(option.total(steps, restarts).value),
             "chosen": option is best,
             "fastest_from_steps": firsts.get(option.strategy),
@@ -67,14 +65,13 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
         yield {**common, "strategy": case.strategy, **_UNKNOWN, "reason": case.reason}
 
 
-def _repayment(option: ModeOption, eager: ModeOption, hourly: Decimal | None) -> dict[str, Any]:
-    """Break-even of `option` against `eager` in steps, time and money; all null for eager itself."""
-    if option is eager:
-        return {"break_even_steps": None, "break_even_time_ns": None, "break_even_price": None}
-    point = break_even(compile_cost=option.compile_cost, compiled=option.latency, eager=eager.latency)
-    time: Quantity | None = point.time
+def _repayment(case: dict[str, Any], hourly: Decimal | None) -> dict[str, Any]:
+    """Break-even of a case by its own clock, as it is told everywhere, in steps, time and money."""
+    if case["break_even"] != "steps":
+        return {**_NOT_REPAID, "break_even_steps": NEVER if case["break_even"] == NEVER else None}
+    time = nanoseconds(case["break_even_time_ns"])
     return {
-        "break_even_steps": NEVER if isinstance(point.steps, Never) else point.steps,
-        "break_even_time_ns": None if time is None else float(time.value),
-        "break_even_price": None if time is None or hourly is None else float(price(time, hourly)),
+        "break_even_steps": int(case["break_even_steps"]),
+        "break_even_time_ns": float(time.value),
+        "break_even_price": None if hourly is None else float(price(time, hourly)),
     }

@@ -60,6 +60,11 @@ def _reason(row: _Row) -> str | None:
     return why_left_out(row, _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
 
 
+def with_strategies(cases: DataFrame, chosen: Sequence[str]) -> DataFrame:
+    """Rows of the chosen strategies and of eager, which all others are set against; all for none chosen."""
+    return cases[cases["strategy"].isin([*chosen, EAGER.name])] if chosen else cases
+
+
 def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
     """Eager first, then every usable strategy in the order of `cases`; and the cases left out.
 
@@ -67,21 +72,30 @@ def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
     is known. Raises UnitError where the rows mix machines, builds or workloads.
     """
     require_one(cases, ("machine_id", "build_id", "workload_id"), "A mode choice")
+    usable, left_out = _usable(cases)
+    eager_ns = [row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable]
+    if not eager_ns:
+        return [], left_out
+    subject = Subject(usable[0]["machine_id"], usable[0]["workload_id"])
+    base_ns = median(eager_ns)
+    options = [ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))]
+    options += [_option(row, base_ns, subject) for row in usable if not _is_eager(row)]
+    return options, left_out
+
+
+def option_cases(cases: DataFrame) -> list[dict[str, Any]]:
+    """The rows behind the options of `mode_options` that follow eager, in their order, as column -> value."""
+    return [row for row in _usable(cases)[0] if not _is_eager(row)]
+
+
+def _usable(cases: DataFrame) -> tuple[list[_Row], list[LeftOut]]:
     columns = {str(name): column.tolist() for name, column in cases.items()}
     rows: list[_Row] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     reasons = [_reason(row) for row in rows]
     left_out = [
         LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
     ]
-    usable = [row for row, why in zip(rows, reasons, strict=True) if why is None]
-    eager_ns = [row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable]
-    if not eager_ns:
-        return [], left_out
-    subject = Subject(rows[0]["machine_id"], rows[0]["workload_id"])
-    base_ns = median(eager_ns)
-    options = [ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))]
-    options += [_option(row, base_ns, subject) for row in usable if not _is_eager(row)]
-    return options, left_out
+    return [row for row, why in zip(rows, reasons, strict=True) if why is None], left_out
 
 
 def _option(row: _Row, base_ns: float, subject: Subject) -> ModeOption:

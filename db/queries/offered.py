@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import String, func, select, type_coerce
+from sqlalchemy import Connection, String, func, select, type_coerce
 
 from db.queries.facets import BEGAN
 from db.session import Database
@@ -61,9 +62,8 @@ class Offered:
 def offered(db: Database, *, newest_runs: int) -> Offered:
     """What there is to choose from, of the runs at most `newest_runs`."""
     with db.read() as connection:
-        machines = [OfferedMachine(*row) for row in connection.execute(_MACHINES)]
         return Offered(
-            machines=sorted(machines, key=lambda machine: (machine.name, machine.machine_id)),
+            machines=_machines(connection),
             builds=tuple(map(tuple, connection.execute(_BUILDS))),
             workloads=sorted(connection.scalars(_WORKLOADS)),
             strategies=list(connection.scalars(_STRATEGIES)),
@@ -71,3 +71,25 @@ def offered(db: Database, *, newest_runs: int) -> Offered:
             runs=[OfferedRun(*row) for row in connection.execute(_RUNS.limit(newest_runs))],
             oldest_run_at=connection.scalar(_OLDEST),
         )
+
+
+def machine_measured_last(db: Database) -> str | None:
+    """The machine that pages show unless asked for another."""
+    with db.read() as connection:
+        newest = newest_machine(_machines(connection))
+    return None if newest is None else newest.machine_id
+
+
+def newest_machine(machines: Sequence[OfferedMachine]) -> OfferedMachine | None:
+    """The one with the newest trial."""
+    return max(machines, key=_last_seen, default=None)
+
+
+def _last_seen(machine: OfferedMachine) -> tuple[float, str, str]:
+    seen = machine.last_seen_at
+    return -math.inf if seen is None else seen.timestamp(), machine.name, machine.machine_id
+
+
+def _machines(connection: Connection) -> list[OfferedMachine]:
+    machines = [OfferedMachine(*row) for row in connection.execute(_MACHINES)]
+    return sorted(machines, key=lambda machine: (machine.name, machine.machine_id))

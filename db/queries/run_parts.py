@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -73,7 +74,9 @@ def measured_builds(db: Database, filters: Filters = Filters()) -> list[str]:  #
 
 
 def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # noqa: B008
-    """The build of the newest trial among the newest runs of the series that `filters` let through."""
+    """The build of the newest trial among the newest runs of the series that `filters` let through; where
+    they let through older runs alone, the build of the newest trial of these.
+    """
     of_series = select(LATEST.c.run_id, LATEST.c.series_id).join(
         SERIES, SERIES.c.series_id == LATEST.c.series_id
     )
@@ -86,7 +89,24 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
     )
     with db.read() as connection:
         found = connection.execute(statement).all()
-    return max(found, key=lambda row: (row.last, row.build_id)).build_id if found else None
+    if found:
+        newest_id: str = max(found, key=lambda row: (row.last, row.build_id)).build_id
+        return newest_id
+    return next(iter(measured_builds(db, filters)), None)
+
+
+def of_newest_builds(db: Database, filters: Filters = Filters()) -> list[Filters]:  # noqa: B008
+    """`filters` narrowed to each machine and its `newest_build`, by machine id; a machine without one is left
+    out. Filters that name builds are the only ones, as they are.
+    """
+    if filters.builds:
+        return [filters]
+    statement = select(SERIES.c.machine_id).where(*matching_series(filters)).distinct()
+    with db.read() as connection:
+        machine_ids = sorted(connection.scalars(statement))
+    here = [replace(filters, machines=(machine_id,)) for machine_id in machine_ids]
+    newest = [(each, newest_build(db, each)) for each in here]
+    return [replace(each, builds=(build_id,)) for each, build_id in newest if build_id is not None]
 
 
 def last_measured_at(db: Database, filters: Filters = Filters()) -> datetime | None:  # noqa: B008

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
@@ -13,16 +16,20 @@ from rich.text import Text
 from db.errors import NotFoundError
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.canaries import without_canaries
+from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
+from db.queries.run_parts import of_newest_builds
 from db.queries.stored_names import require_stored
-from db.queries.trials import latest_trials_frame
+from db.queries.trials import trials_frame
 from db.units import MISSING, count, duration, money, steps
 from runner.cli.documents import print_document
+from runner.cli.filters import BuildsOption
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
+    StrategiesOption,
     WorkloadsOption,
     database_of,
     settings_of,
@@ -34,6 +41,8 @@ SCHEMA = "compilewatch.break-even/1"
 
 def break_even_command(
     workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    build: BuildsOption = None,
     steps_: Annotated[int, typer.Option("--steps", min=1, help="Steps per process.")] = 10_000,
     restarts_per_day: Annotated[
         int, typer.Option(min=0, help="Restarts a day; each pays the compile cost again.")
@@ -45,17 +54,18 @@ def break_even_command(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Which strategy is done first, and from how many steps on.
+    """Which strategy is done first, and from how many steps on: with each machine's newest build, or --build.
 
     Example: compilewatch break-even --steps 100000
     """
     with database_of(settings_of(config, db), migrate=False) as database:
-        filters = Filters(workloads=tuple(workload or ()))
-        require_stored(database, filters)
-        latest = latest_trials_frame(database, filters)
-    cases = summarize_cases(without_canaries(latest))
+        filters = Filters(workloads=tuple(workload or ()), builds=tuple(build or ()))
+        require_stored(database, replace(filters, strategies=tuple(strategy or ())))
+        frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
+    cases = [summarize_cases(without_canaries(frame)) for frame in frames]
     hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
-    rows = break_even_rows(cases, steps_, restarts_per_day, hourly)
+    chosen = (with_strategies(each, strategy or ()) for each in cases)
+    rows = [row for each in chosen for row in break_even_rows(each, steps_, restarts_per_day, hourly)]
     if not rows:
         raise NotFoundError(
             "No stored case has a latency to compare.",
@@ -66,8 +76,17 @@ def break_even_command(
             {"schema": SCHEMA, "steps": steps_, "restarts_per_day": restarts_per_day, "rows": rows}
         )
         return 0
-    console().print(_table(rows, hourly is not None))
+    told = "Build" if build else "Newest build"
+    for _, mine in groupby(rows, key=itemgetter("machine_id", "build_id")):
+        of_build = list(mine)
+        console().print(Text(f"{told} of {_build_words(of_build[0])}"))
+        console().print(_table(of_build, hourly is not None))
     return 0
+
+
+def _build_words(row: dict[str, Any]) -> str:
+    torch = f"torch {row['torch']}, " if row["torch"] else ""
+    return f"{row['machine']}: {torch}build {row['build_id']}"
 
 
 def _table(rows: list[dict[str, Any]], priced: bool) -> Table:

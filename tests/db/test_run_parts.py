@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from db.queries.run_parts import (
     measured_builds,
     newest_build,
     newest_runs_began,
+    of_newest_builds,
     run_parts,
 )
 from db.queries.series import measured_workloads
@@ -73,8 +75,22 @@ def test_builds_are_those_of_the_trials_newest_first(measured: Database, filters
         newest = trials_frame(measured, here).groupby("build_id")["started_at"].max()
         assert measured_builds(measured, here) == list(newest.sort_values(ascending=False).index)
         latest = latest_trials_frame(measured, here)
-        expected = None if latest.empty else latest.sort_values("started_at")["build_id"].iloc[-1]
+        of_runs = trials_frame(measured, here) if latest.empty else latest
+        expected = None if of_runs.empty else of_runs.sort_values("started_at")["build_id"].iloc[-1]
         assert newest_build(measured, here) == expected
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+def test_each_machine_has_its_newest_build(measured: Database, filters: Filters) -> None:
+    found = of_newest_builds(measured, filters)
+    assert [each.machines for each in found] == [
+        (machine,) for machine in sorted(trials_frame(measured, filters)["machine_id"].unique())
+    ]
+    for each in found:
+        assert each.builds == (newest_build(measured, replace(filters, machines=each.machines)),)
+        assert replace(each, machines=(), builds=()) == filters
+    named = replace(filters, builds=("b", "a"))
+    assert of_newest_builds(measured, named) == [named]
 
 
 @pytest.mark.parametrize("filters", SELECTIONS, ids=str)

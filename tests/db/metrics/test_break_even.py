@@ -14,14 +14,12 @@ from db.errors import UnitError
 from db.metrics.break_even import (
     BEYOND_COUNTING,
     NOT_FASTER,
-    BreakEven,
     Never,
-    break_even,
     price,
     steps_to_break_even,
 )
 from db.metrics.compile_cost import compile_cost_ns
-from db.metrics.quantities import Subject, byte_count, nanoseconds
+from db.metrics.quantities import byte_count, nanoseconds
 from db.units import steps as steps_text
 
 
@@ -108,35 +106,12 @@ def test_never_is_no_number_and_says_why() -> None:
         float(NOT_FASTER)  # type: ignore[arg-type]
 
 
-def test_break_even_in_time_and_money() -> None:
-    # 100 steps of 1 s on top of a cost of 100 s: 200 s; at 36 an hour, 1 cent a second
-    second = 10**9
-    found = break_even(
-        compile_cost=nanoseconds(100 * second),
-        compiled=nanoseconds(1 * second),
-        eager=nanoseconds(2 * second),
-    )
-    assert found == BreakEven(100, nanoseconds(200 * second))
-    assert found.money(Decimal(36)) == Decimal("2.00")
+def test_a_time_has_a_price() -> None:
+    # at 36 an hour, 1 cent a second
+    assert price(nanoseconds(200 * 10**9), Decimal(36)) == Decimal("2.00")
 
 
-def test_what_never_pays_has_neither_time_nor_price() -> None:
-    found = break_even(compile_cost=nanoseconds(1), compiled=nanoseconds(2), eager=nanoseconds(2))
-    assert found == BreakEven(NOT_FASTER, None)
-    assert found.money(Decimal(3)) is None
-
-
-def test_break_even_and_price_refuse_mixed_units_and_subjects() -> None:
-    bert, resnet = Subject("box", "bert"), Subject("box", "resnet")
-    for cost, compiled, eager in (
-        (nanoseconds(1, bert), nanoseconds(1, bert), nanoseconds(2, resnet)),
-        (nanoseconds(1, resnet), nanoseconds(1, bert), nanoseconds(2, bert)),
-        (nanoseconds(1, bert), nanoseconds(2, bert), nanoseconds(1, Subject("laptop", "bert"))),
-        (byte_count(1), nanoseconds(1), nanoseconds(2)),
-        (byte_count(1), byte_count(1), byte_count(2)),
-    ):
-        with pytest.raises(UnitError):
-            break_even(compile_cost=cost, compiled=compiled, eager=eager)
+def test_what_is_no_time_or_no_price_is_refused() -> None:
     with pytest.raises(UnitError):
         price(byte_count(5), Decimal(1))
     for amount in (Decimal(-1), Decimal("NaN")):

@@ -43,7 +43,13 @@ def cases(rows: list[dict[str, Any]]) -> DataFrame:
 
 
 def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -> None:
-    named = {"workload": "bert", "machine": "box", "torch": "2.13.0"}
+    named = {
+        "workload": "bert",
+        "machine": "box",
+        "machine_id": "m-box",
+        "torch": "2.13.0",
+        "build_id": "b-2.13.0",
+    }
     # default: 60 / (10 - 6) = 15 steps, after 60 + 15 x 6 = 150 s, at 36 an hour 1.50
     assert break_even_rows(cases(ROWS), 20, 0, Decimal(36)) == [
         named
@@ -98,7 +104,22 @@ def test_without_a_price_there_is_no_price_and_restarts_pay_again() -> None:
     assert [eager["chosen"], default["chosen"]] == [False, True]
 
 
-def test_each_machine_and_workload_stands_alone_with_its_newest_build() -> None:
+def test_break_even_is_told_by_the_clock_of_its_case() -> None:
+    # its process ran twice as fast as the others: 30 / (5 - 3) = 15 steps too, after 30 + 15 x 3 s of its own
+    own = compiled("default", 3, 30) | {"control_latency_ns": 5.0 * SECOND}
+    rows = {row["strategy"]: row for row in break_even_rows(cases([ROWS[0], own, ROWS[2]]), 20, 0, None)}
+    assert rows["default"]["break_even_steps"] == 15
+    assert rows["default"]["break_even_time_ns"] == 75.0 * SECOND
+    assert rows["default"]["total_ns"] == 180.0 * SECOND
+
+
+def test_two_strategies_of_one_name_have_each_its_own_break_even() -> None:
+    other = compiled("default", 6, 120) | {"strategy_id": "s-default-2", "series_id": "another"}
+    found = break_even_rows(cases([ROWS[0], ROWS[1], other]), 20, 0, None)
+    assert [row["break_even_steps"] for row in found] == [None, 15, 30]
+
+
+def test_each_machine_workload_and_build_stands_alone() -> None:
     newest = START.replace(year=2027)
     rows = [
         *ROWS[:2],
@@ -111,6 +132,8 @@ def test_each_machine_and_workload_stands_alone_with_its_newest_build() -> None:
     assert [(row["machine"], row["workload"], row["torch"], row["strategy"]) for row in found] == [
         ("box", "bert", "2.12.0", "eager"),
         ("box", "bert", "2.12.0", "default"),
+        ("box", "bert", "2.13.0", "eager"),
+        ("box", "bert", "2.13.0", "default"),
         ("box", "resnet", "2.13.0", "eager"),
         ("box", "resnet", "2.13.0", "default"),
         ("other", "bert", "2.13.0", "eager"),

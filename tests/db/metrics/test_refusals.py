@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from db.errors import UnitError
-from db.metrics.break_even import break_even, price, steps_to_break_even
+from db.metrics.break_even import price, steps_to_break_even
 from db.metrics.cases import summarize_cases
 from db.metrics.geomean import geomean, matched_geomeans
 from db.metrics.mode_choice import ModeOption, best_option
@@ -43,10 +43,6 @@ LAPTOP = summarize_cases(
         (
             lambda: steps_to_break_even(1, Fraction(1, 2), 0),
             "A latency must be above 0 ns. Measure the case again.",
-        ),
-        (
-            lambda: break_even(compile_cost=byte_count(1), compiled=byte_count(1), eager=byte_count(2)),
-            "Break-even needs times, not B. Give nanoseconds.",
         ),
         (lambda: price(byte_count(1), Decimal(1)), "B have no price per hour. Give a time."),
         (
