@@ -142,11 +142,12 @@ class TrialWriter:
 
     def _insert(self, batch: Batch) -> None:
         # Rows of dimensions that a known trial told are stored since it is.
-        for name, rows in batch.dimensions.items():
-            statement = upsert(self._connection, DIMENSIONS[name]).on_conflict_do_nothing(
-                index_elements=[f"{name}_id"]
-            )
-            self._connection.execute(statement, rows)
+        for name, table in DIMENSIONS.items():
+            if rows := batch.dimensions.get(name):
+                statement = upsert(self._connection, table).on_conflict_do_nothing(
+                    index_elements=[f"{name}_id"]
+                )
+                self._connection.execute(statement, rows)
         for table in (TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES):
             columns = batch.columns[table.name]
             if columns["trial_id"]:

@@ -269,3 +269,15 @@ def test_every_write_moves_the_data_version(database: Database) -> None:
 def test_a_trial_nobody_knows_is_not_found(database: Database) -> None:
     with pytest.raises(NotFoundError, match="nope"):
         trial_record(database, "nope")
+
+
+def test_a_batch_that_tells_a_known_workloads_series_before_a_new_workload_comes_in(
+    database: Database,
+) -> None:
+    trials = [
+        make_trial(workload=workload, strategy=strategy, trial_id=f"t{number}")
+        for number, (workload, strategy) in enumerate(
+            [("mlp", "eager"), ("mlp", "default"), ("mlp", "max-autotune"), ("cnn", "eager")]
+        )
+    ]
+    assert save_trials(database, trials, batch=2) == (4, 0)
