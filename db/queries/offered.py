@@ -11,10 +11,22 @@ from typing import NamedTuple
 from sqlalchemy import Connection, String, func, select, type_coerce
 
 from db.queries.facets import BEGAN
+from db.queries.sources import is_measured
 from db.session import Database
+from db.table_run_parts import RUN_PART
 from db.tables import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
 
-_MACHINES = select(MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name, MACHINE.c.last_seen_at)
+_MEASURED = (
+    select(RUN_PART.c.last_seen_at)
+    .join(RUN)
+    .where(RUN_PART.c.machine_id == MACHINE.c.machine_id, is_measured())
+    .order_by(RUN_PART.c.last_seen_at.desc())
+    .limit(1)
+)
+_MACHINES = select(
+    *(MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name, MACHINE.c.last_seen_at),
+    _MEASURED.correlate(MACHINE).scalar_subquery(),
+)
 # The moment as it is stored: it is only compared.
 _BUILDS = select(
     BUILD.c.build_id, BUILD.c.label, type_coerce(BUILD.c.first_seen_at, String).label("first_seen_at")
@@ -27,12 +39,13 @@ _OLDEST = select(func.min(BEGAN))
 
 
 class OfferedMachine(NamedTuple):
-    """A machine as it was last called, and when its newest trial began."""
+    """A machine as it was last called, when its newest trial began, and the newest that was not imported."""
 
     machine_id: str
     name: str
     device_name: str
     last_seen_at: datetime | None
+    last_measured_at: datetime | None
 
 
 class OfferedRun(NamedTuple):
@@ -81,13 +94,16 @@ def machine_measured_last(db: Database) -> str | None:
 
 
 def newest_machine(machines: Sequence[OfferedMachine]) -> OfferedMachine | None:
-    """The one with the newest trial."""
-    return max(machines, key=_last_seen, default=None)
+    """The one with the newest trial that was measured; where none was, with the newest."""
+    return max(machines, key=_recency, default=None)
 
 
-def _last_seen(machine: OfferedMachine) -> tuple[float, str, str]:
-    seen = machine.last_seen_at
-    return -math.inf if seen is None else seen.timestamp(), machine.name, machine.machine_id
+def _recency(machine: OfferedMachine) -> tuple[float, float, str, str]:
+    measured, seen = (
+        -math.inf if moment is None else moment.timestamp()
+        for moment in (machine.last_measured_at, machine.last_seen_at)
+    )
+    return measured, seen, machine.name, machine.machine_id
 
 
 def _machines(connection: Connection) -> list[OfferedMachine]:

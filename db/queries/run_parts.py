@@ -14,6 +14,7 @@ from db.queries.columns import plain
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
 from db.queries.selection import matching, matching_series
+from db.records import SourceKind
 from db.session import Database
 from db.table_run_parts import RUN_PART
 from db.tables import LATEST, RUN, SERIES, TRIAL
@@ -75,22 +76,24 @@ def measured_builds(db: Database, filters: Filters = Filters()) -> list[str]:  #
 
 def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # noqa: B008
     """The build of the newest trial among the newest runs of the series that `filters` let through; where
-    they let through older runs alone, the build of the newest trial of these.
+    they let through older runs alone, the build of the newest trial of these. What was imported counts
+    where nothing was measured.
     """
     of_series = select(LATEST.c.run_id, LATEST.c.series_id).join(
         SERIES, SERIES.c.series_id == LATEST.c.series_id
     )
     newest = of_series.where(*matching_series(filters)).subquery()
     statement = (
-        select(TRIAL.c.build_id, func.max(TRIAL.c.started_at).label("last"))
+        select(TRIAL.c.build_id, TRIAL.c.source_kind, func.max(TRIAL.c.started_at).label("last"))
         .join(newest, (TRIAL.c.run_id == newest.c.run_id) & (TRIAL.c.series_id == newest.c.series_id))
         .where(*matching(filters))
-        .group_by(TRIAL.c.build_id)
+        .group_by(TRIAL.c.build_id, TRIAL.c.source_kind)
     )
     with db.read() as connection:
         found = connection.execute(statement).all()
+    measured = [row for row in found if row.source_kind is SourceKind.MEASURED]
     if found:
-        newest_id: str = max(found, key=lambda row: (row.last, row.build_id)).build_id
+        newest_id: str = max(measured or found, key=lambda row: (row.last, row.build_id)).build_id
         return newest_id
     return next(iter(measured_builds(db, filters)), None)
 
