@@ -99,7 +99,7 @@ class Batch:
             self,
             columns=columns,
             arrays=[*compress(self.arrays, trials)],
-            cases=[case for case in cases if case.places],
+            cases=sorted((case for case in cases if case.places), key=lambda case: case.places[0]),
             records=None,
         )
 
