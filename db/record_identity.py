@@ -66,7 +66,7 @@ class Workload(Record):
     name: Name
     """As commands, tables and links call it."""
     version: Name
-    """Hash of its definition, `imported` for imported results; another version is another series."""
+    """Hash of its definition, `imported-FORMAT` for imported results; another version is another series."""
     task: Task
     """What one iteration is."""
     batch_size: Annotated[int, Field(ge=1, le=INT64_MAX)] | None = None

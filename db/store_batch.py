@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from db.errors import ConflictError
+from db.conflicts import conflict
 from db.queries.records import load_trials
 from db.quick_trials import whole
 from db.records import FailureKind, Status, Trial
@@ -132,13 +132,9 @@ class TrialWriter:
     def _require_equal(self, trial: Trial) -> None:
         """Raise ConflictError unless the trial is the stored one: hashes of equal trials may differ, too."""
         other = next(load_trials(self._connection, [trial.trial_id]))
-        fields = [name for name in Trial.model_fields if getattr(trial, name) != getattr(other, name)]
-        if fields:
-            raise ConflictError(
-                f"Trial {trial.trial_id} of run {trial.run_id} is known already, from run {other.run_id}, "
-                f"with different content in {', '.join(fields).replace('schema_', 'schema')}.",
-                "Nothing was changed. Give the second one an id of its own if it is another trial.",
-            )
+        error = conflict(trial, other)
+        if error is not None:
+            raise error
 
     def _insert(self, batch: Batch) -> None:
         # Rows of dimensions that a known trial told are stored since it is.

@@ -129,9 +129,10 @@ class BatchMaker:
         """`trials`, `size` at a time."""
         remaining = iter(trials)
         while some := list(islice(remaining, size)):
-            yield self._batch(some)
+            yield self.batch(some)
 
-    def _batch(self, trials: Sequence[Trial]) -> Batch:
+    def batch(self, trials: Sequence[Trial]) -> Batch:
+        """`trials` as one batch."""
         prepared = prepare(trials, self._identifier)
         cases: dict[tuple[CaseIds, str], Case] = {}
         dimensions: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -44,6 +44,32 @@ WRITERS: dict[ExportFormat, Writer] = {
 }
 
 
+# What a name may end in; an OSS v3 file has one JSON record per line, as ours has.
+_OF_SUFFIX: dict[str, tuple[ExportFormat, ...]] = {
+    ".jsonl": (ExportFormat.JSONL, ExportFormat.OSS_V3),
+    ".csv": (ExportFormat.CSV,),
+    ".parquet": (ExportFormat.PARQUET,),
+    ".md": (ExportFormat.MARKDOWN,),
+    ".markdown": (ExportFormat.MARKDOWN,),
+}
+
+
+def format_of(output: Path | None, told: str | None) -> str:
+    """The format that was `told`, else that of the name of `output`, else jsonl.
+
+    Raises CompilewatchError where the name is that of another format.
+    """
+    fitting = _OF_SUFFIX.get(output.suffix.lower(), ()) if output else ()
+    if told is None:
+        return fitting[0] if fitting else ExportFormat.JSONL
+    if fitting and told in list(ExportFormat) and told not in fitting:
+        raise CompilewatchError(
+            f"{output}: is the name of a {fitting[0]} file, and --format says {told}.",
+            "Leave out --format, or give the file another suffix.",
+        )
+    return told
+
+
 def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Path) -> int:
     """Write every trial that `filters` selects, oldest first; returns how many.
 

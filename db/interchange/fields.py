@@ -20,6 +20,7 @@ BYTES_PER_GB = 1_000_000_000
 BYTES_PER_MB = 1_000_000
 
 _MISSING_CELLS = {"", "nan", "na", "n/a", "none", "null", "-"}
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 _MILLISECOND_EPOCH = 100_000_000_000
 
 
@@ -89,6 +90,13 @@ class Fields:
         """`number(key) * scale` as a whole number that a database can hold; refuses what is negative."""
         number = self.number(key)
         return None if number is None else self.whole(key, number * scale)
+
+    def duration_ns(self, key: str, scale: float) -> int | None:
+        """As `scaled`, for what took time: refuses 0 too, which says that nothing was measured."""
+        value = self.scaled(key, scale)
+        if value == 0:
+            self.fail(key, "must be more than 0; leave it empty where it was not measured")
+        return value
 
     def whole(self, key: str, value: float) -> int:
         """`value` rounded to a number that a database can hold. Raises RecordError below 0 and above 2^63."""
@@ -199,8 +207,25 @@ def json_document(file: InputFile) -> Fields:
 
 
 def csv_header(file: InputFile) -> list[str]:
-    """The column names; empty for an empty file."""
-    return next(_csv_lines(file), (1, []))[1]
+    """The column names; empty for an empty file. Raises RecordError where something else than a comma
+    separates them.
+    """
+    header = next(_csv_lines(file), (1, []))[1]
+    require_commas(file, header)
+    return header
+
+
+def require_commas(file: InputFile, header: Sequence[str]) -> None:
+    """Raise RecordError where the one column that was found is several, by another separator."""
+    if len(header) != 1:
+        return
+    for separator, name in _OTHER_SEPARATORS.items():
+        if separator in header[0]:
+            raise Place(file.shown, 1).error(
+                "the header",
+                f"has {name} between its columns, not commas",
+                "Save it with a comma as the separator and a point in its numbers.",
+            )
 
 
 def csv_rows(file: InputFile) -> Iterator[Fields]:

@@ -50,13 +50,15 @@ _BOUNDS = "Archives may expand to 4 GiB and 200 times their size; unpack it and 
 class InputFile:
     """One file to read, plain, compressed, or a member of an archive.
 
-    `shown` is how messages name it, `name` its base name without `.gz`.
+    `shown` is how messages name it, `name` its base name without `.gz`, `folder` the name of the folder, or
+    archive, that it lies in; empty where nobody knows.
     """
 
     shown: str
     name: str
     opener: Callable[[], BinaryIO]
     find_sibling: Callable[[str], InputFile | None]
+    folder: str = ""
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -160,7 +162,7 @@ def input_files(path: Path) -> list[InputFile]:
         # Not Path.is_file(): it raises for a name that is too long.
         return (str(candidate), candidate) if os.path.isfile(candidate) else None  # noqa: PTH113
 
-    return _files(str(path), path.name, path, beside)
+    return _files(str(path), path.name, path, beside, path.parent.resolve().name)
 
 
 def uploaded_files(name: str, uploads: Mapping[str, bytes]) -> list[InputFile]:
@@ -175,7 +177,7 @@ def uploaded_files(name: str, uploads: Mapping[str, bytes]) -> list[InputFile]:
     return _files(one_line(name), PurePosixPath(name).name, uploads[name], beside)
 
 
-def _files(shown: str, name: str, content: Content, beside: Beside) -> list[InputFile]:
+def _files(shown: str, name: str, content: Content, beside: Beside, folder: str = "") -> list[InputFile]:
     try:
         with _raw(content) as stream:
             magic = stream.read(4)
@@ -185,7 +187,7 @@ def _files(shown: str, name: str, content: Content, beside: Beside) -> list[Inpu
         ) from error
     if magic in (_ZIP_MAGIC, _EMPTY_ZIP_MAGIC):
         return _zip_members(shown, content)
-    return [_plain_file(shown, name, content, beside)]
+    return [_plain_file(shown, name, content, beside, folder)]
 
 
 def _raw(content: Content) -> BinaryIO:
@@ -206,7 +208,7 @@ def _gunzipped(content: Content) -> gzip.GzipFile:
     return gzip.GzipFile(fileobj=io.BytesIO(content), mode="rb")
 
 
-def _plain_file(shown: str, name: str, content: Content, beside: Beside) -> InputFile:
+def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder: str) -> InputFile:
     def opener() -> BinaryIO:
         stream = _raw(content)
         if stream.read(2) != _GZIP_MAGIC:
@@ -219,10 +221,10 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside) -> Inpu
         for candidate in (other, other + ".gz"):
             found = beside(candidate)
             if found is not None:
-                return _plain_file(found[0], candidate, found[1], beside)
+                return _plain_file(found[0], candidate, found[1], beside, folder)
         return None
 
-    return InputFile(shown, name.removesuffix(".gz"), opener, sibling)
+    return InputFile(shown, name.removesuffix(".gz"), opener, sibling, folder)
 
 
 def _zip_members(shown: str, content: Content) -> list[InputFile]:
@@ -292,4 +294,6 @@ def _zip_member(shown: str, content: Content, member: str, names: set[str]) -> I
         other = str(PurePosixPath(member).with_name(name))
         return _zip_member(shown, content, other, names) if other in names else None
 
-    return InputFile(f"{shown}: {one_line(member)}", PurePosixPath(member).name, opener, sibling)
+    path = PurePosixPath(member)
+    folder = path.parent.name or PurePosixPath(shown).stem
+    return InputFile(f"{shown}: {one_line(member)}", path.name, opener, sibling, folder)

@@ -77,7 +77,7 @@ def _mapping(file: InputFile, options: ImportOptions) -> dict[str, str]:
     for field, column in mapping.items():
         if not is_field(field):
             raise RecordError(
-                f"{field}: is no field that a CSV can be mapped to.",
+                f"{file.shown}: {field}: is no field that a CSV can be mapped to.",
                 f"Known are {', '.join(_OTHERS + _FACTS)}, times and sizes with their unit such as "
                 "latency_ms, compile_s and peak_gb, and shape.NAME, package.NAME and metric.NAME.",
             )
@@ -114,11 +114,14 @@ def _plain(field: str, cell: str) -> str:
 
 
 def _result(row: Fields, raw: Mapping[str, str]) -> Result:
-    latency, eager = _scaled(row, "latency", _NS), _scaled(row, "eager_latency", _NS)
     failure = row.text("failure", 1000)
     speedup = row.number("speedup")
     if speedup == 0 and failure is None:
         failure = SPEEDUP_ZERO
+    # Of what failed a 0 is as good as nothing: no figure of it is kept.
+    latency, eager = (
+        _scaled(row, name, _NS, zero_too=failure is not None) for name in ("latency", "eager_latency")
+    )
     if failure is None and latency is None and eager is None:
         row.fail("latency", "is missing, and no failure is named")
     strategy = _strategy(row, latency)
@@ -195,9 +198,10 @@ def _facts(row: Fields) -> dict[str, Any]:
     }
 
 
-def _scaled(row: Fields, name: str, units: Mapping[str, int]) -> int | None:
-    """The value of the one column that carries `name` with a unit."""
-    values = [(f"{name}_{unit}", row.scaled(f"{name}_{unit}", scale)) for unit, scale in units.items()]
+def _scaled(row: Fields, name: str, units: Mapping[str, int], *, zero_too: bool = True) -> int | None:
+    """The value of the one column that carries `name` with a unit; one of 0 is refused unless `zero_too`."""
+    read = row.scaled if zero_too else row.duration_ns
+    values = [(f"{name}_{unit}", read(f"{name}_{unit}", scale)) for unit, scale in units.items()]
     told = [(field, value) for field, value in values if value is not None]
     if len(told) > 1:
         row.fail(told[1][0], f"is told twice, also as {told[0][0]}")

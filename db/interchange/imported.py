@@ -32,10 +32,6 @@ from db.records import (
 )
 from db.strategies import EAGER
 
-# No foreign format hashes a workload's definition. A version of its own keeps an imported series
-# apart from every measured one, whose versions are hashes.
-WORKLOAD_VERSION = "imported"
-
 MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.
 BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager_decomp_partition", "aot_ts"})
@@ -162,7 +158,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
             **{key: facts[key] for key in _MACHINE_FIELDS & facts.keys()},
         )
         build = Build(label=options.label, **{key: facts[key] for key in _BUILD_FIELDS & facts.keys()})
-        workload = _workload(result, facts)
+        workload = _workload(result, facts, source)
         strategy: Strategy = facts["strategy"]
         run = _run_digest(source, machine, build, facts)
         return Trial(
@@ -205,10 +201,13 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
     return facts
 
 
-def _workload(result: Result, facts: Mapping[str, Any]) -> Workload:
+def _workload(result: Result, facts: Mapping[str, Any], source: str) -> Workload:
+    """No foreign format hashes a workload's definition. A version per format keeps an imported series apart
+    from every measured one, whose versions are hashes, and from what other tools measured by other means.
+    """
     return Workload(
         name=result.workload,
-        version=WORKLOAD_VERSION,
+        version=f"imported-{source}",
         task=facts["task"],
         batch_size=facts.get("batch_size"),
         shape=result.shape,
@@ -220,9 +219,11 @@ def _workload(result: Result, facts: Mapping[str, Any]) -> Workload:
 
 def _digest(raw: Any, run: str, workload: Workload, strategy: Strategy) -> str:
     """Equal for the same result told with the same facts, whatever else stood beside it."""
+    # `run` tells the format; with it in the version too, results would lose the ids they have had so far.
+    unversioned = workload.model_copy(update={"version": "imported"})
     content = {
         "run": run,
-        "workload": workload_identity(workload),
+        "workload": workload_identity(unversioned),
         "strategy": strategy_identity(strategy),
         "raw": raw,
     }

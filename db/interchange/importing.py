@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError, RecordError, one_line
+from db.errors import CompilewatchError, ConflictError, RecordError, one_line
 from db.interchange import trial_jsonl
 from db.interchange.bulk import without_cycle_collection
 from db.interchange.detect import detect
 from db.interchange.files import InputFile, input_files, uploaded_files
 from db.interchange.formats import READERS, Format
 from db.interchange.options import ImportOptions
-from db.interchange.read_ahead import read_ahead
+from db.interchange.read_ahead import Share, read_ahead
 from db.quick_trials import whole
 from db.records import Status, Trial
 from db.session import Database
@@ -27,8 +26,6 @@ from db.store_rehearsal import rehearsal
 
 # From batches to how many trials were new and how many known; stores nothing where it raises.
 Save = Callable[[Iterable[Batch]], tuple[int, int]]
-# How the batches of a file reach `Save`.
-Way = Callable[[Iterator[Batch]], AbstractContextManager[Iterator[Batch]]]
 
 AUTO = "auto"
 FIRST_ROWS = 5
@@ -163,21 +160,35 @@ def _import_one(
     try:
         recognised = _recognised(files, format_)
         formats = tuple(dict.fromkeys(name for _, name in recognised))
-        # Files of other formats hold few trials, and few numbers of each.
-        way: Way = read_ahead if formats == (Format.TRIAL,) else nullcontext
+        report = FileReport(shown, formats)
         with without_cycle_collection():
-            try:
-                with way(_batches(recognised, options)) as batches:
-                    return _stored(save, batches, FileReport(shown, formats))
-            except ReadHereError:
-                return _stored(save, _batches(recognised, options), FileReport(shown, formats))
+            if formats == (Format.TRIAL,):
+                return _stored_trials(save, [file for file, _ in recognised], report)
+            # Files of other formats hold few trials, and few numbers of each.
+            return _stored(save, _batches(recognised, options), report)
+    except ConflictError as error:
+        # The store knows the trial, not the file that it came from.
+        return FileReport(shown, formats, error=ConflictError(f"{shown}: {error.message}", error.next_step))
     except CompilewatchError as error:
         return FileReport(shown, formats, error=error)
 
 
 def _batches(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> Iterator[Batch]:
-    trials = chain.from_iterable(_trials(*each, options, to_store=True) for each in recognised)
+    trials = chain.from_iterable(_trials(*each, options) for each in recognised)
     return BatchMaker().batches(trials, TRIALS_OF_A_BATCH)
+
+
+def _stored_trials(save: Save, files: list[InputFile], report: FileReport) -> FileReport:
+    def making(share: Share) -> Generator[Batch]:
+        maker = BatchMaker()
+        for trials in trial_jsonl.read_to_store(files, TRIALS_OF_A_BATCH, share.turns()):
+            yield maker.batch(trials)
+
+    try:
+        with read_ahead(making) as batches:
+            return _stored(save, batches, report)
+    except ReadHereError:
+        return _stored(save, making(Share()), FileReport(report.path, report.formats))
 
 
 def _stored(save: Save, batches: Iterable[Batch], report: FileReport) -> FileReport:
@@ -198,14 +209,9 @@ def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
 
 
-def _trials(
-    file: InputFile, name: Format, options: ImportOptions, *, to_store: bool = False
-) -> Iterator[Trial]:
+def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
     try:
-        if to_store and name is Format.TRIAL:
-            yield from trial_jsonl.read_to_store(file)
-        else:
-            yield from READERS[name](file, options)
+        yield from READERS[name](file, options)
     except RecursionError as error:
         # What json can read it may not be able to write again: each stops at a depth of its own.
         raise RecordError(

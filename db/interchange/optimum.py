@@ -80,9 +80,9 @@ def _latency(latency: Fields, throughput: Fields) -> dict[str, Any]:
     if latency.text("unit") not in (None, "s"):
         latency.fail("unit", "must be s")
     samples = [latency.whole("values", seconds * NS_PER_S) for seconds in latency.numbers("values")]
-    median = latency.scaled("p50", NS_PER_S)
+    median = latency.duration_ns("p50", NS_PER_S)
     summary = Summary(
-        latency_ns=median if median is not None else latency.scaled("mean", NS_PER_S),
+        latency_ns=median or latency.duration_ns("mean", NS_PER_S),
         n=latency.count("count"),
         throughput_per_s=throughput.number("value"),
     )

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from db.errors import ConfigError
 from db.records import Task
+
+# The date of today is that of tomorrow where the sun rises first.
+_AHEAD = timedelta(days=1)
+
+
+class ToldDevice(StrEnum):
+    """What a user can say it was executed on, as records and the names of torch's devices have it."""
+
+    CUDA = "cuda"
+    HIP = "hip"
+    CPU = "cpu"
 
 
 class ToldStrategy(StrEnum):
@@ -45,3 +57,13 @@ class ImportOptions:
     label: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     pair_key: str | None = None
+
+
+def past(told: datetime) -> datetime:
+    """`told`, an aware moment at which something was measured. Raises ConfigError for one to come."""
+    if told > datetime.now(UTC) + _AHEAD:
+        raise ConfigError(
+            f"It cannot have been measured on {told:%Y-%m-%d}, which is yet to come.",
+            "Say when it was measured.",
+        )
+    return told

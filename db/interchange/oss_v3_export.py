@@ -131,17 +131,25 @@ def _common(stack: Stack, suite: str | None, source: str) -> dict[str, Any]:
 def _runner(stack: Stack) -> dict[str, Any]:
     machine = stack.machine
     gpu = machine.device != "cpu"
+    counts = {
+        "cpu_count": machine.cpu_count,
+        "avail_mem_in_gb": _whole_gb(machine.ram_bytes),
+        "gpu_count": machine.device_count if gpu else 0,
+        "avail_gpu_mem_in_gb": _whole_gb(machine.device_memory_bytes if gpu else 0),
+    }
     return {
         "name": machine.name,
         "type": machine.device_name,
         "cpu_info": machine.cpu_name or ("" if gpu else machine.device_name),
-        "cpu_count": machine.cpu_count or 0,
-        "avail_mem_in_gb": round((machine.ram_bytes or 0) / BYTES_PER_GB),
         "gpu_info": machine.device_name if gpu else "",
-        "gpu_count": (machine.device_count or 0) if gpu else 0,
-        "avail_gpu_mem_in_gb": round((machine.device_memory_bytes or 0) / BYTES_PER_GB),
+        # The table's columns know no null; a key that is left out is one that nobody told.
+        **{name: value for name, value in counts.items() if value is not None},
         "extra_info": _texts(os=stack.build.os),
     }
+
+
+def _whole_gb(size_bytes: int | None) -> int | None:
+    return None if size_bytes is None else round(size_bytes / BYTES_PER_GB)
 
 
 def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[str]:

@@ -127,7 +127,7 @@ def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str
 
 
 def _parts(stats: Fields) -> dict[str, Any]:
-    latency = stats.scaled("median", NS_PER_S)
+    latency = stats.duration_ns("median", NS_PER_S)
     if latency is None:
         stats.fail("median", "is missing")
     samples = [stats.whole("data", seconds * NS_PER_S) for seconds in stats.numbers("data")]

@@ -1,10 +1,10 @@
-"""A second process that reads a large file ahead of the one that stores it.
+"""Processes that read a large file ahead of the one that stores it.
 
-Reading and checking trials and making their rows takes longer than storing them. From its second batch on a
-child, forked of this process, does that work; this process receives batches through a pipe and stores them.
-The child has a copy of everything, open connections too, and uses none of it but the file that it reads: it
-writes batches to the pipe and leaves by `os._exit`. It ends with its parent, whose end of the pipe is then
-gone, and waits when it is more than a pipe and a batch ahead.
+Reading and checking trials and making their rows takes longer than storing them. From its second batch on
+children, forked of this process, do that work by turns; this process receives batches through pipes and
+stores them in the order of the file. A child has a copy of everything, open connections too, and uses none
+of it: it opens the file anew, writes batches to its pipe and leaves by `os._exit`. It ends with its parent,
+whose end of the pipe is then gone, and waits when it is more than a pipe and a batch ahead.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import struct
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from enum import IntEnum
-from itertools import chain
+from itertools import chain, count, cycle
 from typing import BinaryIO, NoReturn
 
 from db.errors import ProcessEndedError, RecordError
@@ -27,6 +28,8 @@ from db.store_batches import TRIALS_OF_A_BATCH, Batch, ReadHereError, unpacked
 
 # The most that Linux lets a pipe of an ordinary user hold: the child seldom waits for room.
 _PIPE_BYTES = 2**20
+# Together they are faster than the one that stores, on as many processors.
+_READERS = 2
 _HEADER = struct.Struct("<BQ")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -37,31 +40,51 @@ class _Kind(IntEnum):
     END = 2
 
 
-@contextmanager
-def read_ahead(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
-    """The same batches, those after the first made by a second process where that pays and is safe.
+@dataclass(frozen=True)
+class Share:
+    """Which batches of a file a process makes: from the `first` on, counted from 0, every `every`-th."""
 
-    When the block ends the second process has, too. Iterating raises the RecordError that `batches`
-    raises, ReadHereError where anything else went wrong in the second process, and
-    ProcessEndedError where that was killed.
+    first: int = 0
+    every: int = 1
+
+    def turns(self) -> Iterator[bool]:
+        """Of each batch whether it belongs to the share."""
+        return (place >= self.first and (place - self.first) % self.every == 0 for place in count())
+
+
+# Makes the batches of a share, in their order; with an error comes what was to be made before it.
+Making = Callable[[Share], Generator[Batch]]
+
+
+@contextmanager
+def read_ahead(making: Making) -> Iterator[Iterator[Batch]]:
+    """All batches in their order, those after the first made by other processes where that pays and is safe.
+
+    When the block ends they have, too. Iterating raises the RecordError that `making` raises, ReadHereError
+    where anything else went wrong in another process, and ProcessEndedError where that was killed.
     """
-    first = next(batches, None)
+    here = making(Share())
+    first = next(here, None)
     if first is None or len(first) < TRIALS_OF_A_BATCH or not is_possible():
-        yield batches if first is None else chain([first], batches)
+        yield here if first is None else chain([first], here)
         return
-    with _second_process(batches) as received:
-        ahead = chain([first], received)
+    here.close()
+    with ExitStack() as processes:
+        shares = [Share(1 + number, _READERS) for number in range(_READERS)]
+        received = [processes.enter_context(_process(making, share)) for share in shares]
+        ahead = chain([first], _by_turns(received))
         del first  # so that its records are let go when it is stored
         yield ahead
 
 
 def is_possible() -> bool:
-    """Whether a second process has a processor of its own, and forking one is safe."""
+    """Whether other processes have a processor of their own, and forking them is safe."""
     return sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1 and threading.active_count() == 1
 
 
 @contextmanager
-def _second_process(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
+def _process(making: Making, share: Share) -> Iterator[Iterator[Batch]]:
+    """What another process makes of `share`; it has ended when the block ends."""
     receiving, sending = os.pipe()
     child = None
     # An interrupt waits until both processes know what to do with it.
@@ -71,13 +94,22 @@ def _second_process(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
             with open(sending, "wb") as target:  # noqa: PTH123
                 child = _fork()
                 if child == 0:
-                    _read(batches, source, target, before)
+                    _read(making, share, source, target, before)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             yield _received(source, child)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             if child:
                 _end(child)
+
+
+def _by_turns(sources: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
+    """A batch of each source in turn, until the one whose turn it is has no more."""
+    for source in cycle(sources):
+        batch = next(source, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _fork() -> int:
@@ -90,8 +122,8 @@ def _fork() -> int:
         raise ReadHereError from error
 
 
-def _read(batches: Iterator[Batch], source: BinaryIO, target: BinaryIO, mask: set[int]) -> NoReturn:
-    """All that the second process does."""
+def _read(making: Making, share: Share, source: BinaryIO, target: BinaryIO, mask: set[int]) -> NoReturn:
+    """All that another process does."""
     import fcntl  # there is none on Windows
 
     status = os.EX_SOFTWARE
@@ -104,7 +136,7 @@ def _read(batches: Iterator[Batch], source: BinaryIO, target: BinaryIO, mask: se
         with suppress(OSError):
             fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         try:
-            for batch in batches:
+            for batch in making(share):
                 _send(target, _Kind.BATCH, batch.packed())
             _send(target, _Kind.END, b"")
         except RecordError as error:

@@ -19,17 +19,21 @@ _REMEMBERED = 10_000
 
 def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
     """UTF-8 with a header; moments are RFC 3339, missing values are empty cells. Returns the row count."""
-    text = io.TextIOWrapper(output, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(KINDS)
+    _write(output, [KINDS])
     flat = FlatColumns()
     count = 0
     for batch in batches:
         cells = [_cells(KINDS[name], column) for name, column in flat.of(batch).items()]
-        writer.writerows(zip(*cells, strict=True))
+        _write(output, zip(*cells, strict=True))
         count += len(batch.stacks)
-    text.detach()
     return count
+
+
+def _write(output: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
+    # Not through a wrapper, which would close `output` where a write to it fails.
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    output.write(text.getvalue().encode())
 
 
 def _cells(kind: str, column: Column) -> Column:

@@ -98,7 +98,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
     image = row.count("img_size")
     batch = row.count("batch_size") or None
     summary = Summary(
-        latency_ns=row.scaled("step_time", NS_PER_MS),
+        latency_ns=row.duration_ns("step_time", NS_PER_MS),
         throughput_per_s=row.number("samples_per_sec"),
         metrics={
             key: value for key in ("param_count", "gmacs", "macts") if (value := row.number(key)) is not None

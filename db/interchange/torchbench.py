@@ -87,7 +87,7 @@ def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, An
     memory = Memory(
         peak_bytes=fields.scaled("gmem", BYTES_PER_GB), peak_rss_bytes=fields.scaled("cmem", BYTES_PER_GB)
     )
-    result.parts = {"summary": Summary(latency_ns=fields.scaled("latency", NS_PER_MS)), "memory": memory}
+    result.parts = {"summary": Summary(latency_ns=fields.duration_ns("latency", NS_PER_MS)), "memory": memory}
     return result
 
 

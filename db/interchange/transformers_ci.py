@@ -2,7 +2,7 @@
 
 Shape: the datasets hf-internal-testing/benchmark_results and benchmark_results_merge_event, written by
 transformers' benchmark/benchmark.py over optimum-benchmark. Latencies are means in seconds. GPU and torch
-version are not in the file; the date is in its name or its folder's.
+version are not in the file; the date is in its name, or is its folder's.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _result(file: InputFile, entry: _Entry, phase: str) -> Result:
     )
     workload = metrics.storable("config", f"{model} {phase}" + (f", {described}" if described else ""))
     summary = Summary(
-        latency_ns=metrics.scaled(phase + _LATENCY, NS_PER_S),
+        latency_ns=metrics.duration_ns(phase + _LATENCY, NS_PER_S),
         throughput_per_s=metrics.number(f"{phase}.throughput.value"),
     )
     return Result(
@@ -91,7 +91,7 @@ def _result(file: InputFile, entry: _Entry, phase: str) -> Result:
         strategy=strategy,
         raw={"commit": commit, "config": config, "phase": phase, "metrics": dict(metrics.data)},
         said={"packages": {"transformers": f"git {commit}"}},
-        named={"task": Task.INFERENCE, "measured_at": _date(file.shown)},
+        named={"task": Task.INFERENCE, "measured_at": _date(file)},
         parts={"summary": summary},
     )
 
@@ -102,10 +102,14 @@ def _strategy(metrics: Fields, torch_compile: str | None) -> Strategy:
     return compiled("compiled") if torch_compile in ("True", "true") else EAGER
 
 
-def _date(path: str) -> datetime | None:
-    """The last date in the file's path, midnight UTC: the datasets name folders by day."""
-    dates = _DATE.findall(path)
+def _date(file: InputFile) -> datetime | None:
+    """Midnight UTC of the date in the file's name, else of its folder, which the datasets call by the day.
+
+    A folder further up, or one that is called otherwise, may have its date from anything.
+    """
+    named = _DATE.findall(file.name)
+    day = named[-1] if named else file.folder if _DATE.fullmatch(file.folder) else None
     try:
-        return datetime.fromisoformat(dates[-1]).replace(tzinfo=UTC) if dates else None
+        return datetime.fromisoformat(day).replace(tzinfo=UTC) if day else None
     except ValueError:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from db.errors import RecordError
 from db.interchange.files import InputFile
@@ -26,31 +26,56 @@ def read(file: InputFile, _options: ImportOptions) -> Iterator[Trial]:
             yield parse_trial(line, where=f"{file.shown}, line {number}")
 
 
-def read_to_store(file: InputFile) -> Iterator[Trial]:
-    """As `read`, several times as fast; what it yields is for the store (see `db.quick_trials`)."""
+def read_to_store(files: Iterable[InputFile], size: int, turns: Iterator[bool]) -> Iterator[list[Trial]]:
+    """Trials of all `files` as `read` yields them, `size` at a time and several times as fast, for the store
+    (see `db.quick_trials`). Those whose turn is False are neither looked into nor yielded.
+    """
     quick = QuickReader()
-    for numbered in _together(file):
-        found = quick.read([line for _, line in numbered])
-        for (number, line), trial in zip(numbered, found, strict=True):
-            yield parse_trial(line, where=f"{file.shown}, line {number}") if trial is None else trial
-
-
-def _together(file: InputFile) -> Iterator[list[tuple[int, bytes]]]:
-    """Numbered lines that are not empty, some at a time; before an error, those that come before it."""
-    some: list[tuple[int, bytes]] = []
-    size_bytes = 0
-    try:
-        for number, line in file.lines():
-            if line and not line.isspace():
-                some.append((number, line))
-                size_bytes += len(line)
-            if len(some) == _TOGETHER or size_bytes > _TOGETHER_BYTES:
+    some: list[Trial] = []
+    mine = next(turns)
+    for file, numbered, is_last in _together(files, size):
+        if mine:
+            some += _read_quickly(quick, file, numbered)
+        if is_last:
+            if mine:
                 yield some
-                some, size_bytes = [], 0
-    except RecordError:
+            some, mine = [], next(turns)
+    if some:
         yield some
-        raise
-    yield some
+
+
+def _read_quickly(quick: QuickReader, file: InputFile, numbered: list[tuple[int, bytes]]) -> Iterator[Any]:
+    found = quick.read([line for _, line in numbered])
+    for (number, line), trial in zip(numbered, found, strict=True):
+        yield parse_trial(line, where=f"{file.shown}, line {number}") if trial is None else trial
+
+
+def _together(
+    files: Iterable[InputFile], size: int
+) -> Iterator[tuple[InputFile, list[tuple[int, bytes]], bool]]:
+    """Numbered lines that are not empty, some at a time, and whether they are the last of `size`; before an
+    error, those that come before it.
+    """
+    left = size
+    for file in files:
+        some: list[tuple[int, bytes]] = []
+        room, size_bytes = min(_TOGETHER, left), 0
+        try:
+            for number, line in file.lines():
+                if line and not line.isspace():
+                    some.append((number, line))
+                    size_bytes += len(line)
+                if len(some) == room or size_bytes > _TOGETHER_BYTES:
+                    left = left - len(some) or size
+                    yield file, some, left == size
+                    some, size_bytes = [], 0
+                    room = min(_TOGETHER, left)
+        except RecordError:
+            yield file, some, False
+            raise
+        if some:
+            left = left - len(some) or size
+            yield file, some, left == size
 
 
 def write(trials: Iterable[Trial], output: BinaryIO) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from pandas import DataFrame
+import pandas as pd
+from pandas import DataFrame, Series
 
 from db.metrics.break_even import price
 from db.metrics.case_modes import GROUP_KEYS, mode_options, option_cases
@@ -14,11 +15,21 @@ from db.metrics.mode_choice import best_option, lower_envelope
 from db.metrics.quantities import nanoseconds
 from db.units import NEVER
 
-_LABELS = ("workload", "machine", "machine_id", "torch", "build_id")
+_LABELS = (
+    "workload",
+    "workload_id",
+    "machine",
+    "machine_id",
+    "torch",
+    "build_id",
+    "source_kind",
+    "source_name",
+)
 _NOT_REPAID: dict[str, Any] = {
     "break_even_steps": None,
     "break_even_time_ns": None,
     "break_even_price": None,
+    "reason": None,
 }
 _UNKNOWN: dict[str, Any] = {
     **_NOT_REPAID,
@@ -35,8 +46,8 @@ def break_even_rows(
 
     `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts`
     restarts, `fastest_from_steps` where the strategy enters the lower envelope (null: nowhere), `reason` why
-    a case has no figures. Break-even is null for eager, "never" where it does not exist. Raises UnitError as
-    `best_option` does.
+    a case never pays off or has no figures. Break-even is null for eager, "never" where it does not exist.
+    Raises UnitError as `best_option` does.
     """
     groups = (group for _, group in cases.groupby(GROUP_KEYS, sort=False))
     return [row for group in groups for row in _rows(group, steps, restarts, price_per_hour)]
@@ -49,7 +60,7 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
     best = best_option(options, steps, restarts)
     firsts = {segment.strategy: segment.first_steps for segment in lower_envelope(options, restarts)}
     labels = group.iloc[0]
-    common = {name: labels[name] for name in _LABELS}
+    common = {name: labels[name] for name in _LABELS} | _sizes(labels)
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in option_cases(group))]
     for option, repayment in zip(options, repaid, strict=True):
         yield {
@@ -59,19 +70,31 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
             "total_ns": float(option.total(steps, restarts).value),
             "chosen": option is best,
             "fastest_from_steps": firsts.get(option.strategy),
-            "reason": None,
         }
     for case in left_out:
         yield {**common, "strategy": case.strategy, **_UNKNOWN, "reason": case.reason}
 
 
+def _sizes(labels: Series) -> dict[str, Any]:
+    """What tells workloads of one name apart."""
+    batch, shape = labels["batch_size"], labels["shape"]
+    return {
+        "task": labels["task"],
+        "batch_size": None if pd.isna(batch) else int(batch),
+        "shape": shape if isinstance(shape, dict) else {},
+        "dtype": labels["dtype"],
+    }
+
+
 def _repayment(case: dict[str, Any], hourly: Decimal | None) -> dict[str, Any]:
     """Break-even of a case by its own clock, as it is told everywhere, in steps, time and money."""
     if case["break_even"] != "steps":
-        return {**_NOT_REPAID, "break_even_steps": NEVER if case["break_even"] == NEVER else None}
+        steps = NEVER if case["break_even"] == NEVER else None
+        return {**_NOT_REPAID, "break_even_steps": steps, "reason": case["break_even_reason"]}
     time = nanoseconds(case["break_even_time_ns"])
     return {
         "break_even_steps": int(case["break_even_steps"]),
         "break_even_time_ns": float(time.value),
         "break_even_price": None if hourly is None else float(price(time, hourly)),
+        "reason": None,
     }

@@ -19,6 +19,7 @@ from pandas import DataFrame
 
 from db.metrics.case_columns import empty_frame, typed_frame
 from db.metrics.eligibility import LeftOut, why_left_out
+from db.metrics.frame_rows import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option
 from db.metrics.quantities import Subject, nanoseconds, require_one
 from db.records import StrategyKind
@@ -89,8 +90,7 @@ def option_cases(cases: DataFrame) -> list[dict[str, Any]]:
 
 
 def _usable(cases: DataFrame) -> tuple[list[_Row], list[LeftOut]]:
-    columns = {str(name): column.tolist() for name, column in cases.items()}
-    rows: list[_Row] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = row_dicts(cases)
     reasons = [_reason(row) for row in rows]
     left_out = [
         LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why

@@ -17,6 +17,7 @@ from pandas import DataFrame
 from db.errors import UnitError
 from db.metrics.case_columns import MIXED
 from db.metrics.eligibility import LeftOut, why_left_out
+from db.metrics.frame_rows import row_dicts
 from db.metrics.quantities import require_same
 from db.records import StrategyKind
 from db.units import words
@@ -71,7 +72,7 @@ def matched_geomeans(
     """
     needed = dict.fromkeys((*on, value, *NEEDED))
     return geomeans_of_rows(
-        {name: _rows(frame, list(needed)) for name, frame in sides.items()}, on=on, value=value
+        {name: row_dicts(frame[list(needed)]) for name, frame in sides.items()}, on=on, value=value
     )
 
 
@@ -98,12 +99,6 @@ def geomeans_of_rows(
 
 
 _Key = tuple[str, ...]
-
-
-def _rows(frame: DataFrame, names: Sequence[str]) -> list[CaseRow]:
-    # Not to_dict: that looks at every cell to find out what it is.
-    cells = zip(*(frame[name].tolist() for name in names), strict=True)
-    return [dict(zip(names, each, strict=True)) for each in cells]
 
 
 def _is_compiled(row: CaseRow) -> bool:

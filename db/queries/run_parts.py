@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import pandas as pd
@@ -14,10 +16,12 @@ from db.queries.columns import plain
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
 from db.queries.selection import matching, matching_series
+from db.queries.sources import is_measured
 from db.records import SourceKind
 from db.session import Database
 from db.table_run_parts import RUN_PART
-from db.tables import LATEST, RUN, SERIES, TRIAL
+from db.tables import BUILD, LATEST, RUN, SERIES, TRIAL
+from db.versions import version_key
 
 _COLUMNS = {"run_id": "str", "machine_id": "str", "build_id": "str"}
 
@@ -62,16 +66,46 @@ def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:
         return frame_of(connection.execute(statement).all(), _COLUMNS)
 
 
+def stored_builds(db: Database, filters: Filters = Filters()) -> list[str]:  # noqa: B008
+    """The builds of the trials that `filters` let through, the one with the newest trial first; of several
+    with trials of one moment, as imports of one command are, that of the newest torch.
+    """
+    return _builds(db, filters, only_measured=False)
+
+
 def measured_builds(db: Database, filters: Filters = Filters()) -> list[str]:  # noqa: B008
-    """The builds of the trials that `filters` let through, the one measured last first."""
+    """The builds of those trials that were measured here, the one measured last first; where nothing was
+    measured, those of imported results.
+    """
+    return _builds(db, filters, only_measured=True) or stored_builds(db, filters)
+
+
+def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]:
+    measured: ColumnElement[bool]
     if _is_of_whole_runs(filters):
-        when = func.max(RUN_PART.c.last_seen_at)
-        statement = select(RUN_PART.c.build_id, when).where(*_of_parts(filters)).group_by(RUN_PART.c.build_id)
+        build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
+        measured = RUN_PART.c.run_id.in_(select(RUN.c.run_id).where(is_measured()))
     else:
-        when = func.max(TRIAL.c.started_at)
-        statement = select(TRIAL.c.build_id, when).where(*matching(filters)).group_by(TRIAL.c.build_id)
+        build, when, conditions = TRIAL.c.build_id, TRIAL.c.started_at, matching(filters)
+        measured = TRIAL.c.source_kind == SourceKind.MEASURED
+    last = func.max(when).label("last")
+    statement = select(build, last).where(*conditions, *([measured] if only_measured else []))
+    statement = statement.group_by(build).order_by(last.desc(), build)
     with db.read() as connection:
-        return list(connection.scalars(statement.order_by(when.desc(), statement.selected_columns[0])))
+        found = connection.execute(statement).all()
+        alike = [[row.build_id for row in rows] for _, rows in groupby(found, attrgetter("last"))]
+        torch = _torch_of(connection, chain.from_iterable(builds for builds in alike if len(builds) > 1))
+    return [
+        build_id
+        for builds in alike
+        for build_id in sorted(builds, key=lambda each: version_key(torch.get(each)), reverse=True)
+    ]
+
+
+def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str]:
+    """Build id -> version of torch."""
+    statement = select(BUILD.c.build_id, BUILD.c.torch).where(BUILD.c.build_id.in_(list(build_ids)))
+    return {row.build_id: row.torch for row in connection.execute(statement)}
 
 
 def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # noqa: B008
@@ -79,22 +113,30 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
     they let through older runs alone, the build of the newest trial of these. What was imported counts
     where nothing was measured.
     """
-    of_series = select(LATEST.c.run_id, LATEST.c.series_id).join(
+    of_series = select(LATEST.c.run_id, LATEST.c.series_id, LATEST.c.started_at).join(
         SERIES, SERIES.c.series_id == LATEST.c.series_id
     )
     newest = of_series.where(*matching_series(filters)).subquery()
-    statement = (
+    of_builds = (
         select(TRIAL.c.build_id, TRIAL.c.source_kind, func.max(TRIAL.c.started_at).label("last"))
-        .join(newest, (TRIAL.c.run_id == newest.c.run_id) & (TRIAL.c.series_id == newest.c.series_id))
         .where(*matching(filters))
         .group_by(TRIAL.c.build_id, TRIAL.c.source_kind)
     )
+    of_series_too = TRIAL.c.series_id == newest.c.series_id
+    # A series names one newest run, also of several that began at one moment. Asked for apart: each of the
+    # two has an index.
+    statements = [
+        of_builds.join(newest, of_series_too & (TRIAL.c.run_id == newest.c.run_id)),
+        of_builds.join(newest, of_series_too & (TRIAL.c.started_at == newest.c.started_at)),
+    ]
     with db.read() as connection:
-        found = connection.execute(statement).all()
-    measured = [row for row in found if row.source_kind is SourceKind.MEASURED]
-    if found:
-        newest_id: str = max(measured or found, key=lambda row: (row.last, row.build_id)).build_id
-        return newest_id
+        found = [row for statement in statements for row in connection.execute(statement)]
+        measured = [row for row in found if row.source_kind is SourceKind.MEASURED] or found
+        last = max((row.last for row in measured), default=None)
+        builds: set[str] = {row.build_id for row in measured if row.last == last}
+        torch = _torch_of(connection, builds) if len(builds) > 1 else {}
+    if builds:
+        return max(sorted(builds), key=lambda build_id: version_key(torch.get(build_id)))
     return next(iter(measured_builds(db, filters)), None)
 
 

@@ -57,10 +57,11 @@ _WORKLOAD_COLUMNS: dict[str, tuple[ColumnElement[Any], str]] = {
     "workload_id": (WORKLOAD.c.workload_id, "str"),
     "workload": (WORKLOAD.c.name, "str"),
     "workload_version": (WORKLOAD.c.version, "str"),
+    "task": (WORKLOAD.c.task, "str"),
     "batch_size": (WORKLOAD.c.batch_size, "Int64"),
     "shape": (WORKLOAD.c.shape, "object"),
     "dtype": (WORKLOAD.c.dtype, "str"),
-    # A workload has one origin: an imported one has a version of its own.
+    # A workload has one origin: an imported one has the version of its format.
     "source_kind": (_of_some_trial(TRIAL.c.source_kind), "str"),
     "source_name": (_of_some_trial(TRIAL.c.source_name), "str"),
 }

@@ -8,7 +8,8 @@ from pandas import DataFrame
 
 from db.errors import ConfigError, NotFoundError
 from db.queries import facets
-from db.queries.sources import measured_runs, newest_measured_builds
+from db.queries.run_parts import measured_builds
+from db.queries.sources import measured_runs
 from db.session import Database
 from db.verdicts.sides import COMPONENTS, Selection
 
@@ -46,7 +47,7 @@ def resolve_side(name: str, database: Database) -> Selection:
 
 
 def _by_recency(name: str, database: Database) -> Selection:
-    order = newest_measured_builds(database)
+    order = measured_builds(database)
     place = 0 if name == LATEST else 1
     if len(order) <= place:
         raise NotFoundError("Only one build was measured.", "Measure the other one, then compare.")

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 
 from db.records import SourceKind
 from db.session import Database
 from db.table_run_parts import RUN_PART
 from db.tables import RUN, TRIAL
-
-
-def newest_measured_builds(db: Database) -> list[str]:
-    """The builds of runs that were measured here, the one measured last first; where nothing was measured,
-    those of imported results.
-    """
-    when = func.max(RUN_PART.c.last_seen_at)
-    order = when.desc(), RUN_PART.c.build_id
-    found = select(RUN_PART.c.build_id).group_by(RUN_PART.c.build_id).order_by(*order)
-    with db.read() as connection:
-        measured = list(connection.scalars(found.join(RUN).where(is_measured())))
-        return measured or list(connection.scalars(found))
 
 
 def measured_runs(db: Database, build_id: str) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
     `exact` is the number of each trial's exact case, an index into `texts`.
     """
     identities = ["side", "machine_id", "workload_id", "strategy_id", "workload", "strategy"]
-    named = [*identities, *CONDITIONS, "settings", "strategy_kind"]
+    named = [*identities, *CONDITIONS, "settings", "strategy_kind", "source_kind", "source_name"]
     last = np.full(2 * len(texts), -1)
     last[exact * 2 + sides["side"].to_numpy(dtype=np.int64)] = np.arange(len(sides))  # the last one stays
     newest = np.sort(last[last >= 0])
@@ -131,6 +131,8 @@ def _case_key(case: _Case) -> CaseKey:
         shape=shape if isinstance(shape, dict) else {},
         dtype=_text_or_none(case["dtype"]),
         cache=_text_or_none(case["cache"]),
+        source_kind=_text_or_none(case.get("source_kind")),
+        source_name=_text_or_none(case.get("source_name")),
     )
 
 
@@ -184,6 +186,8 @@ def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
     for name in sorted(mine.keys() | theirs.keys()):
         pairs[_SETTING + name] = (as_text(mine.get(name)), as_text(theirs.get(name)))
     named = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if {"batch_size", "items_per_iteration"} <= named.keys() and _grow_alike(case, other):
+        del named["items_per_iteration"]
     if case["machine_id"] == other["machine_id"]:
         named = {name: pair for name, pair in named.items() if name not in _MACHINE_FIELDS}
     elif not any(name in named for name in _MACHINE_FIELDS):
@@ -192,6 +196,15 @@ def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
         if not named and case[identity] != other[identity]:
             named[identity] = (str(case[identity]), str(other[identity]))
     return named
+
+
+def _grow_alike(case: _Case, other: _Case) -> bool:
+    """Whether an iteration has more items for no other reason than a larger batch."""
+    sizes = [(each["batch_size"], each["items_per_iteration"]) for each in (case, other)]
+    if any(pd.isna(size) for pair in sizes for size in pair):
+        return False
+    (batch, items), (other_batch, other_items) = sizes
+    return bool(items * other_batch == other_items * batch)
 
 
 def _condition_name(field: str) -> str:

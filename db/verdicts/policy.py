@@ -236,7 +236,8 @@ class Policy(PolicyPart):
     )
     decided_share: Share = Field(
         default=0.5,
-        description="a comparison that decides fewer of its rows than this is inconclusive as a whole",
+        description="a comparison that decides fewer of its rows, or of its latencies and speedups, is "
+        "inconclusive as a whole",
     )
     thresholds: dict[Metric, Thresholds] = Field(default_factory=_default_thresholds)
     overrides: tuple[Override, ...] = ()

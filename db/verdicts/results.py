@@ -46,7 +46,11 @@ class Result(BaseModel):
 
 
 class CaseKey(Result):
-    """A case as people name it, with what pins it down."""
+    """A case as people name it, with what pins it down.
+
+    `source_kind` and `source_name` say where the newest of its trials comes from, as a trial's record does;
+    None in what an earlier release recorded.
+    """
 
     workload: str
     strategy: str
@@ -58,6 +62,8 @@ class CaseKey(Result):
     shape: dict[str, int] = {}
     dtype: str | None = None
     cache: str | None = None
+    source_kind: str | None = None
+    source_name: str | None = None
 
 
 class Row(Result):

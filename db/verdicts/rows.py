@@ -147,9 +147,14 @@ class Findings:
             return summary
         base, head = self.level[case]
         return (
-            summary[0] if math.isnan(base) else math.exp(base),
-            summary[1] if math.isnan(head) else math.exp(head),
+            summary[0] if math.isnan(base) else _level(base),
+            summary[1] if math.isnan(head) else _level(head),
         )
+
+
+def _level(log: float) -> float:
+    """Of one trial its own value again: the logarithm and back cost the last of a float's digits."""
+    return float(f"{math.exp(log):.12g}")
 
 
 def _verdicts(metric: Metric, judged: Judged) -> list[Verdict]:

@@ -112,10 +112,15 @@ class Moved:
         return self.slower + self.faster > 0
 
 
-def latency_moved(compiled: Moved, eager: Moved) -> str:
-    """Latency alone, and who moved: compiled, eager, both or neither."""
+def latency_moved(compiled: Moved, eager: Moved, confirmed: int | None = None) -> str:
+    """Latency alone, and who moved: compiled, eager, both or neither.
+
+    `confirmed`: how many of the slower cases are recorded as confirmed; None where that was not looked up.
+    """
     slower, faster = compiled.slower + eager.slower, compiled.faster + eager.faster
     said = f"Latency: {units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
+    if slower and confirmed is not None:
+        said += f", {units.count(confirmed) if confirmed else 'none'} confirmed"
     said += f", {units.count(faster)} faster" if faster else ""
     if compiled.any and eager.any:
         return f"{said}; compiled and eager moved."

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from db.records import StrategyKind
 from db.verdicts import sentences as words
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict, WhoMoved
+
+_TIMED = (Metric.LATENCY, Metric.SPEEDUP)
 
 
 def counts_as_regression(row: Row) -> bool:
@@ -24,27 +26,41 @@ def counts_as_regression(row: Row) -> bool:
 
 def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
     """The worst that counts: regressed if any row counts as a regression; inconclusive where the machine
-    moved or fewer than `policy.decided_share` of the rows are decided; else improved, else unchanged.
+    moved, or where fewer than `policy.decided_share` of the rows, or of those of latency and speedup, are
+    decided; else improved, else unchanged.
     """
     if not rows:
         return Verdict.NOT_COMPARABLE
     if any(counts_as_regression(row) for row in rows):
         return Verdict.REGRESSED
-    decided = sum(row.verdict is not Verdict.INCONCLUSIVE for row in rows)
+    # Counts are always decided: of themselves they must not speak for timings that nobody could judge.
+    timed = [row for row in rows if row.metric in _TIMED]
     blamed = any(row.cause is CauseClass.MACHINE for row in rows)
-    if blamed or decided < policy.decided_share * len(rows):
+    if blamed or not (_decided(rows, policy) and _decided(timed, policy)):
         return Verdict.INCONCLUSIVE
     improved = any(row.verdict is Verdict.IMPROVED for row in rows)
     return Verdict.IMPROVED if improved else Verdict.UNCHANGED
 
 
-def sentences(comparison: Comparison) -> tuple[str, ...]:
-    """What a reader should know first, most important first."""
+def _decided(rows: Sequence[Row], policy: Policy) -> bool:
+    """Whether enough of the rows have a verdict; of none nothing is open."""
+    decided = sum(row.verdict is not Verdict.INCONCLUSIVE for row in rows)
+    return decided >= policy.decided_share * len(rows)
+
+
+def sentences(
+    comparison: Comparison, confirmed: Collection[tuple[str, str]] | None = None
+) -> tuple[str, ...]:
+    """What a reader should know first, most important first.
+
+    `confirmed`: the cases, by workload and strategy id, recorded as confirmed to be slower; None where the
+    records were not asked.
+    """
     cases = Counter(comparison.case_verdicts.values())
     said = [
         words.overall(comparison.verdict, matched=comparison.matched, total=comparison.total, cases=cases)
     ]
-    said += _latency(comparison)
+    said += _latency(comparison, confirmed)
     mean = comparison.geomean
     if mean.base is not None and mean.head is not None:
         said.append(words.geometric_mean(mean.base, mean.head, mean.cases))
@@ -58,7 +74,7 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _latency(comparison: Comparison) -> Iterator[str]:
+def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | None) -> Iterator[str]:
     """Who got slower and who faster, then by how much all of them together."""
     timed = [row for row in comparison.rows if row.metric is Metric.LATENCY]
     if not timed:
@@ -66,7 +82,13 @@ def _latency(comparison: Comparison) -> Iterator[str]:
     kinds: dict[bool, list[Row]] = {True: [], False: []}
     for row in timed:
         kinds[row.case.strategy_kind == StrategyKind.EAGER.value].append(row)
-    yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]))
+    slower = [row.case for row in timed if row.verdict is Verdict.REGRESSED]
+    known = (
+        None
+        if confirmed is None
+        else sum((case.workload_id, case.strategy_id) in confirmed for case in slower)
+    )
+    yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]), known)
     mean = comparison.geomean
     for kind, change in (("compiled", mean.compiled_latency), ("eager", mean.eager_latency)):
         if change is not None:

@@ -71,6 +71,12 @@ def in_python(filters: Filters) -> set[str]:
     return {trial.trial_id for trial in MIXED if matches(trial)}
 
 
+@pytest.fixture(scope="module")
+def mixed(module_database: Database) -> Database:
+    save_trials(module_database, MIXED)
+    return module_database
+
+
 @pytest.mark.parametrize(
     "filters",
     [
@@ -97,13 +103,12 @@ def in_python(filters: Filters) -> set[str]:
         ",".join(field.name for field in dataclasses.fields(filters) if getattr(filters, field.name)) or "all"
     ),
 )
-def test_filters_select_what_they_say(database: Database, filters: Filters) -> None:
-    save_trials(database, MIXED)
-    frame = trials_frame(database, filters)
+def test_filters_select_what_they_say(mixed: Database, filters: Filters) -> None:
+    frame = trials_frame(mixed, filters)
     assert set(frame["trial_id"]) == in_python(filters)
     assert frame["started_at"].is_monotonic_increasing
-    assert {trial.trial_id for trial in trial_records(database, filters)} == in_python(filters)
-    assert set(latest_trials_frame(database, filters)["trial_id"]) <= in_python(filters)
+    assert {trial.trial_id for trial in trial_records(mixed, filters)} == in_python(filters)
+    assert set(latest_trials_frame(mixed, filters)["trial_id"]) <= in_python(filters)
 
 
 def test_a_filter_without_a_time_zone_is_refused() -> None:

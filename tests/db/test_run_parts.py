@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from db.metrics.cases import summarize_cases
+from db.queries import facets
 from db.queries.comparison import HISTORY_RUNS, comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
@@ -21,6 +22,7 @@ from db.queries.run_parts import (
     newest_runs_began,
     of_newest_builds,
     run_parts,
+    stored_builds,
 )
 from db.queries.series import measured_workloads
 from db.queries.trials import latest_trials_frame, trials_frame
@@ -30,7 +32,7 @@ from db.store import save_trials
 from db.table_run_parts import RUN_PART
 from db.verdicts.sides import Selection
 from db.verdicts.upgrade import compare_builds
-from tests.builders import START, make_history
+from tests.builders import START, make_history, make_imported
 
 SELECTIONS = [
     Filters(),
@@ -43,17 +45,17 @@ SELECTIONS = [
 ]
 
 
-@pytest.fixture
-def measured(database: Database) -> Database:
+@pytest.fixture(scope="module")
+def measured(module_database: Database) -> Database:
     """Two machines with other builds each, written in two parts so that rows are updated, not only made."""
     builds = ("2.11.0", "2.12.0", "2.13.0")
     trials = [
         *make_history(workloads=("bert-base", "mlp"), builds=builds, failures=[("mlp", "default", 1)]),
         *make_history(workloads=("mlp",), builds=("2.12.0",), machines=("gpu-box-1",), seed=1),
     ]
-    save_trials(database, trials[::2])
-    save_trials(database, trials[1::2])
-    return database
+    save_trials(module_database, trials[::2])
+    save_trials(module_database, trials[1::2])
+    return module_database
 
 
 def _expected(database: Database) -> set[tuple[Any, ...]]:
@@ -73,11 +75,64 @@ def test_builds_are_those_of_the_trials_newest_first(measured: Database, filters
     for machine in (None, *trials_frame(measured)["machine_id"].unique()):
         here = Filters(**{**vars(filters), "machines": (machine,) if machine else ()})
         newest = trials_frame(measured, here).groupby("build_id")["started_at"].max()
-        assert measured_builds(measured, here) == list(newest.sort_values(ascending=False).index)
+        assert stored_builds(measured, here) == list(newest.sort_values(ascending=False).index)
+        assert measured_builds(measured, here) == stored_builds(measured, here)
         latest = latest_trials_frame(measured, here)
         of_runs = trials_frame(measured, here) if latest.empty else latest
         expected = None if of_runs.empty else of_runs.sort_values("started_at")["build_id"].iloc[-1]
         assert newest_build(measured, here) == expected
+
+
+@pytest.mark.parametrize(
+    "filters", [Filters(), Filters(suites=("standard",)), Filters(tasks=(Task.INFERENCE,))], ids=str
+)
+def test_imported_builds_count_only_where_none_was_measured(database: Database, filters: Filters) -> None:
+    """2.12.0 was imported too, long after 2.13.0 was measured; 2.14.0 and 2.15.0 were only imported."""
+    imported = [
+        make_imported(
+            build=build,
+            suite="standard",
+            run_id=f"imported-{build}",
+            trial_id=f"imported-{build}",
+            started_at=START + timedelta(days=days),
+        )
+        for build, days in (("2.14.0", 200), ("2.12.0", 300), ("2.15.0", 400))
+    ]
+    save_trials(database, imported)
+
+    def told(found: list[str]) -> list[str]:
+        rows = facets.builds(database)
+        torch = dict(zip(rows["build_id"], rows["torch"], strict=True))
+        return [torch[build] for build in found]
+
+    every = ["2.15.0", "2.12.0", "2.14.0"]
+    assert told(measured_builds(database, filters)) == told(stored_builds(database, filters)) == every
+    save_trials(database, make_history(workloads=("bert-base",), builds=("2.12.0", "2.13.0")))
+    assert told(measured_builds(database, filters)) == ["2.13.0", "2.12.0"]
+    assert told(stored_builds(database, filters)) == [*every, "2.13.0"]
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters(tasks=(Task.INFERENCE,))], ids=str)
+def test_of_builds_of_one_moment_that_of_the_newest_torch_comes_first(
+    database: Database, filters: Filters
+) -> None:
+    """As files imported by one command with one --measured-at have: no id may decide which is the newest."""
+    versions = ("2.9.1", "2.10.0", "2.11.0", "2.8.0")
+    save_trials(
+        database,
+        [
+            make_imported(build=version, run_id=f"imported-{version}", started_at=START)
+            for version in versions
+        ],
+    )
+    rows = facets.builds(database)
+    torch = dict(zip(rows["build_id"], rows["torch"], strict=True))
+    ordered = ["2.11.0", "2.10.0", "2.9.1", "2.8.0"]
+    assert [torch[build] for build in stored_builds(database, filters)] == ordered
+    assert [torch[build] for build in measured_builds(database, filters)] == ordered
+    newest = newest_build(database, filters)
+    assert newest is not None
+    assert torch[newest] == "2.11.0"
 
 
 @pytest.mark.parametrize("filters", SELECTIONS, ids=str)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -98,7 +100,7 @@ def test_more_trials_than_are_read_together(
 
 
 @settings(
-    max_examples=60,
+    max_examples=20,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking four records takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -116,3 +118,25 @@ def test_any_trials(sqlite_database: Database, trials: list[Trial]) -> None:
 def without_negative_zero(trial: Trial) -> Trial:
     """SQLite keeps none in a column, so that what comes back is another case by its identity."""
     return Trial.model_validate_json(re.sub(r"(?<=[:\[,])-0\.0(?=[,}\]])", "0.0", trial.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({}, {"cpu_count": 16, "avail_mem_in_gb": 137, "gpu_count": 1, "avail_gpu_mem_in_gb": 151}),
+        (
+            {"device": "cpu"},
+            {"cpu_count": 16, "avail_mem_in_gb": 137, "gpu_count": 0, "avail_gpu_mem_in_gb": 0},
+        ),
+        ({"cpu_count": None, "ram_bytes": None, "device_count": None, "device_memory_bytes": None}, {}),
+    ],
+)
+def test_oss_v3_has_no_zeros_for_what_is_unknown_of_a_machine(
+    sqlite_database: Database, known: dict[str, Any], told: dict[str, int]
+) -> None:
+    save_trials(sqlite_database, [make_trial(machine=make_machine(**known))])
+    out = io.BytesIO()
+    export(sqlite_database, Filters(), format="oss-v3", output=out)
+    for line in out.getvalue().splitlines():
+        (runner,) = json.loads(line)["runners"]
+        assert {name: value for name, value in runner.items() if isinstance(value, int)} == told

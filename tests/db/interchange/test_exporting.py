@@ -58,7 +58,7 @@ def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
 
 
 @settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from db.errors import RecordError
 from db.interchange import files
+from db.interchange.detect import detect
 from db.interchange.files import InputFile, input_files
 
 
@@ -69,6 +70,16 @@ def test_a_gzip_bomb_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(2**24)))
     with pytest.raises(RecordError, match="expands too far"):
         only(tmp_path / "bomb.gz").document()
+
+
+def test_a_gzip_bomb_of_no_known_format_is_called_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "FREE_EXPANDED_BYTES", 2**20)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": "' + b"x" * 2**24 + b'"}'))
+    with pytest.raises(RecordError, match="expands too far"):
+        detect(only(path))
 
 
 def test_a_zip_bomb_is_refused_before_reading(tmp_path: Path) -> None:

@@ -86,7 +86,10 @@ def test_failures_are_failures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"workload": "name", "latency": "ms"}, "latency: is no field that a CSV can be mapped to"),
+        (
+            {"workload": "name", "latency": "ms"},
+            r"table\.csv: latency: is no field that a CSV can be mapped to",
+        ),
         (
             {"workload": "name", "latency_ms": "time"},
             "time: is no column of this file, and latency_ms is mapped",
@@ -110,12 +113,32 @@ def test_a_mapping_that_does_not_fit_is_explained(
         ("m,1,,guessing,", "line 2: task: must be one of inference, training, function"),
         ("m,1,,,yesterday", "line 2: measured_at: is no date and time"),
         ("m,-1,,,", "line 2: latency_ms: must lie between 0"),
+        ("m,0,,,", "line 2: latency_ms: must be more than 0"),
+        ("m,,1e-9,,", "line 2: latency_us: must be more than 0"),
         ("m,1_000,,,", "line 2: latency_ms: must be a number, not '1_000'"),
     ],
 )
 def test_an_error_names_line_and_field(tmp_path: Path, row: str, problem: str) -> None:
     with pytest.raises(RecordError, match=problem):
         read_told(write(tmp_path, f"workload,latency_ms,latency_us,task,measured_at\n{row}\n"))
+
+
+def test_an_eager_latency_of_0_is_refused_but_not_that_of_a_failure(tmp_path: Path) -> None:
+    header = "workload,latency_ms,eager_latency_ms,failure\n"
+    with pytest.raises(RecordError, match="line 2: eager_latency_ms: must be more than 0"):
+        read_told(write(tmp_path, f"{header}m,1,0,\n"))
+    (failed,) = read_told(write(tmp_path, f"{header}m,0,0,out of memory\n"))
+    assert failed.failure is not None
+    assert failed.summary is None
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+@pytest.mark.parametrize("format", ["auto", "csv"])
+def test_another_separator_is_named(tmp_path: Path, separator: str, name: str, format: str) -> None:
+    path = write(tmp_path, separator.join(("workload", "latency_ms")) + f"\nm{separator}1,5\n")
+    with pytest.raises(RecordError, match=f"line 1: the header: has {name} between its columns") as raised:
+        read_told(path, format=format)
+    assert "comma" in raised.value.next_step
 
 
 def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_conflicting_trial_names_itself_and_adds_nothing(database: Database, t
     import_paths(database, [write_jsonl(tmp_path / "first.jsonl", [first])])
     report = import_paths(database, [write_jsonl(tmp_path / "second.jsonl", [make_trial(), changed])])
     assert isinstance(report.errors[0], ConflictError)
-    assert first.trial_id in report.errors[0].message
+    assert report.errors[0].message.startswith(f"{tmp_path / 'second.jsonl'}: Trial {first.trial_id} of run ")
     assert stored(database) == [first]
 
 
@@ -111,6 +111,11 @@ def test_half_a_pair_first_and_the_pair_later_is_a_conflict_not_a_second_count(
     accuracy.write_text(text)
     report = import_paths(database, [performance], options=OPTIONS)
     assert isinstance(report.errors[0], ConflictError)
+    said = report.errors[0].message
+    assert said.startswith(f"{performance}: a with inductor was imported before, with different content in ")
+    assert "numerics" in said
+    assert "half of a pair" in report.errors[0].next_step
+    assert "import the files into a new database" in report.errors[0].next_step
     assert len(stored(database)) == 2
 
 
@@ -137,11 +142,36 @@ def test_other_facts_told_make_other_trials(database: Database, tmp_path: Path) 
     assert (report.new, report.known) == (3, 0)
 
 
-def test_a_renamed_machine_or_another_label_is_no_new_result(database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "said", "option"),
+    [
+        ({}, {"machine": "box"}, "with machine imported.", "--machine"),
+        ({"machine": "gpu-1"}, {"machine": "box"}, "with machine gpu-1.", "--machine"),
+        ({}, {"label": "patched"}, "with label not named.", "--label"),
+        (
+            {"label": "nightly", "machine": "gpu-1"},
+            {"label": "patched", "machine": "box"},
+            "with machine gpu-1 and label nightly.",
+            "--machine and --label",
+        ),
+    ],
+)
+def test_a_renamed_machine_or_another_label_is_no_new_result(
+    database: Database,
+    tmp_path: Path,
+    first: dict[str, str],
+    second: dict[str, str],
+    said: str,
+    option: str,
+) -> None:
     performance, _ = write_pair(tmp_path)
-    import_paths(database, [performance], options=OPTIONS)
-    report = import_paths(database, [performance], options=ImportOptions(**TOLD, machine="box"))
-    assert isinstance(report.errors[0], ConflictError)
+    import_paths(database, [performance], options=ImportOptions(**TOLD, **first))
+    report = import_paths(database, [performance], options=ImportOptions(**TOLD, **second))
+    (error,) = report.errors
+    assert isinstance(error, ConflictError)
+    assert error.message == f"{performance}: a with inductor was imported before, {said}"
+    assert f"Give {option} as before, or leave it." in error.next_step
+    assert len(stored(database)) == 3
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "[]", "{}", "hello", '{"a": 1}'])

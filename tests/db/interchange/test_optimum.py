@@ -122,3 +122,10 @@ def test_another_unit_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {"forward": {"latency": latency(1.0) | {"unit": "ms"}}})
     with pytest.raises(RecordError, match=r"forward\.latency\.unit: must be s"):
         read_told(path)
+
+
+@pytest.mark.parametrize("field", ["p50", "mean"])
+def test_a_latency_of_0_is_refused(tmp_path: Path, field: str) -> None:
+    path = write(tmp_path, {"forward": {"latency": {"unit": "s", "values": [], field: 0}}})
+    with pytest.raises(RecordError, match=rf"forward\.latency\.{field}: must be more than 0"):
+        read_told(path)

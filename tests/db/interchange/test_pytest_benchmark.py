@@ -125,6 +125,7 @@ def test_torchbench_conftest_names_torch_in_machine_info(tmp_path: Path) -> None
         ({"stats": {"rounds": 3}}, "benchmarks.0.stats.median"),
         ({"stats": []}, "benchmarks.0.stats"),
         ({"stats": {"median": -1}}, "benchmarks.0.stats.median"),
+        ({"stats": {"median": 0}}, "benchmarks.0.stats.median"),
         ({"stats": {"median": 1, "data": "x"}}, "benchmarks.0.stats.data"),
         ({"fullname": 7}, "benchmarks.0.fullname"),
         ({"params": [1]}, "benchmarks.0.params"),

@@ -1,4 +1,4 @@
-"""A file read by a second process: stored and refused as by one, and nothing left running."""
+"""A file read by other processes: stored and refused as by one, and nothing left running."""
 
 import gzip
 import os
@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from sqlalchemy.exc import OperationalError
 
 from db import store_batch
 from db.errors import ConflictError, ProcessEndedError
-from db.interchange import importing, read_ahead
+from db.interchange import importing, read_ahead, trial_jsonl
+from db.interchange.files import input_files
 from db.interchange.importing import ImportReport, import_paths
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
@@ -81,7 +83,7 @@ def empty(database: Database) -> None:
 def both_ways(
     database: Database, turn: Ways, path: Path, known: list[Trial] | None = None
 ) -> tuple[ImportReport, dict[str, list[str]]]:
-    """Import `path` into what holds `known`, by one process and by two: one outcome."""
+    """Import `path` into what holds `known`, by one process and by several: one outcome."""
     found = []
     for on in (False, True):
         empty(database)
@@ -90,12 +92,12 @@ def both_ways(
         tried = import_paths(database, [path], dry_run=True).as_json()
         report = import_paths(database, [path])
         found.append((report, tried, rows(database)))
-    (one, tried_by_one, stored_by_one), (two, tried_by_two, stored_by_two) = found
-    assert two.as_json() == one.as_json()
-    assert [type(error) for error in two.errors] == [type(error) for error in one.errors]
-    assert tried_by_two == tried_by_one
-    assert stored_by_two == stored_by_one
-    return two, stored_by_two
+    (one, tried_by_one, stored_by_one), (more, tried_by_more, stored_by_more) = found
+    assert more.as_json() == one.as_json()
+    assert [type(error) for error in more.errors] == [type(error) for error in one.errors]
+    assert tried_by_more == tried_by_one
+    assert stored_by_more == stored_by_one
+    return more, stored_by_more
 
 
 def some_of_everything() -> list[Trial]:
@@ -158,6 +160,29 @@ def test_the_second_import_adds_nothing(database: Database, ahead: Ways, tmp_pat
     assert (again.new, again.known, rows(database)) == (0, new, stored)
 
 
+def test_batches_come_in_the_order_of_the_file(ahead: Ways, tmp_path: Path) -> None:
+    """Each line in one batch, by turns made here, there and there; empty lines and files count for none."""
+    some = [make_trial(trial_id=f"t{n}") for n in range(5 * SIZE + 1)]
+    for name, part in (("1.jsonl", some[:4]), ("2.jsonl", []), ("3.jsonl", some[4:])):
+        path = tmp_path / name
+        path.write_text("\n\n" + "".join(f"{trial.to_json()}\n \n" for trial in part))
+    files = [file for path in sorted(tmp_path.iterdir()) for file in input_files(path)]
+    makers = []
+
+    def making(share: read_ahead.Share) -> Generator[Batch]:
+        makers.append(share)
+        yield from map(BatchMaker().batch, trial_jsonl.read_to_store(files, SIZE, share.turns()))
+
+    with read_ahead.read_ahead(making) as batches:
+        told = [(batch.of_trials("trial_id"), batch.records is None) for batch in batches]
+    assert [trial_id for ids, _ in told for trial_id in ids] == [trial.trial_id for trial in some]
+    assert [len(ids) for ids, _ in told] == [SIZE] * 5 + [1]
+    assert [there for _, there in told] == [False] + [True] * 5
+    assert makers == [read_ahead.Share()]
+    own = [[*islice(read_ahead.Share(first, 2).turns(), 6)] for first in (1, 2)]
+    assert own == [[False, True, False, True, False, True], [False, False, True, False, True, False]]
+
+
 @pytest.mark.parametrize("place", [1, SIZE, 2 * SIZE + 1])
 @pytest.mark.parametrize("stored", [True, False])
 def test_another_content_for_a_known_id_is_a_conflict_both_ways(
@@ -199,9 +224,9 @@ def test_the_same_content_under_another_hash_is_known(
     assert compared == ["t4"]
 
 
-def in_the_second_process(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> None:
-    """Have `work` done there before its second batch is made."""
-    parent, made, real = os.getpid(), [], BatchMaker._batch
+def in_other_processes(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> None:
+    """Have `work` done in each before its second batch is made."""
+    parent, made, real = os.getpid(), [], BatchMaker.batch
 
     def batch(self: BatchMaker, some: list[Trial]) -> Any:
         if os.getpid() != parent:
@@ -210,13 +235,13 @@ def in_the_second_process(monkeypatch: pytest.MonkeyPatch, work: Callable[[], An
             made.append(True)
         return real(self, some)
 
-    monkeypatch.setattr(BatchMaker, "_batch", batch)
+    monkeypatch.setattr(BatchMaker, "batch", batch)
 
 
-def test_a_second_process_that_is_killed_stores_nothing(
+def test_another_process_that_is_killed_stores_nothing(
     database: Database, ahead: Ways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_the_second_process(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    in_other_processes(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGKILL))
     path = write(tmp_path / "t.jsonl", some_of_everything())
     before = rows(database)
     (error,) = import_paths(database, [path]).errors
@@ -230,7 +255,7 @@ def test_what_else_goes_wrong_there_is_tried_here(
     database: Database, ahead: Ways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then its traceback, if it goes wrong here too, is one of this process."""
-    in_the_second_process(monkeypatch, lambda: 1 / 0)
+    in_other_processes(monkeypatch, lambda: 1 / 0)
     some = some_of_everything()
     report = import_paths(database, [write(tmp_path / "t.jsonl", some)])
     assert (report.new, report.known, report.errors) == (len(some), 0, ())
@@ -248,7 +273,7 @@ def test_a_process_that_cannot_be_had_is_done_without(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OperationalError("disk is full", None, Exception())])
-def test_an_error_of_the_database_ends_the_second_process(
+def test_an_error_of_the_database_ends_the_other_processes(
     sqlite_database: Database, ahead: Ways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Any
 ) -> None:
     """The fixture sees that none is left, though it had no room to write all of the file."""
@@ -264,8 +289,8 @@ def test_an_error_of_the_database_ends_the_second_process(
 def test_a_small_file_and_a_process_of_threads_stay_with_one_process(
     ahead: Ways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = BatchMaker().batches(some_of_everything()[: SIZE - 1], SIZE)
-    with read_ahead.read_ahead(made) as batches:
+    few = some_of_everything()[: SIZE - 1]
+    with read_ahead.read_ahead(lambda _: BatchMaker().batches(few, SIZE)) as batches:
         assert [batch.records is None for batch in batches] == [False]
     monkeypatch.undo()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -299,17 +324,18 @@ def test_a_batch_comes_out_of_the_pipe_as_it_went_in(some: list[Trial], data: st
 SLOWLY = f"""
 import os, sys, time
 from pathlib import Path
-from db.interchange import importing, read_ahead
+from db.interchange import importing, read_ahead, trial_jsonl
+from db.interchange.files import input_files
 from db.session import open_database
 from db.store_batches import BatchMaker
 importing.TRIALS_OF_A_BATCH = read_ahead.TRIALS_OF_A_BATCH = {SIZE}
-parent, real = os.getpid(), BatchMaker._batch
+parent, real = os.getpid(), BatchMaker.batch
 def slow(self, some):
     if os.getpid() != parent:
-        print(os.getpid(), flush=True)
+        os.write(1, f"{{os.getpid()}}\\n".encode())
         time.sleep(float(sys.argv[3]))
     return real(self, some)
-BatchMaker._batch = slow
+BatchMaker.batch = slow
 with open_database(sys.argv[1]) as database:
     importing.import_paths(database, [Path(sys.argv[2])])
 """
@@ -328,14 +354,15 @@ def test_an_interrupted_import_leaves_no_process_and_no_row(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdout is not None
-    second = int(process.stdout.readline())
+    others = [int(process.stdout.readline()) for _ in range(2)]
     (os.kill if sent == signal.SIGKILL else os.killpg)(process.pid, sent)
     _, said = process.communicate(timeout=30)
     assert process.returncode == -sent
     assert ("Traceback" in said) == (sent == signal.SIGINT)
     deadline = time.monotonic() + 30
-    while Path(f"/proc/{second}").exists() and time.monotonic() < deadline:
+    while any(running := [Path(f"/proc/{other}").exists() for other in others]):
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert not Path(f"/proc/{second}").exists()
+    assert running == [False, False]
     with open_database(sqlite_url) as database:
         assert rows(database)["trial"] == []

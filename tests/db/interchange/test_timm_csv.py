@@ -150,10 +150,11 @@ def test_training_files_have_their_own_columns(tmp_path: Path) -> None:
     )
 
 
-def test_a_row_without_step_time_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("time", "problem"), [("", "is missing"), ("0.0", "must be more than 0")])
+def test_a_row_without_step_time_is_an_error(tmp_path: Path, time: str, problem: str) -> None:
     path = tmp_path / EAGER
-    path.write_text(HEADER + "m,224,1,,64,1\n")
-    with pytest.raises(RecordError, match="line 2: step_time: is missing"):
+    path.write_text(HEADER + f"m,224,1,{time},64,1\n")
+    with pytest.raises(RecordError, match=f"line 2: step_time: {problem}"):
         read(path, measured_at=MEASURED_AT)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -121,3 +123,43 @@ def test_the_command_line_names_the_source(
     assert exit_code_of(app, ["list", "runs", "--json", "--db", mixed.url]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["source"] for row in rows} == {"measured", str(format)}
+
+
+def _one_case(folder: Path, name: str) -> list[Path]:
+    """One case as a dynamo CSV and as OSS v3 JSON, with equal fields."""
+    folder.mkdir()
+    table = folder / name
+    table.write_text("dev,name,batch_size,speedup,abs_latency\ncpu,m,8,1.5,2.25\n")
+    record = {
+        "timestamp": 1_770_000_000,
+        "runners": [{"name": "vm", "cpu_info": "Xeon"}],
+        "benchmark": {
+            "name": "TorchInductor",
+            "mode": "inference",
+            "dtype": "float32",
+            "extra_info": {"device": "cpu", "batch_size": 8},
+        },
+        "model": {"name": "m", "type": "OSS model", "backend": "inductor", "origins": ["huggingface"]},
+        "dependencies": {"pytorch": {"version": "2.13.0"}},
+        "metric": {"name": "abs_latency", "benchmark_values": [2.25]},
+    }
+    other = folder / "records.json"
+    other.write_text(json.dumps(record) + "\n")
+    return [table, other]
+
+
+def test_two_formats_are_never_one_series_and_files_of_one_are(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    name = "inductor_huggingface_float32_inference_cpu_performance.csv"
+    told = ImportOptions(torch="2.13.0", device_name="Xeon", machine="vm")
+    for day in (20, 21):
+        options = replace(told, measured_at=datetime(2026, 11, day, tzinfo=UTC))
+        paths = _one_case(tmp_path / str(day), name)
+        assert import_paths(sqlite_database, paths, options=options).errors == ()
+    frame = trials_frame(sqlite_database)
+    assert set(frame.groupby("workload_id")["source_name"].nunique()) == {1}
+    of_format = frame.groupby("source_name")
+    assert of_format.size().to_dict() == {"dynamo-csv": 2, "oss-v3": 1}
+    assert of_format["workload_id"].nunique().to_dict() == {"dynamo-csv": 1, "oss-v3": 1}
+    assert of_format["series_id"].nunique()["dynamo-csv"] == 1

@@ -1,6 +1,7 @@
 """transformers CI summaries: the real day, both shapes, controls only of the same cache."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -52,12 +53,41 @@ def test_without_a_date_the_moment_is_asked_for(tmp_path: Path) -> None:
         read(path, **ASKED)
 
 
+SUMMARY = json.dumps({"m": {EAGER: {COMMIT: {"metrics": METRICS}}}})
+
+
+@pytest.mark.parametrize("path", ["2024-06-08/runs/summary.json", "x-2024-06-08/summary.json"])
+def test_a_date_further_up_or_in_a_longer_name_is_not_when_it_was_measured(tmp_path: Path, path: str) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(SUMMARY)
+    with pytest.raises(RecordError, match="does not say when it was measured"):
+        read(file, **ASKED)
+
+
+def test_the_folder_tells_the_date_of_a_file_named_from_within_it_and_in_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "2024-01-01" / "2024-06-08"
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text(SUMMARY)
+    monkeypatch.chdir(folder)
+    (within,) = read(Path("summary.json"), **ASKED)
+    archive = tmp_path / "2024-06-08.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("summary.json", SUMMARY)
+        packed.writestr("2024-06-09/summary.json", SUMMARY)
+    moments = [trial.started_at.isoformat()[:10] for trial in (within, *read(archive, **ASKED))]
+    assert moments == ["2024-06-08", "2024-06-09", "2024-06-08"]
+
+
 @pytest.mark.parametrize(
     "content",
     [
         {"m": {"backend.torch_compile=maybe": {COMMIT: {"metrics": METRICS}}}},
         {"m": {EAGER: {COMMIT: {"metrics": {"decode.throughput.value": 1}}}}},
         {"m": {EAGER: {COMMIT: {"metrics": {"decode.latency.mean": "slow"}}}}},
+        {"m": {EAGER: {COMMIT: {"metrics": {"decode.latency.mean": 0}}}}},
         {"m": {EAGER: 3}},
         [{"model": "m", "config": EAGER, "metrics": METRICS}],
         [7],

@@ -5,6 +5,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def test_the_first_of_several_wrong_lines_is_named(tmp_path: Path) -> None:
         path.write_text("\n".join((good, first, good, second, "x" * (MAX_LINE_BYTES + 2))))
         (file,) = input_files(path)
         with pytest.raises(RecordError, match=f"line 2: {field}"):
-            list(trial_jsonl.read_to_store(file))
+            list(trial_jsonl.read_to_store([file], 1_000, repeat(True)))
 
 
 def test_a_setting_inside_another_object_is_none() -> None:

@@ -83,15 +83,23 @@ def _pytorch(trial: Trial) -> dict[str, Any]:
 def _runner(trial: Trial) -> dict[str, Any]:
     machine = trial.machine
     gpu = machine.device != "cpu"
+    counts: dict[str, Any] = {}
+    if machine.cpu_count is not None:
+        counts["cpu_count"] = machine.cpu_count
+    if machine.ram_bytes is not None:
+        counts["avail_mem_in_gb"] = round(machine.ram_bytes / BYTES_PER_GB)
+    if not gpu:
+        counts |= {"gpu_count": 0, "avail_gpu_mem_in_gb": 0}
+    if gpu and machine.device_count is not None:
+        counts["gpu_count"] = machine.device_count
+    if gpu and machine.device_memory_bytes is not None:
+        counts["avail_gpu_mem_in_gb"] = round(machine.device_memory_bytes / BYTES_PER_GB)
     return {
         "name": machine.name,
         "type": machine.device_name,
         "cpu_info": machine.cpu_name or ("" if gpu else machine.device_name),
-        "cpu_count": machine.cpu_count or 0,
-        "avail_mem_in_gb": round((machine.ram_bytes or 0) / BYTES_PER_GB),
         "gpu_info": machine.device_name if gpu else "",
-        "gpu_count": (machine.device_count or 0) if gpu else 0,
-        "avail_gpu_mem_in_gb": round((machine.device_memory_bytes or 0) / BYTES_PER_GB),
+        **counts,
         "extra_info": _texts({"os": trial.build.os}),
     }
 

@@ -47,6 +47,7 @@ def trial(workload: str = "bert", strategy: str = "default", **fields: Any) -> d
         "run_id": "R1",
         "started_at": START + timedelta(seconds=number),
         "source_kind": "measured",
+        "source_name": "compilewatch",
         "machine_id": f"m-{machine}",
         "machine": machine,
         "build_id": f"b-{build}",

@@ -16,6 +16,7 @@ NOTHING = {
     "break_even_steps": None,
     "break_even_time_ns": None,
     "break_even_price": None,
+    "reason": None,
 }
 
 
@@ -45,10 +46,17 @@ def cases(rows: list[dict[str, Any]]) -> DataFrame:
 def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -> None:
     named = {
         "workload": "bert",
+        "workload_id": "w-bert",
         "machine": "box",
         "machine_id": "m-box",
         "torch": "2.13.0",
         "build_id": "b-2.13.0",
+        "source_kind": "measured",
+        "source_name": "compilewatch",
+        "task": "inference",
+        "batch_size": 8,
+        "shape": {"sequence_length": 128},
+        "dtype": "bfloat16",
     }
     # default: 60 / (10 - 6) = 15 steps, after 60 + 15 x 6 = 150 s, at 36 an hour 1.50
     assert break_even_rows(cases(ROWS), 20, 0, Decimal(36)) == [
@@ -59,7 +67,6 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
             "total_ns": 200.0 * SECOND,
             "chosen": False,
             "fastest_from_steps": 1,
-            "reason": None,
         },
         named
         | {
@@ -81,7 +88,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
             "total_ns": 245.0 * SECOND,
             "chosen": False,
             "fastest_from_steps": None,
-            "reason": None,
+            "reason": "compiled is not faster than eager",
         },
         named
         | NOTHING

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from db.metrics.cases import summarize_cases
@@ -40,6 +40,7 @@ def test_the_method_changes_at_twenty_trials_and_one_trial_has_no_interval() -> 
     assert one[["speedup_low", "speedup_high"]].isna().all()
 
 
+@settings(max_examples=min(30, settings.default.max_examples))
 @given(st.lists(st.tuples(st.floats(1.0, 1e9), st.floats(1.0, 1e9)), min_size=3, max_size=9))
 def test_swapping_the_sides_turns_the_interval_over(pairs: list[tuple[float, float]]) -> None:
     odd = pairs[: len(pairs) - 1 + len(pairs) % 2]  # the median of an even number is a mean of two

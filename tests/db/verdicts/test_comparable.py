@@ -42,6 +42,20 @@ def test_a_differing_condition_is_named_with_both_values(field: str, value: obje
     assert str(value).replace("'", '"') in left_out.reason
 
 
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        (16.0, "differs in batch size (8 against 16)"),
+        (20.0, "differs in batch size (8 against 16), items per iteration (8.0 against 20.0)"),
+        (None, "differs in batch size (8 against 16), items per iteration (8.0 against unknown)"),
+    ],
+)
+def test_items_that_grow_with_the_batch_are_not_said_twice(items: float | None, told: str):
+    head = {"batch_size": 16, "items_per_iteration": items, "workload_id": "other"}
+    (left_out,) = compare_builds(trials_frame(sides(THREE, THREE, head_fields=head)), "old", "new").left_out
+    assert left_out.reason == told
+
+
 def settings(**head: Any) -> DataFrame:
     base = {"matmul_precision": "high", "cpu_capability": "AVX2", "environment": {"OMP_PLACES": "cores"}}
     return trials_frame(

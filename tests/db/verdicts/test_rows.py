@@ -40,6 +40,12 @@ def test_a_break_even_that_goes_is_told_by_the_speedup_behind_it():
     assert gone.case == speedup.case
 
 
+@pytest.mark.parametrize("latency_ms", [262.512, 10.0, 0.001234])
+def test_the_level_of_one_trial_is_its_own_value(latency_ms: float):
+    latency = row(compared(sides([latency_ms], [2 * latency_ms])), Metric.LATENCY)
+    assert (latency.base, latency.head) == (round(latency_ms * MS), round(2 * latency_ms * MS))
+
+
 def test_a_break_even_that_comes_is_an_improvement():
     comes = row(compared(sides(SLOW, FIVE)), Metric.BREAK_EVEN)
     assert (comes.base, comes.head, comes.verdict) == ("never", 1600.0, Verdict.IMPROVED)

@@ -207,3 +207,15 @@ def test_the_whole_counts_every_case_once():
 )
 def test_latency_alone_says_who_moved(compiled: Moved, eager: Moved, text: str):
     assert say.latency_moved(compiled, eager) == f"Latency: {text}"
+
+
+@pytest.mark.parametrize(
+    ("slower", "confirmed", "text"),
+    [
+        (14, 3, "14 of 48 cases slower, 3 confirmed, 1 faster; compiled moved, eager did not."),
+        (14, 0, "14 of 48 cases slower, none confirmed, 1 faster; compiled moved, eager did not."),
+        (0, 0, "0 of 48 cases slower, 1 faster; compiled moved, eager did not."),
+    ],
+)
+def test_how_many_of_the_slower_cases_are_confirmed_is_said(slower: int, confirmed: int, text: str):
+    assert say.latency_moved(Moved(32, slower, 1), Moved(16, 0, 0), confirmed) == f"Latency: {text}"

@@ -34,6 +34,9 @@ WORSE = row(Verdict.REGRESSED)
 BETTER = row(Verdict.IMPROVED)
 SAME = row(Verdict.UNCHANGED)
 OPEN = row(Verdict.INCONCLUSIVE)
+OPEN_SPEEDUP = row(Verdict.INCONCLUSIVE, Metric.SPEEDUP)
+COUNTED = row(Verdict.UNCHANGED, Metric.GRAPH_BREAKS)
+SAME_NUMERICS = row(Verdict.UNCHANGED, Metric.NUMERICS)
 BLAMED = row(Verdict.REGRESSED, cause=CauseClass.MACHINE)
 
 
@@ -50,6 +53,12 @@ BLAMED = row(Verdict.REGRESSED, cause=CauseClass.MACHINE)
         ([BETTER, OPEN], Verdict.IMPROVED),
         ([SAME, SAME], Verdict.UNCHANGED),
         ([SAME, SAME, BETTER], Verdict.IMPROVED),
+        # What was counted says nothing of timings that nobody could judge.
+        ([OPEN, OPEN_SPEEDUP, COUNTED, SAME_NUMERICS, SAME_NUMERICS], Verdict.INCONCLUSIVE),
+        ([OPEN, row(Verdict.IMPROVED, Metric.GRAPH_BREAKS), COUNTED], Verdict.INCONCLUSIVE),
+        ([SAME, OPEN, OPEN_SPEEDUP, COUNTED, COUNTED, COUNTED], Verdict.INCONCLUSIVE),
+        ([SAME, OPEN_SPEEDUP, COUNTED], Verdict.UNCHANGED),
+        ([COUNTED, SAME_NUMERICS], Verdict.UNCHANGED),
     ],
 )
 def test_the_worst_that_counts_stands_for_all(rows: list[Row], verdict: Verdict):
