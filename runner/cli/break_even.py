@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby
@@ -34,9 +35,18 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
+from runner.cli.origin import mark_of
 from runner.cli.result_table import console
 
 SCHEMA = "compilewatch.break-even/1"
+
+# How the sizes of a row are written behind its workload's name.
+_SIZES: tuple[Callable[[dict[str, Any]], str], ...] = (
+    lambda row: row["task"],
+    lambda row: "" if row["batch_size"] is None else f"b{row['batch_size']}",
+    lambda row: "x".join(str(size) for size in row["shape"].values()),
+    lambda row: row["dtype"],
+)
 
 
 def break_even_command(
@@ -89,6 +99,14 @@ def _build_words(row: dict[str, Any]) -> str:
     return f"{row['machine']}: {torch}build {row['build_id']}"
 
 
+def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """The workload of a row; with whatever of its sizes tells it from others of this name in `rows`."""
+    name = row["workload"] + mark_of(row)
+    alike = [other for other in rows if other["workload"] + mark_of(other) == name]
+    telling = [write(row) for write in _SIZES if len({write(other) for other in alike}) > 1]
+    return " ".join([row["workload"], *filter(None, telling)]) + mark_of(row)
+
+
 def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("workload", "torch", "strategy"):
@@ -106,7 +124,6 @@ def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
             MISSING if row["fastest_from_steps"] is None else f"step {count(row['fastest_from_steps'])}",
         ]
         verdict = "← choose" if row["chosen"] else row["reason"] or ""
-        table.add_row(
-            *(Text(str(row[key])) for key in ("workload", "torch", "strategy")), *cells, Text(verdict)
-        )
+        names = (_label(row, rows), str(row["torch"]), row["strategy"])
+        table.add_row(*map(Text, names), *cells, Text(verdict))
     return table

@@ -24,7 +24,7 @@ from db.session import Database
 from db.units import MISSING, count, duration, moment, percent, words
 from runner.cli.catalog import CATALOG
 from runner.cli.documents import frame_rows, print_document
-from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, trace_texts
+from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, stated_texts, trace_texts
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
 
@@ -156,12 +156,14 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         ]
     if trial.control_samples_ns:
         facts += [("eager control", duration(_median(trial.control_samples_ns)))]
-    facts += sampling_texts(trial)
+    facts += stated_texts(trial) + sampling_texts(trial)
     if cold is not None:
         facts += [
             ("time to first result", duration(cold.total_ns)),
             ("first call", duration(cold.first_call_ns)),
         ]
+        if cold.calls_until_steady == 0:
+            facts += [("compile cost", f"{duration(cold.until_steady_ns)} as stated")]
         phases = cold.phases_ns.model_dump() if cold.phases_ns else {}
         facts += [
             (f"  {words(name)}", duration(value)) for name, value in phases.items() if value is not None
@@ -211,4 +213,6 @@ def _text(column: str, value: Any) -> str:
         return moment(datetime.fromisoformat(value))
     if column == "change":
         return percent(value, signed=True)
+    if column == "source" and value != SourceKind.MEASURED:
+        return f"imported, {value}"
     return str(value)

@@ -22,10 +22,12 @@ from db.verdicts.sentences import confounded
 from db.verdicts.vocabulary import METRIC_NAMES, Verdict
 from runner.cli.documents import print_document
 from runner.cli.filters import only
+from runner.cli.origin import mark_of
 from runner.cli.result_table import console
 
 SCHEMA = "compilewatch.changes/1"
 _NAMED_EVENTS = 6
+_ORIGIN = ["series_id", "source_kind", "source_name"]
 
 
 def show_changes(
@@ -49,12 +51,16 @@ def show_changes(
     runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
     measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
     summary = f"{plural(len(groups), 'change')} in {measured}."
+    marks = {
+        row["series_id"]: mark_of(row)
+        for row in trials[_ORIGIN].drop_duplicates("series_id").to_dict("records")
+    }
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     if as_json:
         print_document(_document(trials, groups, summary, policy))
     else:
         out = console()
-        for line in (summary, *(line for group in groups for line in _lines(group, torch))):
+        for line in (summary, *(line for group in groups for line in _lines(group, torch, marks))):
             out.print(line, markup=False, highlight=False)
     return 1 if _stands_worse(groups) else 0
 
@@ -70,22 +76,24 @@ def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
     return trials[trials["machine_id"] == chosen]
 
 
-def _lines(group: EventGroup, torch: Mapping[str, str]) -> list[str]:
-    """`torch`: the release of each build, which says when where builds took turns."""
+def _lines(group: EventGroup, torch: Mapping[str, str], marks: Mapping[str, str]) -> list[str]:
+    """`torch`: the release of each build, which says when where builds took turns; `marks`: the mark of each
+    imported series.
+    """
     release = torch.get(group.build_id or "", "unknown")
     said = [f"{moment(group.at) if group.at else f'torch {release}'}: {group.title}."]
     if group.confounded:
         said.append(f"  {confounded(group.changed_components)}")
     elif group.changed_components:
         said.append(f"  {words(group.changed_components[0])} changed with it.")
-    said += [f"  {_event(event)}" for event in group.events[:_NAMED_EVENTS]]
+    said += [f"  {_event(event, marks)}" for event in group.events[:_NAMED_EVENTS]]
     if rest := len(group.events) - _NAMED_EVENTS:
         said += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []
     return said
 
 
-def _event(event: ChangeEvent) -> str:
-    case = f"{event.workload} / {event.strategy}"
+def _event(event: ChangeEvent, marks: Mapping[str, str]) -> str:
+    case = f"{event.workload}{marks.get(event.series_id or '', '')} / {event.strategy}"
     if event.verdict is Verdict.MISSING:
         return event.reason
     if event.p_value is None:

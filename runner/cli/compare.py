@@ -69,7 +69,7 @@ def compare(
             machine=machine,
         )
     print_judged(judged, as_json=json_, as_markdown=markdown_)
-    say_undecided(judged.comparison.verdict, judged.comparison)
+    say_undecided(judged.comparison.verdict, judged)
     return exit_code(judged.comparison.verdict)
 
 

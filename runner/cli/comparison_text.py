@@ -17,6 +17,7 @@ from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.targets import TargetCheck
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+from runner.cli.origin import marked
 from runner.cli.target_text import target_lines
 
 _FORMATS: dict[Metric, Callable[..., str]] = {
@@ -140,7 +141,7 @@ def _sorted(rows: Sequence[Row]) -> list[Row]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        row.workload,
+        marked(row.case),
         row.strategy,
         METRIC_NAMES[row.metric],
         _figure(row.metric, row.base),

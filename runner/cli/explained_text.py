@@ -7,6 +7,7 @@ from statistics import median
 
 from db.diagnosis import Trace
 from db.metrics.samples_taken import samples_taken
+from db.metrics.stated_figures import main_figures, other_figures
 from db.metrics.why import profile_rows, why, work_text
 from db.records import Memory, Trial
 from db.units import MISSING, duration, size
@@ -24,6 +25,15 @@ def sampling_texts(trial: Trial) -> Facts:
         beside = f" (eager {duration(median(eager))})" if eager else ""
         facts.append(("on the host's clock", duration(median(trial.host_samples_ns)) + beside))
     return facts
+
+
+def stated_texts(trial: Trial) -> Facts:
+    """What its source states of a trial that carries no samples; other figures by the source's own names."""
+    if trial.summary is None:
+        return []
+    stated = [] if trial.samples_ns else main_figures(trial.summary)
+    others = [(f"  {name}", text) for name, text in other_figures(trial.summary)]
+    return [*stated, *([("figures of the source", "in its own units"), *others] if others else [])]
 
 
 def memory_texts(memory: Memory) -> Facts:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -21,19 +22,27 @@ EXIT_CANNOT = 2
 EXIT_DEFECT = 3
 EXIT_INTERRUPTED = 130
 _LONGEST_LINE = 2_000
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; exits with the code of the command."""
     from runner.cli.app import app
 
-    sys.exit(exit_code_of(app, sys.argv[1:] if arguments is None else arguments))
+    if sys.stdout is None:
+        # Closed by who started the program, and no command asks whether there is one.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    code = exit_code_of(app, sys.argv[1:] if arguments is None else arguments)
+    _leave_nothing_to_write()
+    sys.exit(code)
 
 
 def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
     """Run `app`, print what a person must know on standard error and return the exit code."""
     try:
         result = app(arguments, standalone_mode=False, prog_name="compilewatch")
+        # What is still held back would fail at the interpreter's exit, with a code of its own.
+        sys.stdout.flush()
     except CompilewatchError as error:
         _say(error.message, error.next_step)
         return error.exit_code
@@ -43,17 +52,42 @@ def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _say("Interrupted.", "What was measured is stored.")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) went away; a second write at interpreter exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except SystemExit as leaving:
+        # Typer and rich end the program themselves where the reader (head, less) went away.
+        if not isinstance(leaving.__context__, BrokenPipeError):
+            raise
+        return EXIT_CANNOT
     except Exception as error:  # noqa: BLE001
-        _say(
-            f"This is a defect of compilewatch ({type(error).__name__}), traceback in {_log_defect()}.",
-            "Please report it with that file.",
-        )
-        return EXIT_DEFECT
+        return _unforeseen(error)
     return result if isinstance(result, int) else 0
+
+
+def _unforeseen(error: Exception) -> int:
+    """The exit code of what no command expects, after what a person must know."""
+    if isinstance(error, BrokenPipeError):
+        return EXIT_CANNOT
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        _say(_full(error), "Free space or write elsewhere, then run it again.")
+        return EXIT_CANNOT
+    _say(
+        f"This is a defect of compilewatch ({type(error).__name__}), traceback in {_log_defect()}.",
+        "Please report it with that file.",
+    )
+    return EXIT_DEFECT
+
+
+def _full(error: OSError) -> str:
+    return f"{error.filename or 'The output'} could not be written whole ({error.strerror})."
+
+
+def _leave_nothing_to_write() -> None:
+    """What cannot be written now would fail once more when the interpreter exits, which complains."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _say(message: str, next_step: str) -> None:

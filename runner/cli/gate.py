@@ -22,6 +22,7 @@ from runner.cli.filters import only
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.gate_confirm import Confirm, Decided, confirm_suspicions
 from runner.cli.judging import (
+    IMPORT_AGAIN,
     Judged,
     States,
     exit_code,
@@ -80,7 +81,7 @@ def gate(
     with database_of(settings, migrate=False) as database:
         judged = _judge_newest(database, settings, since, against, machine)
         _record(database, judged, settings)
-        decided = confirm_suspicions(database, judged.comparison, settings, confirm, budget)
+        decided = _second_look(database, judged, settings, confirm, budget)
         judged = replace(_after(judged, decided), states=recorded_states(database, judged.comparison))
     if json_ or markdown_:
         print_judged(judged, as_json=json_, as_markdown=markdown_, more=_more(judged, decided))
@@ -94,15 +95,25 @@ def _judge_newest(
 ) -> Judged:
     if since and against:
         raise ConfigError("--since and --against name two bases.", "Give one of them.")
-    newest, before = newest_runs(database)
+    newest, before, imported = newest_runs(database)
     named = since or against
     base = resolve_side(named, database) if named else before
     if base is None:
-        raise NotFoundError(
-            "There is no run before the newest one.", "Run the suite again, or name --against."
-        )
+        again = "Import an earlier result too" if imported else "Run the suite again"
+        raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
     require_stored(database, Filters(machines=only(machine)))
     return judge(database, base, newest, settings, machine=machine)
+
+
+def _second_look(
+    database: Database, judged: Judged, settings: Settings, how: Confirm, budget: int | None
+) -> Decided:
+    if not judged.imported:
+        return confirm_suspicions(database, judged.comparison, settings, how, budget)
+    if how is not Confirm.NO and _counted(judged):
+        print("compilewatch: Imported results cannot be measured again.", file=sys.stderr)
+        print(f"  {IMPORT_AGAIN}", file=sys.stderr)
+    return Decided()
 
 
 def _after(judged: Judged, decided: Decided) -> Judged:
@@ -119,7 +130,7 @@ def _after(judged: Judged, decided: Decided) -> Judged:
 
 def _record(database: Database, judged: Judged, settings: Settings) -> None:
     try:
-        say_logged(log_run(database, judged.comparison, judged.trials, settings))
+        say_logged(log_run(database, judged.comparison, judged.trials, settings), imported=judged.imported)
     except DatabaseError as error:
         # A gate with a reading account still judges.
         print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)
@@ -175,5 +186,5 @@ def _exit_code(judged: Judged) -> int:
         return 1
     rows = [row for row in judged.comparison.rows if not _is_accepted(row, judged.states)]
     verdict = overall_verdict(rows, judged.comparison.policy)
-    say_undecided(verdict, judged.comparison)
+    say_undecided(verdict, judged)
     return exit_code(verdict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -33,6 +33,7 @@ from runner.cli.front import EXIT_CANNOT
 from runner.cli.history_text import Told, history_document, history_sentences, history_table
 from runner.cli.judging import exit_code
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.origin import mark_of
 from runner.cli.result_table import console
 from runner.cli.target_outlook import target_outlooks
 from runner.config import Settings
@@ -89,7 +90,7 @@ def history(
     _require_values(points, judged_metric, strategy)
     _require_reference(points, reference)
     told = _judge(points, trials, peers, judged_metric, settings, reference)
-    sentences = [*history_sentences(told), *left_out]
+    sentences = [*_origin(points), *history_sentences(told), *left_out]
     if json_:
         print_document(history_document(points, told, sentences, settings.policy))
     else:
@@ -157,6 +158,13 @@ def _points(
     mine = trials[trials["machine_id"] == chosen]
     of_series = mine[mine["series_id"].isin(set(same["series_id"]))]
     return in_reading_order(same.reset_index(drop=True), of_series), mine, left_out
+
+
+def _origin(points: DataFrame) -> Iterator[str]:
+    """A sentence of its own for what was not measured here."""
+    newest = points.iloc[-1]
+    if mark := mark_of(newest.to_dict()):
+        yield f"{newest['workload']}{mark}: measured by another tool."
 
 
 def _all_of_machine(database: Database, points: DataFrame) -> DataFrame:

@@ -167,6 +167,8 @@ def history_document(
         "strategy": str(newest["strategy"]),
         "metric": judged.metric.value,
         "unit": METRIC_UNITS[judged.metric],
+        "source_kind": str(newest["source_kind"]),
+        "source_name": str(newest["source_name"]),
         "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
         "points": [_point(row, judged.metric) for row in points.to_dict("records")],
         **judgement,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from db.interchange.options import ToldStrategy
+from db.interchange.options import ToldDevice, ToldStrategy
 from db.records import Task
 
 _UNSAID = "where the file does not say it."
@@ -17,7 +17,7 @@ TorchOption = Annotated[str | None, typer.Option("--torch", help=f"torch version
 CudaOption = Annotated[str | None, typer.Option("--cuda", help=f"CUDA version, {_UNSAID}")]
 DriverOption = Annotated[str | None, typer.Option("--driver", help=f"Driver version, {_UNSAID}")]
 PythonOption = Annotated[str | None, typer.Option("--python", help=f"Python version, {_UNSAID}")]
-DeviceOption = Annotated[str | None, typer.Option("--device", help=f"cuda, hip or cpu, {_UNSAID}")]
+DeviceOption = Annotated[ToldDevice | None, typer.Option("--device", help=f"Kind of device, {_UNSAID}")]
 DeviceNameOption = Annotated[str | None, typer.Option("--device-name", help=f"GPU or CPU model, {_UNSAID}")]
 MachineNameOption = Annotated[str | None, typer.Option("--machine", help="A name for the machine.")]
 DtypeOption = Annotated[str | None, typer.Option("--dtype", help=f"Data type, {_UNSAID}")]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,14 +13,15 @@ import typer
 
 from db.errors import CompilewatchError, NotFoundError
 from db.interchange.exporting import export as export_trials
+from db.interchange.exporting import format_of
 from db.interchange.flat import latencies_ns
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
-from db.interchange.options import ImportOptions
+from db.interchange.options import ImportOptions, past
 from db.queries.filters import Filters
 from db.queries.newest_trials import any_trial
 from db.queries.stored_names import require_stored
 from db.records import Trial
-from db.session import Database
+from db.session import Database, open_database, sqlite_file
 from db.units import count, duration, plural, ratio, words
 from runner.cli.documents import print_document
 from runner.cli.filters import (
@@ -64,6 +67,7 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
+from runner.config import Settings
 
 
 def import_(
@@ -95,17 +99,18 @@ def import_(
     All or nothing per file; the same file twice adds nothing. Exits 2 when a file could not be read.
     """
     settings = settings_of(config, db)
+    moment = moment_of("--measured-at", measured_at)
     options = ImportOptions(
         task=task,
         strategy=strategy,
-        measured_at=moment_of("--measured-at", measured_at),
+        measured_at=past(moment) if moment else None,
         pair_key=pair_key,
         columns=_columns(column) or settings.csv_columns,
         torch=torch,
         cuda=cuda,
         driver=driver,
         python=python,
-        device=device,
+        device=device.value if device else None,
         device_name=device_name,
         machine=machine,
         dtype=dtype,
@@ -114,13 +119,16 @@ def import_(
         label=label,
     )
     _require_files(paths)
-    with database_of(settings) as database:
+    with _looked_into(settings) if dry_run else database_of(settings) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
     return _print(report, as_json=json_)
 
 
 def export(
-    format_: Annotated[str, typer.Option("--format", help="The format to write.")] = "jsonl",
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="The format to write; default: by the file's suffix, else jsonl."),
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
@@ -153,10 +161,11 @@ def export(
         since=since,
         until=until,
     )
+    chosen = format_of(output, format_)
     with database_of(settings_of(config, db), migrate=False) as database:
         require_stored(database, filters)
         _require_some(database, filters, output)
-        written = export_trials(database, filters, format=format_, output=output or sys.stdout.buffer)
+        written = export_trials(database, filters, format=chosen, output=output or sys.stdout.buffer)
     if output is not None:
         print(f"Wrote {count(written)} trials to {output}.", file=sys.stderr)
     return 0
@@ -178,6 +187,21 @@ def _require_some(database: Database, filters: Filters, output: Path | None) -> 
         f"No stored trial fits these filters{kept}.",
         "Leave out one of them, or see `compilewatch list runs`.",
     )
+
+
+@contextmanager
+def _looked_into(settings: Settings) -> Iterator[Database]:
+    """The configured database; where there is none yet, an empty one that leaves no file behind."""
+    path = sqlite_file(settings.database_url)
+    if path is None or path.exists() or not path.parent.is_dir():
+        with database_of(settings) as database:
+            yield database
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="compilewatch-") as folder,
+        open_database(f"sqlite:///{folder}/looked-into.db", migrate=True) as database,
+    ):
+        yield database
 
 
 def _require_files(paths: Sequence[Path]) -> None:
@@ -235,6 +259,8 @@ def _print_first(file: FileReport) -> None:
     for trial in file.first:
         latency, control = latencies_ns(trial)
         result = words(trial.failure.kind.value) if trial.failure else duration(latency)
+        if trial.numerics and not trial.failure and latency is None:
+            result = words(trial.numerics.status.value)
         if control is not None and latency:
             result += f", speedup {ratio(control / latency)}"
         batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import typer
@@ -37,18 +38,29 @@ SCHEMA = "compilewatch.compare/1"
 
 
 States = dict[tuple[str, str, str], RegressionState]
+IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
+
+
+class NewestRuns(NamedTuple):
+    """The newest run, the one before it if there is one, and whether they come from another tool."""
+
+    newest: Selection
+    before: Selection | None
+    imported: bool
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A comparison, the trials it was made from (both sides and their history), the head's targets, and what
-    is recorded about the comparison's cases, by case and metric.
+    """A comparison, the trials it was made from (both sides and their history), the head's targets, what is
+    recorded about the comparison's cases, by case and metric, and whether both sides are imported, which
+    nothing here can measure again.
     """
 
     comparison: Comparison
     trials: DataFrame
     targets: tuple[TargetCheck, ...]
     states: States
+    imported: bool
 
     @property
     def said(self) -> list[str]:
@@ -84,7 +96,10 @@ def judge(
     )
     measured = head.mask(trials) & (trials["machine_id"] == comparison.machine_id)
     targets = check_targets(trials[measured], settings.targets)
-    return Judged(comparison, trials, targets, recorded_states(database, comparison))
+    imported = all(
+        (trials.loc[side.mask(trials), "source_kind"] == SourceKind.IMPORTED).all() for side in (base, head)
+    )
+    return Judged(comparison, trials, targets, recorded_states(database, comparison), imported)
 
 
 def _require_both_sides(trials: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:
@@ -104,7 +119,7 @@ def recorded_states(database: Database, comparison: Comparison) -> States:
     }
 
 
-def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
+def newest_runs(database: Database) -> NewestRuns:
     """The newest measured run with trials, and the one before it of the same suite on the same machine; of
     imported results where nothing was measured.
 
@@ -129,7 +144,8 @@ def newest_runs(database: Database) -> tuple[Selection, Selection | None]:
     build = dict(zip(parts["run_id"], parts["build_id"], strict=True))
     order = [str(run) for run in like.loc[~together, "run_id"]]
     order += sorted((str(run) for run in like.loc[together, "run_id"]), key=lambda run: rank[build[run]])
-    return run_side(order[-1]), run_side(order[-2]) if len(order) > 1 else None
+    before = run_side(order[-2]) if len(order) > 1 else None
+    return NewestRuns(run_side(order[-1]), before, imported=measured.empty)
 
 
 def run_side(run_id: str) -> Selection:
@@ -144,15 +160,18 @@ def exit_code(verdict: Verdict) -> int:
     return 0 if verdict in (Verdict.IMPROVED, Verdict.UNCHANGED) else EXIT_CANNOT
 
 
-def say_undecided(verdict: Verdict, comparison: Comparison) -> None:
+def say_undecided(verdict: Verdict, judged: Judged) -> None:
     """On standard error why a comparison cannot tell, and what would help; nothing where it can."""
     if exit_code(verdict) != EXIT_CANNOT:
         return
+    comparison = judged.comparison
     undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     if not comparison.rows:
         sentence = f"Nothing can be compared: {comparison.left_out[0].reason}." if comparison.left_out else ""
         print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
-        print("  Measure the same cases on both sides with `compilewatch run`.", file=sys.stderr)
+        how = "Import results of" if judged.imported else "Measure"
+        ends = "" if judged.imported else " with `compilewatch run`"
+        print(f"  {how} the same cases on both sides{ends}.", file=sys.stderr)
         return
     print(
         f"compilewatch: Cannot tell: {count(len(undecided))} of {count(len(comparison.rows))} rows are open.",
@@ -160,7 +179,8 @@ def say_undecided(verdict: Verdict, comparison: Comparison) -> None:
     )
     wanted = max((row.more_trials or 0 for row in undecided), default=0)
     more = f"{count(wanted)} more trials a side" if wanted else "more trials of both sides"
-    print(f"  Measure {more}, interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
+    how = f"Import results with {more}, or measure both builds" if judged.imported else f"Measure {more}"
+    print(f"  {how}, interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
 
 
 def print_judged(
@@ -185,8 +205,8 @@ def print_judged(
         typer.echo(f"{count(len(comparison.rows) - len(told))} rows unchanged; --json has them all.")
 
 
-def say_logged(logged: Logged) -> None:
-    """On standard error what was remembered of a run, and what to do next."""
+def say_logged(logged: Logged, *, imported: bool = False) -> None:
+    """On standard error what was remembered of a run, and what to do next, with `imported` results too."""
     recorded, told = logged.recorded, logged.told
     waiting = [each for each in recorded.new if each not in recorded.confirmed]
     for each in recorded.revised:
@@ -196,11 +216,8 @@ def say_logged(logged: Logged) -> None:
     if waiting:
         cases = sorted({each.row.workload for each in waiting})
         options = " ".join(f"-w {name}" for name in cases[:5])
-        print(
-            f"Recorded, waiting for a second look: {count(len(waiting))}. "
-            f"Measure again to confirm: compilewatch run {options}",
-            file=sys.stderr,
-        )
+        how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run {options}"
+        print(f"Recorded, waiting for a second look: {count(len(waiting))}. {how}", file=sys.stderr)
     if told.sent:
         print(f"Messages sent: {count(told.sent)}.", file=sys.stderr)
     for problem in told.problems:

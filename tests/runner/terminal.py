@@ -1,11 +1,18 @@
-"""The console script in a real process, in a directory of its own."""
+"""The console script as it is typed in a directory: in a process of its own, or in this one."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
 
 COMMAND = [sys.executable, "-m", "runner"]
 ROOT = Path(__file__).parents[2]
@@ -32,3 +39,27 @@ def compilewatch(
         timeout=timeout_s,
         check=False,
     )
+
+
+def in_this_process(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    """The same without a second or more of imports: for commands that some other test types for real.
+
+    What a process that the command starts writes itself is not in it.
+    """
+    said, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
+    wanted = environment(**extra)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        for name in os.environ.keys() - wanted.keys():
+            patch.delenv(name)
+        for name, value in wanted.items():
+            patch.setenv(name, value)
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+            code = exit_code_of(app, [*arguments])
+    return subprocess.CompletedProcess(arguments, code, _text(said), _text(complained))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()

@@ -13,7 +13,7 @@ from db.interchange.importing import import_paths
 from db.interchange.options import ImportOptions
 from db.session import open_database
 from tests.db.interchange.reading import TIMM, needs_timm
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import in_this_process
 
 RELEASES = {
     "benchmark-infer-amp-nchw-pt240-cu124-rtx4090-dynamo.csv": datetime(2024, 9, 1, tzinfo=UTC),
@@ -27,7 +27,7 @@ def test_another_batch_size_is_not_comparable_and_no_regression(tmp_path: Path) 
         for name, measured_at in RELEASES.items():
             report = import_paths(database, [TIMM / name], options=ImportOptions(measured_at=measured_at))
             assert report.errors == ()
-    finished = compilewatch("compare", "torch=2.4.0", "torch=2.9.1", "--json", cwd=tmp_path)
+    finished = in_this_process("compare", "torch=2.4.0", "torch=2.9.1", "--json", cwd=tmp_path)
     document = json.loads(finished.stdout)
     compared = [row for row in document["rows"] if (row["strategy"], row["metric"]) == ("default", "latency")]
     assert len(compared) == 31

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import compilewatch, in_this_process
 
 _FILE = """\
 database_url = "postgresql+psycopg://me:hunter2@db.example.org/history"
@@ -51,7 +51,7 @@ def test_show_names_the_origin_of_every_value_and_no_secret(tmp_path: Path) -> N
 
 
 def test_show_reads_well_without_a_file_and_puts_an_option_first(tmp_path: Path) -> None:
-    result = compilewatch("config", "show", "--db", "sqlite:///other.db", cwd=tmp_path)
+    result = in_this_process("config", "show", "--db", "sqlite:///other.db", cwd=tmp_path)
     assert result.returncode == 0
     line = next(line for line in result.stdout.splitlines() if "database_url" in line)
     assert line.split() == ["database_url", "sqlite:///other.db", "option"]
@@ -66,7 +66,7 @@ def test_check_says_what_a_good_file_holds(tmp_path: Path) -> None:
 
 def test_check_names_a_suite_with_an_unknown_workload(tmp_path: Path) -> None:
     _write(tmp_path, '[[suite]]\nname = "nightly"\nworkloads = ["encodr"]\n')
-    result = compilewatch("config", "check", cwd=tmp_path)
+    result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert "There is no workload 'encodr'" in result.stderr
     assert "encoder" in result.stderr
@@ -74,20 +74,20 @@ def test_check_names_a_suite_with_an_unknown_workload(tmp_path: Path) -> None:
 
 def test_check_names_a_target_that_is_not_there(tmp_path: Path) -> None:
     _write(tmp_path, '[[workload]]\nname = "mine"\ntarget = "my_models:build"\n')
-    result = compilewatch("config", "check", cwd=tmp_path)
+    result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert "my_models" in result.stderr
 
 
 def test_check_names_a_schedule_of_no_suite(tmp_path: Path) -> None:
     _write(tmp_path, '[[schedule]]\nname = "n"\ncron = "@daily"\nsuite = "nightli"\n')
-    result = compilewatch("config", "check", cwd=tmp_path)
+    result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert "[[schedule]] n measures the suite 'nightli', which does not exist." in result.stderr
 
 
 def test_check_notes_a_build_of_another_host(tmp_path: Path) -> None:
     _write(tmp_path, '[[build]]\nname = "old"\npython = "nowhere/python"\n')
-    result = compilewatch("config", "check", cwd=tmp_path)
+    result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, "compilewatch.toml is valid: 1 build.\n")
     assert "[[build]] old names" in result.stderr

@@ -68,10 +68,14 @@ def test_a_task_or_source_that_is_none_is_one_sentence(
     assert next_step == "  Try `compilewatch export --help`."
 
 
-@pytest.mark.parametrize("format_", ["jsonl", "csv", "parquet", "oss-v3", "markdown"])
+SUFFIXES = {"jsonl": "jsonl", "csv": "csv", "parquet": "parquet", "oss-v3": "json", "markdown": "md"}
+
+
+@pytest.mark.parametrize("format_", SUFFIXES)
 def test_a_filter_that_fits_nothing_leaves_the_file_as_it_was(
     url: str, capsys: pytest.CaptureFixture[str], kept: Path, format_: str
 ) -> None:
+    kept = kept.rename(kept.with_suffix(f".{SUFFIXES[format_]}"))
     words = ["export", "--since", "2030-01-01", "--format", format_, "--output", str(kept), "--db", url]
     assert exit_code_of(app, words) == 2
     assert kept.read_text(encoding="utf-8") == EARLIER
@@ -92,6 +96,37 @@ def test_a_filter_that_fits_nothing_makes_no_file_and_prints_nothing(
     assert exit_code_of(app, words) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.splitlines()[0]) == ("", "compilewatch: No stored trial fits these filters.")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("out.csv", (), b"trial_id,"),
+        ("out.PARQUET", (), b"PAR1"),
+        ("out.md", (), b"| "),
+        ("out.jsonl", (), b'{"schema"'),
+        ("out.txt", (), b'{"schema"'),
+        ("out.txt", ("--format", "csv"), b"trial_id,"),
+        ("out.jsonl", ("--format", "oss-v3"), b'{"timestamp"'),
+    ],
+)
+def test_the_name_of_the_file_says_its_format(
+    url: str, tmp_path: Path, name: str, options: tuple[str, ...], begins: bytes
+) -> None:
+    path = tmp_path / name
+    assert exit_code_of(app, ["export", *options, "--output", str(path), "--db", url]) == 0
+    assert path.read_bytes().startswith(begins)
+
+
+def test_a_name_of_another_format_is_refused(
+    url: str, capsys: pytest.CaptureFixture[str], kept: Path
+) -> None:
+    assert exit_code_of(app, ["export", "--format", "csv", "--output", str(kept), "--db", url]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"compilewatch: {kept}: is the name of a jsonl file, and --format says csv.",
+        "  Leave out --format, or give the file another suffix.",
+    ]
+    assert kept.read_text(encoding="utf-8") == EARLIER
 
 
 @pytest.mark.parametrize(("trouble", "code"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left"), 2)])

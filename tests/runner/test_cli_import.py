@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import make_trial
-from tests.runner.terminal import compilewatch
+from db.records import Numerics, NumericsStatus, Summary
+from tests.builders import make_imported, make_trial
+from tests.runner.terminal import compilewatch, in_this_process
 
 TABLE = "model,mode,compiled (ms),eager (ms),batch\nbert,reduce-overhead,8.5,12.75,8\nt5,default,4,,8\n"
 FACTS = [
@@ -33,30 +34,47 @@ def test_a_foreign_table_comes_in_by_one_command_after_a_look(folder: Path) -> N
         "  t5 / default on NVIDIA H200, torch 2.13.0, float16, batch 8: 4.00 ms",
     ]
     first = compilewatch("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
-    again = compilewatch("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
+    again = in_this_process("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
     assert first.stdout == "table.csv (csv) brought 2 trials.\n", "the look stored nothing"
     assert again.stdout == "table.csv (csv) brought 0 trials, 2 known already.\n"
 
 
+def test_a_trial_of_the_accuracy_alone_is_shown_with_it(tmp_path: Path) -> None:
+    known = make_imported(summary=Summary(n=1), numerics=Numerics(status=NumericsStatus.PASS))
+    (tmp_path / "t.jsonl").write_text(known.to_json())
+    looked = in_this_process("import", "t.jsonl", "--dry-run", cwd=tmp_path)
+    assert looked.stdout.endswith("torch 2.13.0, bfloat16, batch 8: pass\n")
+
+
+def test_a_look_makes_no_database(folder: Path) -> None:
+    words = ("import", "table.csv", "--dry-run", *COLUMNS, *FACTS)
+    looked = in_this_process(*words, "--db", "sqlite:///new.db", cwd=folder)
+    assert looked.stdout.startswith("table.csv (csv) would bring 2 trials.\n")
+    assert [each.name for each in folder.iterdir()] == ["table.csv"]
+    refused = in_this_process(*words, "--db", "sqlite:///none/new.db", cwd=folder)
+    assert refused.returncode == 2
+    assert in_this_process(*words[:2], *words[3:], cwd=folder).stdout == "table.csv (csv) brought 2 trials.\n"
+
+
 def test_the_option_outranks_the_configuration(folder: Path) -> None:
     (folder / "compilewatch.toml").write_text('[csv_columns]\nworkload = "mode"\nlatency_ms = "batch"\n')
-    looked = compilewatch("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
+    looked = in_this_process("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
     assert "bert / reduce-overhead" in looked.stdout
 
 
 def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n")
-    asked = compilewatch("import", "mine.csv", *FACTS, cwd=tmp_path)
+    asked = in_this_process("import", "mine.csv", *FACTS, cwd=tmp_path)
     assert asked.returncode == 2
     assert "mine.csv: does not say whether it was compiled.\n  Tell it with --strategy eager." in asked.stderr
-    told = compilewatch("import", "mine.csv", "--dry-run", *FACTS, "--strategy", "default", cwd=tmp_path)
+    told = in_this_process("import", "mine.csv", "--dry-run", *FACTS, "--strategy", "default", cwd=tmp_path)
     assert "  resnet50 / default on NVIDIA H200, torch 2.13.0" in told.stdout
-    assert "--strategy" in compilewatch("import", "--help", cwd=tmp_path).stdout
+    assert "--strategy" in in_this_process("import", "--help", cwd=tmp_path).stdout
 
 
 def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(make_trial(failure="timeout").to_json())
-    looked = compilewatch("import", "t.jsonl", "--dry-run", cwd=tmp_path)
+    looked = in_this_process("import", "t.jsonl", "--dry-run", cwd=tmp_path)
     assert "bert-base / default on NVIDIA H200, torch 2.13.0, bfloat16, batch 8: timeout" in looked.stdout
 
 
@@ -90,8 +108,26 @@ def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
 def test_what_is_typed_wrongly_is_one_sentence_and_a_next_step(
     folder: Path, arguments: list[str], says: str, next_step: str
 ) -> None:
-    finished = compilewatch("import", *arguments, *FACTS, cwd=folder)
+    finished = in_this_process("import", *arguments, *FACTS, cwd=folder)
     assert finished.returncode == 2
     message, step = finished.stderr.splitlines()
     assert says in message
     assert next_step in step
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        (
+            ("--measured-at", "2526-11-20"),
+            "It cannot have been measured on 2526-11-20, which is yet to come.",
+        ),
+        (("--device", "cuda, hip or cpu"), "--device"),
+        (("--device", "gpu"), "--device"),
+    ],
+)
+def test_what_no_result_can_be_of_is_refused(folder: Path, typed: tuple[str, str], says: str) -> None:
+    refused = in_this_process("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, *typed, cwd=folder)
+    assert refused.returncode == 2
+    assert says in refused.stderr
+    assert refused.stdout == ""

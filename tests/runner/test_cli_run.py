@@ -16,13 +16,13 @@ import pytest
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.session import open_database
-from tests.runner.terminal import COMMAND, compilewatch, environment
+from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
 
 CONFIG = """
 [run]
 trials = 2
 samples = 10
-timeout_s = 60
+timeout_s = 120
 
 [[strategy]]
 name = "traced"
@@ -58,14 +58,31 @@ def patient():
 """
 
 
+def laid_out(folder: Path) -> Path:
+    (folder / "compilewatch.toml").write_text(CONFIG, encoding="utf-8")
+    (folder / "mine.py").write_text(MINE, encoding="utf-8")
+    # Locks of the device live there: another run on this host must not keep these waiting.
+    (folder / "tmp").mkdir()
+    return folder
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "compilewatch.toml").write_text(CONFIG, encoding="utf-8")
-    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
-    # Locks of the device live there: another run on this host must not keep these waiting.
-    (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    return tmp_path
+    return laid_out(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A project after its first run, and what the command said."""
+    folder = laid_out(tmp_path_factory.mktemp("measured"))
+    result = compilewatch(
+        *("run", "-w", "gelu", "-s", "eager", "-s", "traced", "-s", "reduce-overhead"),
+        *("--device", "cpu", "--json"),
+        cwd=folder,
+        TMPDIR=str(folder / "tmp"),
+    )
+    return folder, result
 
 
 @pytest.fixture
@@ -93,12 +110,10 @@ def _stored(project: Path) -> list[Any]:
         return list(trial_records(database, Filters()))
 
 
-def test_a_run_prints_one_document_and_stores_every_trial(project: Path) -> None:
-    result = compilewatch(
-        *("run", "-w", "gelu", "-s", "eager", "-s", "traced", "-s", "reduce-overhead"),
-        *("--device", "cpu", "--json"),
-        cwd=project,
-    )
+def test_a_run_prints_one_document_and_stores_every_trial(
+    measured: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    project, result = measured
     assert result.returncode == 0, result.stderr
     document = _document(result.stdout)
     assert document["schema"] == "compilewatch.run/1"
@@ -132,15 +147,17 @@ def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
     assert "this model does not build" in by_name["broken"].failure.message
 
 
-def test_export_and_import_bring_the_same_records(project: Path) -> None:
-    assert compilewatch("run", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project).returncode == 0
+def test_export_and_import_bring_the_same_records(
+    measured: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    project, _ = measured
     assert compilewatch("export", "--output", "out.jsonl", cwd=project).returncode == 0
     other = ["--db", f"sqlite:///{project / 'other.db'}"]
     first = compilewatch("import", "out.jsonl", *other, cwd=project)
-    assert (first.returncode, "brought 1 trial." in first.stdout) == (0, True), first.stderr
-    again = compilewatch("import", "out.jsonl", "--json", *other, cwd=project)
-    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 1)
-    exported = compilewatch("export", *other, cwd=project)
+    assert (first.returncode, "brought 4 trials." in first.stdout) == (0, True), first.stderr
+    again = in_this_process("import", "out.jsonl", "--json", *other, cwd=project)
+    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 4)
+    exported = in_this_process("export", *other, cwd=project)
     assert exported.stdout == (project / "out.jsonl").read_text(encoding="utf-8")
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from db.records import ColdStart, Summary
 from db.session import open_database
 from db.store import save_trial
 from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, trace_texts
-from tests.builders import MS, make_machine, make_memory, make_trial
+from tests.builders import MS, make_imported, make_machine, make_memory, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace
 from tests.runner.terminal import compilewatch
 
@@ -74,3 +75,26 @@ def test_the_command_prints_all_of_it(tmp_path: Path, device: str) -> None:
     assert shown.returncode == 0, shown.stderr
     for part in ("412 launches a step became 61", "below the data directory of box", "median known to"):
         assert part in " ".join(shown.stdout.split())
+
+
+def test_an_imported_summary_is_printed_with_its_n_and_the_figures_of_its_source(tmp_path: Path) -> None:
+    stated = Summary(
+        latency_ns=8 * MS, control_latency_ns=12 * MS, n=30, metrics={"compression_ratio": 0.912345678}
+    )
+    uncounted = Summary(latency_ns=8 * MS)
+    with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}", migrate=True) as database:
+        cost = ColdStart(until_steady_ns=37_662_211_000, calls_until_steady=0)
+        save_trial(database, make_imported(trial_id="I1", summary=stated, cold_start=cost))
+        save_trial(database, make_imported(trial_id="I2", summary=uncounted))
+    shown = compilewatch("show", "I1", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    told = [" ".join(line.split()) for line in shown.stdout.splitlines()]
+    for line in (
+        *("latency 8.00 ms as stated, n = 30", "eager control 12.0 ms", "speedup 1.50x"),
+        *("figures of the source in its own units", "compression_ratio 0.912345678"),
+        "compile cost 37.7 s as stated",
+    ):
+        assert line in told, shown.stdout
+    without = compilewatch("show", "I2", cwd=tmp_path).stdout
+    assert "8.00 ms as stated, n unknown" in without
+    assert "figures of the source" not in without

@@ -10,7 +10,7 @@ import pytest
 
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import compilewatch, in_this_process
 
 
 def _refused(result: object, *words: str) -> None:
@@ -33,7 +33,7 @@ def test_a_workload_that_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_a_strategy_that_does_not_exist(tmp_path: Path) -> None:
-    result = compilewatch("run", "--workload", "cnn", "--strategy", "max-autotun", cwd=tmp_path)
+    result = in_this_process("run", "--workload", "cnn", "--strategy", "max-autotun", cwd=tmp_path)
     _refused(result, "'max-autotun'", "max-autotune")
     assert list(tmp_path.iterdir()) == []
 
@@ -45,7 +45,7 @@ def test_a_user_function_that_does_not_exist(tmp_path: Path) -> None:
 
 def test_a_config_with_a_typo(tmp_path: Path) -> None:
     (tmp_path / "compilewatch.toml").write_text("[run]\ntrails = 5\n", encoding="utf-8")
-    _refused(compilewatch("run", cwd=tmp_path), "trails in [run]", "Did you mean trials?")
+    _refused(in_this_process("run", cwd=tmp_path), "trails in [run]", "Did you mean trials?")
     assert [path.name for path in tmp_path.iterdir()] == ["compilewatch.toml"]
 
 
@@ -53,7 +53,9 @@ def test_a_config_with_a_typo(tmp_path: Path) -> None:
 def test_a_database_path_that_cannot_be_written(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     before = sorted(path.name for path in tmp_path.iterdir())
-    result = compilewatch("run", "--workload", "cnn", "--db", f"sqlite:///{tmp_path / place}", cwd=tmp_path)
+    result = in_this_process(
+        "run", "--workload", "cnn", "--db", f"sqlite:///{tmp_path / place}", cwd=tmp_path
+    )
     _refused(result, str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -63,12 +65,13 @@ def test_an_interpreter_without_torch(tmp_path: Path) -> None:
     # The same interpreter, isolated from every installed package.
     python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -I -S "$@"\n', encoding="utf-8")
     python.chmod(0o755)
-    _refused(compilewatch("run", "--workload", "cnn", "--python", str(python), cwd=tmp_path), "has no torch")
+    result = in_this_process("run", "--workload", "cnn", "--python", str(python), cwd=tmp_path)
+    _refused(result, "has no torch")
     assert [path.name for path in tmp_path.iterdir()] == ["python"]
 
 
 def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
-    result = compilewatch("run", "--workload", "cnn", "--python", str(tmp_path / "python3"), cwd=tmp_path)
+    result = in_this_process("run", "--workload", "cnn", "--python", str(tmp_path / "python3"), cwd=tmp_path)
     _refused(result, "There is no interpreter")
 
 
@@ -104,7 +107,7 @@ def test_every_command_typed_wrongly(
 
 
 def test_a_public_address_without_login(tmp_path: Path) -> None:
-    assert compilewatch("db", "upgrade", cwd=tmp_path).returncode == 0
+    assert in_this_process("db", "upgrade", cwd=tmp_path).returncode == 0
     _refused(compilewatch("dashboard", "--host", "0.0.0.0", cwd=tmp_path), "0.0.0.0")
 
 

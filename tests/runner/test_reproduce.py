@@ -24,7 +24,7 @@ from runner.worker.host import torch_variant
 from runner.workloads.catalog import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import compilewatch, in_this_process
 
 PINNED = {"matmul_precision": "high", "environment": {"TORCHINDUCTOR_VEC_ISA_OK": "1"}}
 CPU = make_machine(device="cpu", threads=1, device_uuid=None)
@@ -182,8 +182,8 @@ def _lands_within_its_interval(script: Path, python: Path) -> None:
 
 
 def test_a_trial_that_is_not_stored(tmp_path: Path):
-    assert compilewatch("db", "upgrade", cwd=tmp_path).returncode == 0
-    missing = compilewatch("reproduce", "NOSUCH", cwd=tmp_path)
+    assert in_this_process("db", "upgrade", cwd=tmp_path).returncode == 0
+    missing = in_this_process("reproduce", "NOSUCH", cwd=tmp_path)
     assert (missing.returncode, missing.stdout) == (2, "")
     assert "NOSUCH" in missing.stderr
     assert "Traceback" not in missing.stderr

@@ -27,9 +27,10 @@ from db.session import open_database
 from db.store_schedule import save_schedule
 from runner.config import Settings
 from runner.schedule.fingerprint import fingerprints
-from tests.runner.terminal import COMMAND, ROOT, compilewatch, environment
+from tests.runner.terminal import COMMAND, ROOT, compilewatch, environment, in_this_process
 
 SECONDS = 6
+Typed = Callable[..., subprocess.CompletedProcess[str]]
 CONFIG = """
 [run]
 trials = 1
@@ -114,14 +115,14 @@ def service(project: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def document(project: Path, *arguments: str) -> Any:
-    result = compilewatch(*arguments, "--json", cwd=project)
+def document(project: Path, *arguments: str, type_: Typed = in_this_process) -> Any:
+    result = type_(*arguments, "--json", cwd=project)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
-def state_of(project: Path, request_id: str) -> str:
-    rows = document(project, "request", "list", "--all")["rows"]
+def state_of(project: Path, request_id: str, type_: Typed = in_this_process) -> str:
+    rows = document(project, "request", "list", "--all", type_=type_)["rows"]
     return str(next(row["state"] for row in rows if row["request_id"] == request_id))
 
 
@@ -142,8 +143,8 @@ def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: Path) -> None:
     database = f"sqlite:///{project / 'compilewatch.db'}"
-    quick = document(project, "request", "create", "--suite", "quick")["rows"][0]["request_id"]
-    slow = document(project, "request", "create", "-w", "patient", "-s", "eager")["rows"][0]["request_id"]
+    asked = ("--suite", "quick"), ("-w", "patient", "-s", "eager")
+    quick, slow = (document(project, "request", "create", *what)["rows"][0]["request_id"] for what in asked)
     with service(project) as process:
         with open_database(database, read_only=True) as opened:
 
@@ -160,7 +161,7 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
     assert process.returncode == 0, log
     assert "Traceback" not in log
     assert [worker for worker in measuring if worker.is_running()] == []
-    assert state_of(project, slow) == "queued"
+    assert state_of(project, slow, compilewatch) == "queued"
     with open_database(database, read_only=True) as opened:
         trials = {trial.workload.name: trial for trial in trial_records(opened, Filters())}
         known = measured_stacks(opened, trials["gelu"].machine.name)
@@ -175,17 +176,17 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
 
 
 def test_schedules_are_listed_paused_and_resumed(project: Path) -> None:
-    (row,) = document(project, "schedule", "list")["rows"]
+    (row,) = document(project, "schedule", "list", type_=compilewatch)["rows"]
     assert (row["name"], row["state"], row["suite"]) == ("nightly", "active", "quick")
     following = [datetime.fromisoformat(at) for at in row["next_firings_at"]]
     assert len(following) == 5
     assert all(at.weekday() < 5 for at in following)
     assert "nightly is paused" in compilewatch("schedule", "pause", "nightly", cwd=project).stdout
-    assert "paused already" in compilewatch("schedule", "pause", "nightly", cwd=project).stdout
+    assert "paused already" in in_this_process("schedule", "pause", "nightly", cwd=project).stdout
     (row,) = document(project, "schedule", "list")["rows"]
     assert (row["state"], row["next_firings_at"]) == ("paused", [])
     assert "nightly is active" in compilewatch("schedule", "resume", "nightly", cwd=project).stdout
-    unknown = compilewatch("schedule", "pause", "weekly", cwd=project)
+    unknown = in_this_process("schedule", "pause", "weekly", cwd=project)
     assert unknown.returncode == 2
     assert "There is no schedule 'weekly'." in unknown.stderr
 
@@ -193,4 +194,4 @@ def test_schedules_are_listed_paused_and_resumed(project: Path) -> None:
 def test_a_request_for_what_is_not_there_is_refused(project: Path) -> None:
     result = compilewatch("request", "create", "--suite", "quik", cwd=project)
     assert (result.returncode, "Did you mean quick" in result.stderr) == (2, True)
-    assert compilewatch("request", "cancel", "nothing", cwd=project).returncode == 2
+    assert in_this_process("request", "cancel", "nothing", cwd=project).returncode == 2

@@ -16,7 +16,7 @@ from runner.config_reports import ReportSettings
 from runner.schedule.timetable import Host
 from runner.schedule.upkeep import Upkeep
 from runner.spool import Spool
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import compilewatch, in_this_process
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 
@@ -62,7 +62,7 @@ def test_the_command_expires_and_says_how_many(tmp_path: Path) -> None:
     with open_database(url, migrate=True) as database:
         frozen(database, "old", timedelta(days=31), now)
         frozen(database, "young", timedelta(days=29), now)
-    refused = compilewatch("report", "expire", "--db", url, cwd=tmp_path)
+    refused = in_this_process("report", "expire", "--db", url, cwd=tmp_path)
     assert (refused.returncode, "kept for ever" in refused.stderr) == (2, True)
     done = compilewatch("report", "expire", "--older-than-days", "30", "--db", url, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "Took away 1 report older than 30 days.\n")
