@@ -10,7 +10,8 @@ import streamlit as st
 
 from dashboard import links
 from dashboard.data import read_choices
-from dashboard.links import TITLES, Link, Page
+from dashboard.links import TITLES, Link, Page, tab_title
+from dashboard.settled_links import settle
 from dashboard.snapshots import Snapshot
 from dashboard.stored_views import why_not_opened
 from dashboard.turns import TURNS
@@ -54,10 +55,12 @@ VIEWS: dict[Page, Callable[[shell.View], Link]] = {
 
 
 def main() -> None:
-    st.set_page_config(page_title="compilewatch", page_icon=str(HERE / "favicon.svg"), layout="wide")
+    # The icon first: without one `st.navigation` takes that of the page, which lies on a foreign host.
+    st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide")
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
     pages = {page: _streamlit_page(page) for page in VIEWS}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
+    st.set_page_config(page_title=tab_title(page))
     try:
         with TURNS.take():
             _draw(page, pages)
@@ -74,7 +77,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     snapshot = Snapshot.now()
     seen = live.pulse(page, snapshot.version)
     choices = read_choices(snapshot)
-    asked, unknown = links.settle(asked, choices.known)
+    asked, unknown = settle(asked, choices.known, choices.called)
     controls.remember(asked)
     controls.register(pages)
     view = shell.look(asked, snapshot, choices)

@@ -20,6 +20,7 @@ class Choices:
     """Ids to names, in the order in which they are offered; no machine means an empty database."""
 
     machines: Mapping[str, str]
+    machine_names: Mapping[str, str]
     builds: Mapping[str, str]
     build_rows: Mapping[str, Mapping[str, Any]]
     suites: Sequence[str]
@@ -47,6 +48,16 @@ class Choices:
             "strategy": self.strategies,
         }
 
+    @property
+    def called(self) -> dict[str, Sequence[tuple[str, str]]]:
+        """What people call the values of selectors that are ids, beside these."""
+        machines = [*self.machine_names.items(), *self.machines.items()]
+        builds = [(name, build) for build, name in self.builds.items()]
+        return {
+            "machine": [(name, machine) for machine, name in machines],
+            **dict.fromkeys(("build", "base", "head"), builds),
+        }
+
 
 def choices(offered: Offered, builds: NamedBuilds) -> Choices:
     """What is offered, with the names of `offered.builds`."""
@@ -55,6 +66,7 @@ def choices(offered: Offered, builds: NamedBuilds) -> Choices:
         machines={
             machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
         },
+        machine_names={machine.machine_id: machine.name for machine in offered.machines},
         builds=builds.names,
         build_rows=builds.rows,
         suites=offered.suites,

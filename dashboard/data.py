@@ -102,8 +102,15 @@ def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
 
 
 @remembered
+def read_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
+    """The builds of the trials that `filters` let through, the one with the newest trial first."""
+    known = read_choices(snapshot).builds
+    return [build for build in parts.stored_builds(opened(snapshot.url), filters) if build in known]
+
+
+@remembered
 def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
-    """The builds of the trials that `filters` let through, the one measured last first."""
+    """Those of them that were measured, the one measured last first; where none was, the imported ones."""
     known = read_choices(snapshot).builds
     return [build for build in parts.measured_builds(opened(snapshot.url), filters) if build in known]
 

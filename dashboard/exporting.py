@@ -21,9 +21,9 @@ from dashboard import links
 from dashboard.charts.style import Spec
 from dashboard.links import Link
 from dashboard.reports import svg
-from dashboard.shaping import row_dicts
 from db import units
 from db.csv_cells import harmless
+from db.metrics.frame_rows import row_dicts
 
 TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
 import pandas as pd
 
-from dashboard import shaping, theme
+from dashboard import theme
+from db import units
 from db.metrics.eligibility import LeftOut
+from db.metrics.frame_rows import row_dicts
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
 from db.metrics.groups import floats, says
 from db.records import Task
@@ -79,7 +81,7 @@ def _leading_strategy(cases: Iterable[CaseRow]) -> str | None:
 def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> list[Headline]:
     """One per task that was measured, each with its leading strategy."""
     found = []
-    of_now, of_before = (shaping.row_dicts(cases[_OF_CASES]) for cases in (now, before))
+    of_now, of_before = (row_dicts(cases[_OF_CASES]) for cases in (now, before))
     for task in Task:
         mine = [case for case in of_now if case["task"] == task.value]
         strategy = _leading_strategy(mine)
@@ -108,6 +110,15 @@ def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> 
     return found
 
 
+def sentences(found: Sequence[Headline]) -> list[str]:
+    """One sentence that says what each of `found` is a mean of; none where nothing was found."""
+    over = [f"{each.task} of {each.strategy} over {units.plural(each.cases, 'case')}" for each in found]
+    passed = "that passed with this build and the one before"
+    if all(each.before is None for each in found):
+        passed = "that passed with this build"
+    return [f"Speedups are geometric means: {', '.join(over)} {passed}."] if over else []
+
+
 def _history(points: pd.DataFrame, task: str, strategy: str) -> tuple[float, ...]:
     """Mean per run over the workloads of the newest run; runs that lack one of them are left out."""
     speedups = floats(points["speedup"])
@@ -128,7 +139,7 @@ def _history(points: pd.DataFrame, task: str, strategy: str) -> tuple[float, ...
 def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
     """Of the cases of a build, `now`, against those of the build `before` it."""
     compiled, earlier = (
-        [case for case in shaping.row_dicts(cases[_OF_COVERAGE]) if case["strategy"] != EAGER.name]
+        [case for case in row_dicts(cases[_OF_COVERAGE]) if case["strategy"] != EAGER.name]
         for cases in (now, before)
     )
     have = {(case["workload_id"], case["strategy_id"]) for case in compiled}
@@ -144,7 +155,7 @@ def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
 def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
     """Geometric mean per task and strategy over the workloads that passed with every strategy of the task."""
     rows = []
-    every = shaping.row_dicts(cases[_OF_CASES])
+    every = row_dicts(cases[_OF_CASES])
     for task in Task:
         by_name: dict[str, list[CaseRow]] = {}
         for case in every:
@@ -154,6 +165,7 @@ def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
         if not names:
             continue
         means = geomeans_of_rows({name: by_name[name] for name in names}, on=("workload_id",))
+        left_out = _outside(means.left_out)
         rows += [
             {
                 "task": task.value,
@@ -162,10 +174,20 @@ def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
                 "matched_cases": means.matched_cases,
                 "naive": means.sides[name].naive,
                 "naive_cases": means.sides[name].naive_cases,
-                "left_out": shaping.joined(
-                    f"{case.workload} ({case.reason})" for case in means.left_out if case.side == name
-                ),
+                "left_out": left_out,
             }
             for name in names
         ]
     return pd.DataFrame(rows)
+
+
+def _outside(left_out: Iterable[LeftOut]) -> str:
+    """Every workload outside a matched set of strategies, with the strategies that keep it out and why."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for case in left_out:
+        found.setdefault(case.workload, {}).setdefault(case.reason, []).append(str(case.side))
+    told = {
+        workload: "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+        for workload, reasons in found.items()
+    }
+    return ", ".join(f"{workload} ({why})" for workload, why in told.items())

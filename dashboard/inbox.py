@@ -14,7 +14,7 @@ from db import units
 from db.queries.regressions import RegressionState
 from db.regressions import Regression, TriageState, side_title
 from db.verdicts.results import BuildSide, Row
-from db.verdicts.vocabulary import METRIC_NAMES
+from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
 OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
 """States that somebody still has to do something about."""
@@ -47,6 +47,8 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
         and _among(link.strategy, each.regression.row.strategy)
         and _among(link.task, each.regression.row.case.task)
         and _among(link.state, each.state.value)
+        and (link.base is None or link.base in each.regression.base.build_ids)
+        and (link.head is None or link.head in each.regression.head.build_ids)
     ]
     order = list(TriageState)
     found.sort(key=lambda each: each.regression.recorded_at, reverse=True)
@@ -55,6 +57,25 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
 
 def _among(wanted: Sequence[str], value: str | None) -> bool:
     return not wanted or value in wanted
+
+
+def counted(states: Sequence[RegressionState]) -> str:
+    """ "3 confirmed, 1 new, 2 acknowledged": only the states there are, those first that are sure."""
+    first = (TriageState.CONFIRMED, *(state for state in TriageState if state is not TriageState.CONFIRMED))
+    numbers = {state: sum(each.state is state for each in states) for state in first}
+    return ", ".join(f"{units.count(number)} {state.value}" for state, number in numbers.items() if number)
+
+
+def confirmed_slower(states: Sequence[RegressionState]) -> frozenset[tuple[str, str]]:
+    """Workload and strategy id of each case with a confirmed regression in latency or in speedup, which says
+    the same of a compiled case.
+    """
+    return frozenset(
+        (each.regression.row.case.workload_id, each.regression.row.case.strategy_id)
+        for each in states
+        if each.state is TriageState.CONFIRMED
+        and each.regression.row.metric in (Metric.LATENCY, Metric.SPEEDUP)
+    )
 
 
 def state_text(state: TriageState) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import json
 
-from dashboard.links import TITLES, Page
+from dashboard.links import Page, tab_title
 
 DESCRIPTION = "The performance history of torch.compile on your own machines."
 _STORED = "stored-view"
@@ -60,7 +60,7 @@ def opened_at(page_html: str, address: str) -> str:
 
 
 def _page(streamlit_html: str, page: Page) -> str:
-    title = html.escape(f"{TITLES[page]} · compilewatch")
+    title = html.escape(tab_title(page))
     head = (
         f"<title>{title}</title>\n"
         f'    <meta name="description" content="{html.escape(DESCRIPTION)}" />\n'

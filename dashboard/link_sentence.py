@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dashboard.charts.figures import FIGURES
 from dashboard.links import SELECTORS, TITLES, Link, Page
+from db import units
 
 # The Upgrade page has its focus beside what it shows, not instead of it.
 _OF_FOCUS = SELECTORS["focus"][1] - {Page.UPGRADE}
 _GOAL_WORDS = {"latency": "for latency", "memory": "for memory"}
+# How each selector that needs nothing but a word is said, in the order in which it is.
+_BEFORE = {"machine": "on", "build": "with build", "base": "from", "head": "to", "suite": "in suite"}
+_BEHIND = {
+    "task": "for",
+    "cache": "with cache",
+    "status": "with status",
+    "source": "from source",
+    "state": "in state",
+    "run": "of run",
+    "since": "since",
+    "until": "until",
+}
 
 
 def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """What `link` shows, in words. `names` maps `machine` and `build` from id to label."""
+    """What `link` shows, in words: every selector that is not at its default and shows something.
+
+    `names` maps `machine`, `build`, `base` and `head` from id to label.
+    """
+    if link.trial or link.report:
+        return f"{TITLES[link.page].removesuffix('s')} {link.trial or link.report}."
     labels = names or {}
-    parts = [_subject(link)]
-    if link.trial:
-        return f"{parts[0]} {link.trial}."
-    if link.focus and link.page in _OF_FOCUS:
-        parts.append(f"of {link.focus}")
-    elif link.page in SELECTORS["workload"][1]:
-        parts.append(f"of {_listed(link.workload)}" if link.workload else "of all workloads")
-    if link.page in SELECTORS["strategy"][1] and link.strategy:
-        parts.append(f"with {_listed(link.strategy)}")
-    for key, word in (("machine", "on"), ("build", "with build"), ("base", "from"), ("head", "to")):
+    parts = [_subject(link), *_cases(link)]
+    for key, word in _BEFORE.items():
         if value := getattr(link, key):
             parts.append(f"{word} {labels.get(key, {}).get(value, value)}")
-    if link.suite:
-        parts.append(f"in suite {link.suite}")
-    if link.task:
-        parts.append(f"for {_listed(link.task)}")
-    parts += [f"{key} {getattr(link, key)}" for key in ("since", "until") if getattr(link, key)]
-    return " ".join(parts) + "."
+    for key, word in _BEHIND.items():
+        if value := getattr(link, key):
+            parts.append(f"{word} {_listed(value) if isinstance(value, tuple) else value}")
+    return " ".join([*parts, *_details(link)]) + "."
 
 
 def _subject(link: Link) -> str:
@@ -46,6 +54,29 @@ def _subject(link: Link) -> str:
     if link.page is Page.BREAK_EVEN:
         return f"Break-even at {link.steps:,} steps and {link.restarts:,} restarts per day"
     return TITLES[link.page]
+
+
+def _cases(link: Link) -> Iterator[str]:
+    """Which workloads and strategies."""
+    if link.focus and link.page in _OF_FOCUS:
+        yield f"of {link.focus}"
+    elif link.page in SELECTORS["workload"][1]:
+        yield f"of {_listed(link.workload)}" if link.workload else "of all workloads"
+    if link.strategy:
+        yield f"with {_listed(link.strategy)}"
+
+
+def _details(link: Link) -> Iterator[str]:
+    """What is looked at closely, and how it is drawn and reckoned."""
+    if link.page is Page.UPGRADE and (link.focus or link.focus_strategy):
+        looked_at = [link.focus or "", f"with {link.focus_strategy}" if link.focus_strategy else ""]
+        yield f"looking at {' '.join(filter(None, looked_at))}"
+    if link.regression:
+        yield f"looking at {units.plural(len(link.regression), 'chosen regression')}"
+    if link.price != SELECTORS["price"][0].default:
+        yield f"at {link.price:g} per GPU-hour"
+    if link.scale != SELECTORS["scale"][0].default:
+        yield f"on a {link.scale} scale"
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from typing import Any
@@ -62,6 +62,12 @@ TITLES: dict[Page, str] = {
     Page.GUIDE: "Guide",
 }
 
+
+def tab_title(page: Page) -> str:
+    """What a browser's tab says."""
+    return f"{TITLES[page]} · compilewatch"
+
+
 METRICS = ("speedup", "latency", "compile_cost", "peak_memory", "break_even")
 AXES = ("auto", "time", "torch")
 """`auto` is over builds where builds took turns, else over time: the page decides by what was measured."""
@@ -82,8 +88,8 @@ _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "machine": (Text(), _EVERYWHERE),
     "build": (Text(), _EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS),
-    "base": (Text(), _UPGRADE),
-    "head": (Text(), _UPGRADE),
+    "base": (Text(), _UPGRADE | _REGRESSIONS),
+    "head": (Text(), _UPGRADE | _REGRESSIONS),
     "suite": (Text(), _EVERYWHERE - _REGRESSIONS),
     "task": (Choices(tuple(Task)), _EVERYWHERE - _RUNS),
     "workload": (Texts(), _EVERYWHERE - _RUNS),
@@ -207,10 +213,15 @@ def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
         # The path below which the dashboard is served.
         path = Page.OVERVIEW
     params = parse_qs(parts.query, keep_blank_values=True)
-    if path in set(Page):
-        return read(Page(path), params)
+    if (page := page_named(path)) is not None:
+        return read(page, params)
     link, problems = read(Page.OVERVIEW, params)
     return link, (_no_page(path), *problems)
+
+
+def page_named(path: str) -> Page | None:
+    """The page at `path`, in capitals or not; None where there is none."""
+    return next((page for page in Page if page.value == path.lower()), None)
 
 
 def _no_page(path: str) -> str:
@@ -255,24 +266,3 @@ def move(link: Link, page: Page, **changes: object) -> Link:
     kept = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}
     wanted: dict[str, Any] = {**kept, **changes}
     return replace(Link(page=page), **wanted)
-
-
-def settle(link: Link, known: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[str, ...]]:
-    """Drop values that the database does not know. `known` maps a key to its values; absent keys pass."""
-    changes: dict[str, Any] = {}
-    problems: list[str] = []
-    for field in fields(link):
-        if field.name not in known:
-            continue
-        value, options = getattr(link, field.name), known[field.name]
-        asked = value if isinstance(value, tuple) else (value,) if value is not None else ()
-        unknown = [item for item in asked if item not in options]
-        if not unknown:
-            continue
-        kept = tuple(item for item in asked if item in options)
-        changes[field.name] = kept if isinstance(value, tuple) else None
-        for item in unknown:
-            close = difflib.get_close_matches(item, options, n=1)
-            hint = f" Did you mean {quoted(close[0])}?" if close else ""
-            problems.append(f"No {field.name} {quoted(item)} is stored here; it was left out.{hint}")
-    return replace(link, **changes), tuple(problems)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.shaping import build_names, row_dicts
+from dashboard.shaping import build_names
+from db.metrics.frame_rows import row_dicts
 from db.queries.facets import version_order
 
 _COUNTS = ("trials", "failed_trials", "first_seen_at", "last_seen_at")

@@ -7,22 +7,26 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.shaping import number, row_dicts
+from dashboard.shaping import number
 from db import units
-from db.records import Task
+from db.metrics.frame_rows import row_dicts
+from db.records import SourceKind, Task
 from db.references.published import PublishedFigure, published_for
 from db.strategies import BUILTIN
 
 FIGURES_PER_CASE = 3
-PUBLISHED_TITLE = "Published elsewhere, on other hardware"
-PUBLISHED_COLUMNS = ("workload", "workload_label", "strategy", "task", "dtype", "shape", "speedup")
+PUBLISHED_TITLE = "Published elsewhere"
+PUBLISHED_COLUMNS = (
+    *("workload", "workload_label", "strategy", "task", "dtype", "shape", "speedup", "source_kind"),
+)
 """What `published_lines` reads of cases, or of points."""
 
 
 def published_lines(cases: pd.DataFrame) -> list[str]:
     """A line per case that somebody else has published a speedup of, own speedup first; often none.
 
-    Only cases of a built-in strategy are looked up: a variant is not what others measured under its mode.
+    Only cases of a built-in strategy are looked up: a variant is not what others measured under its mode. Nor
+    are imported ones, which may be the published figure itself.
     """
     return [
         _line(case, figures)
@@ -33,6 +37,8 @@ def published_lines(cases: pd.DataFrame) -> list[str]:
 
 def _published(case: Mapping[str, Any]) -> list[PublishedFigure]:
     strategy = BUILTIN.get(case["strategy"])
+    if case["source_kind"] == SourceKind.IMPORTED:
+        return []
     if strategy is None or strategy.mode is None or strategy.name != strategy.mode:
         return []
     if not isinstance(case["dtype"], str) or not isinstance(case["task"], str):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from dashboard.shaping import row_dicts
 from db import units
+from db.metrics.frame_rows import row_dicts
 
 
 def report_rows(reports: pd.DataFrame, subjects: Mapping[str, str]) -> pd.DataFrame:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboard.shaping import joined, number, row_dicts
+from dashboard.shaping import joined, number
 from db import units
 from db.hosts import SILENT_AFTER as HOST_SILENT_AFTER
 from db.hosts import HostDevice, HostState
+from db.metrics.frame_rows import row_dicts
 from db.records import SourceKind
 from db.requests import RequestSpec, RunRequest
 from db.runs import RunStatus

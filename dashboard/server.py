@@ -13,14 +13,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 from anyio import to_thread
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from dashboard import links, theme
@@ -35,6 +33,7 @@ from dashboard.login import install
 from dashboard.reports.routes import reports
 from dashboard.same_site import SameSite
 from dashboard.stored_views import stored_address
+from dashboard.unknown_pages import unknown_pages
 from dashboard.uploading import LARGEST_MB
 from dashboard.warming import warm
 from db.errors import CompilewatchError
@@ -85,21 +84,6 @@ def serve(
     app.run(config=options(host, port))
 
 
-class _PageName(Convertor[str]):
-    """One word as a path: what might be meant as a page. Streamlit's own such path is not."""
-
-    regex = r"(?!oauth2callback$)[A-Za-z0-9_-]+"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("page", _PageName())
-
-
 def build_app(
     address: str | None = None,
     *,
@@ -136,7 +120,7 @@ def build_app(
             reports(),
             Route("/favicon.png", _favicon),
             *(Route(f"/{page.value}", _html(page, pages)) for page in pages),
-            Route("/{name:page}", _unknown_page),
+            unknown_pages(file.name for file in STATIC.iterdir()),
         ],
         middleware=[
             Middleware(SecurityHeaders, policy=content_security_policy(*pages.values())),
@@ -208,12 +192,6 @@ def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:
         return None
     page, query = found
     return opened_at(pages[page], f"./{page.value}?{query}")
-
-
-def _unknown_page(request: Request) -> Response:
-    """A sentence on the Overview instead of Streamlit's dialog, behind which nothing can be clicked."""
-    asked = urlencode({links.NOT_FOUND: request.path_params["name"]})
-    return RedirectResponse(f"{request.scope.get('root_path', '')}/?{asked}", status_code=307)
 
 
 def _favicon(_: Request) -> Response:

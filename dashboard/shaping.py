@@ -13,6 +13,7 @@ import pandas as pd
 
 from db import units
 from db.metrics import case_modes
+from db.metrics.frame_rows import row_dicts
 from db.records import CacheState, SourceKind
 from db.strategies import BUILTIN, not_applicable_reason
 
@@ -43,7 +44,7 @@ _NAMING_ORDER = (
     "compiler",
     "torch_git",
 )
-_WORKLOAD_PARTS = ("batch_size", "dtype", "shape")
+_WORKLOAD_PARTS = ("batch_size", "dtype", "shape", "task")
 _OF_WORKLOAD = ["workload_id", "workload", "workload_version", *_WORKLOAD_PARTS, "source_kind", "source_name"]
 
 
@@ -59,14 +60,6 @@ class Change:
         return f"{self.component} {self.before or 'none'} → {self.after or 'none'}"
 
 
-def row_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of `frame`, each as column -> value."""
-    # Column by column: `to_dict("records")` takes ten times as long on the nullable types of these frames.
-    names = [str(name) for name in frame.columns]
-    columns = [column.tolist() for _, column in frame.items()]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
 def number(value: object) -> float | None:
     """A value of a nullable column as a float, None where it is missing."""
     if value is None or value is pd.NA:
@@ -76,7 +69,7 @@ def number(value: object) -> float | None:
 
 
 def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with `workload_label`: the short name, and sizes or version where that is not unique.
+    """`frame` with `workload_label`: the short name, and sizes, task or version where that is not unique.
 
     What was imported says so and from where: its numbers were taken by other means than one's own.
     """
@@ -90,10 +83,14 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     labels: dict[str, str] = {}
     for name, rows in by_name.items():
         telling = [part for part in _WORKLOAD_PARTS if len({_words(row[part]) for row in rows}) > 1]
-        sized = [" ".join([name, *(_sized(part, row[part]) for part in telling)]) for row in rows]
+        sized = [
+            " ".join([name, *filter(None, (_sized(part, row[part]) for part in telling))]) for row in rows
+        ]
         texts = [f"{text}{_origin(row)}" for text, row in zip(sized, rows, strict=True)]
         if len(set(texts)) < len(texts):
             texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]
+        if len(set(texts)) < len(texts):
+            texts = [f"{text} {row['workload_id'][:6]}" for text, row in zip(texts, rows, strict=True)]
         labels |= {row["workload_id"]: text for text, row in zip(texts, rows, strict=True)}
     return frame.assign(workload_label=pd.array([labels[key] for key in ids], dtype="str").take(of_row))
 
@@ -111,7 +108,9 @@ def _words(value: object) -> str:
 
 
 def _sized(part: str, value: object) -> str:
-    return f"b{_words(value)}" if part == "batch_size" else _words(value)
+    """Empty for what is not known."""
+    words = _words(value)
+    return f"b{words}" if words and part == "batch_size" else words
 
 
 def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -138,7 +137,8 @@ def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, s
         values = {row["build_id"]: _words(row[part]) for row in builds}
         if len(set(values.values())) > 1:
             prefix = "" if part == "torch_variant" else f"{units.words(part)} "
-            yield {key: f"{prefix}{value or 'none'}" for key, value in values.items()}
+            # A part that is not known is left out: the names differ by it all the same.
+            yield {key: f"{prefix}{value}" if value else "" for key, value in values.items()}
     for part in ("settings", "packages"):
         stored = {row["build_id"]: _flat(row[part] or {}) for row in builds}
         for name in sorted({name for mapping in stored.values() for name in mapping}):

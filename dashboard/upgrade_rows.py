@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from dashboard import verdict_words
 from db.strategies import sort_key
-from db.verdicts.results import Comparison, Row
+from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, METRIC_NAMES, Metric, Verdict
 
 CASE_COLUMNS = (
@@ -45,6 +46,19 @@ def row_cells(row: Row) -> dict[str, str]:
 def case_table(rows: Sequence[Row]) -> pd.DataFrame:
     """One row per metric of one case."""
     return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
+
+
+def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
+    """One row per case that was not compared, with its reason, the most common reasons first."""
+    common = Counter((case.verdict, case.reason) for case in left_out)
+    ordered = sorted(
+        left_out,
+        key=lambda case: (-common[case.verdict, case.reason], case.reason, case.workload, case.strategy),
+    )
+    return pd.DataFrame(
+        [(case.workload, case.strategy, case.verdict.value, case.reason) for case in ordered],
+        columns=["workload", "strategy", "verdict", "reason"],
+    )
 
 
 def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:

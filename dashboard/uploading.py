@@ -15,7 +15,7 @@ from db.errors import CompilewatchError
 from db.interchange.generic_csv import UnmappedError
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
-from db.interchange.options import ImportOptions, ToldStrategy
+from db.interchange.options import ImportOptions, ToldDevice, ToldStrategy, past
 from db.records import Task, Trial
 from db.samples import percentile_ns
 from db.session import open_database
@@ -30,7 +30,7 @@ MOST_COLUMNS = 60
 QUESTIONS: dict[str, tuple[str, str]] = {
     "torch": ("torch version", "2.13.0+cu130"),
     "device_name": ("GPU, or CPU where it ran on one", "NVIDIA H200"),
-    "device": ("Kind of device", "cuda, hip or cpu"),
+    "device": ("Kind of device", ", ".join(ToldDevice)),
     "measured_at": ("Measured when (UTC)", "2026-11-20 18:00"),
     "dtype": ("Data type", "bfloat16"),
     "task": ("Task", ", ".join(Task)),
@@ -131,20 +131,24 @@ def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
 
 
 def options_of(told: Mapping[str, str]) -> ImportOptions:
-    """From what was typed. Raises CompilewatchError for what is no moment, no task or no strategy."""
+    """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
+    kind of device, task or strategy.
+    """
     given: dict[str, Any] = {name: " ".join(text.split()) for name, text in told.items() if text.strip()}
     for name, text in given.items():
         if len(text) > LONGEST_ANSWER:
             raise CompilewatchError(f"{QUESTIONS[name][0]}: is longer than {LONGEST_ANSWER} characters.")
     if "measured_at" in given:
         given["measured_at"] = _moment(given["measured_at"])
-    for name, words in (("task", Task), ("strategy", ToldStrategy)):
+    for name, words in (("device", ToldDevice), ("task", Task), ("strategy", ToldStrategy)):
         if name in given:
             if given[name] not in list(words):
                 raise CompilewatchError(
                     f"There is no {name} {given[name]}.", f"Name one of {', '.join(words)}."
                 )
             given[name] = words(given[name])
+    if "device" in given:
+        given["device"] = given["device"].value
     return ImportOptions(**given)
 
 
@@ -167,7 +171,7 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise CompilewatchError(f"{text} is no date and time.", "Write it as 2026-11-20 18:00.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    return past((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))
 
 
 def _next_step(error: CompilewatchError) -> str:

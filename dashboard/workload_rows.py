@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dashboard.shaping import row_dicts
 from db import units
+from db.metrics.frame_rows import row_dicts
 from db.metrics.groups import floats
 from db.strategies import EAGER
 

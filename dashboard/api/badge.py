@@ -18,7 +18,7 @@ from db import units
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
 from db.queries.run_parts import newest_build
-from db.queries.version import data_version
+from db.records import SourceKind
 from db.session import Database
 
 NO_DATA = "no data"
@@ -51,7 +51,8 @@ def badge(request: Request) -> Response:
     values = read_all(
         _PARAMETERS, {name: request.query_params.getlist(name) for name in request.query_params}
     )
-    tag = entity_tag(read_version(), request.url.path, request.url.query)
+    version = read_version()
+    tag = entity_tag(version, request.url.path, request.url.query)
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
@@ -61,7 +62,7 @@ def badge(request: Request) -> Response:
         machines=_only(values["machine"]),
         builds=_only(values["build"]),
     )
-    said = _said(reader(), asked, values["metric"])
+    said = _said(reader(), version, asked, values["metric"])
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
     return Response(draw(label, said), media_type="image/svg+xml", headers=tagged(tag))
 
@@ -70,16 +71,19 @@ def _only(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _said(database: Database, asked: Filters, metric: str) -> Said:
+def _said(database: Database, version: int, asked: Filters, metric: str) -> Said:
     if any("\x00" in name for name in asked.workloads + asked.strategies):
         # PostgreSQL stores no such name, and refuses to look for one
         return Said(NO_DATA, _UNKNOWN_COLOUR)
     for filters in _places(database, asked):
-        cases = kept_of(database_url(), "api").cases(database, data_version(database), filters)
+        cases = kept_of(database_url(), "api").cases(database, version, filters)
         mine = cases[cases["strategy"].isin(asked.strategies)]
         if not mine.empty:
             newest = mine.sort_values("last_started_at").iloc[-1]
-            return replace(_figure(newest, metric), build=_build_words(newest))
+            said = _figure(newest, metric)
+            imported = newest["source_kind"] == SourceKind.IMPORTED and said.text != NO_DATA
+            text = f"{said.text} (imported)" if imported else said.text
+            return replace(said, text=text, build=_build_words(newest))
     return Said(NO_DATA, _UNKNOWN_COLOUR)
 
 
@@ -96,7 +100,8 @@ def _places(database: Database, asked: Filters) -> Iterator[Filters]:
 
 def _build_words(case: pd.Series) -> str:
     torch = "" if pd.isna(case["torch"]) else f"torch {case['torch']}, "
-    return f"{torch}build {case['build_id']}"
+    origin = f", imported from {case['source_name']}" if case["source_kind"] == SourceKind.IMPORTED else ""
+    return f"{torch}build {case['build_id']}{origin}"
 
 
 def _figure(case: pd.Series, metric: str) -> Said:

@@ -35,10 +35,17 @@ BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
 # One row of `db.metrics.break_even_rows`.
 _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "workload": {"type": "string"},
+    "workload_id": {"type": "string", "description": "Tells workloads of one name apart."},
+    "task": {"type": "string"},
+    "batch_size": {"type": ["integer", "null"]},
+    "shape": {"type": "object", "additionalProperties": {"type": "integer"}},
+    "dtype": {"type": "string"},
     "machine": {"type": "string"},
     "machine_id": {"type": "string"},
     "torch": {"type": ["string", "null"]},
     "build_id": {"type": "string", "description": "The machine's newest build, or the one asked for."},
+    "source_kind": {"type": "string", "description": "measured or imported"},
+    "source_name": {"type": "string", "description": "Who measured it, or the format it was imported from."},
     "strategy": {"type": "string"},
     "break_even_steps": {"type": ["integer", "string", "null"], "description": f'steps, or "{NEVER}"'},
     "break_even_time_ns": {"type": ["number", "null"]},
@@ -46,7 +53,7 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "total_ns": {"type": ["number", "null"]},
     "chosen": {"type": "boolean"},
     "fastest_from_steps": {"type": ["integer", "null"]},
-    "reason": {"type": ["string", "null"]},
+    "reason": {"type": ["string", "null"], "description": "Why it never pays off or has no figures."},
 }
 
 

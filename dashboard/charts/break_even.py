@@ -14,16 +14,17 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from dashboard.charts import style
+from dashboard.charts import crossing_labels, style
+from dashboard.charts.log_ticks import log_ticks
 from db import units
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.case_modes import totals_frame
 from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
 
-Mark = dict[str, object]
 GRID = 60
 # The end of the axis until it is known.
 _STAND_IN_STEP = 987_654_321
+_STAND_IN_TICKS = (987_654_320.0, 987_654_322.0)
 # A linear axis that must also show a crossing this many times further out would hide the nearest one.
 _FAR = 25
 _UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
@@ -32,12 +33,12 @@ _UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
 @dataclass(frozen=True)
 class Curves:
     """The frames of the chart by their names in `spec`, the unit of its time axis and the last step shown;
-    `beyond` are crossings right of its edge.
+    `beyond` has the steps of the crossings with eager right of its edge, by strategy.
     """
 
     frames: dict[str, pd.DataFrame]
     unit: str
-    beyond: tuple[str, ...]
+    beyond: dict[str, int]
     last_step: int
 
 
@@ -70,22 +71,22 @@ def curves(
             "envelope": pd.DataFrame(
                 {"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}
             ),
-            "crossings": _side_by_side(marks),
+            "crossings": crossing_labels.placed(marks, steps, last, log=log),
             "wanted": _wanted(steps, last, log=log),
         },
         unit=unit,
-        beyond=tuple(name for name, at in pays_off.items() if at > last),
+        beyond={name: at for name, at in pays_off.items() if at > last},
         last_step=last,
     )
 
 
-def _pays_off(strategy: str, steps: int, stated: int, total: float) -> Mark:
+def _pays_off(strategy: str, steps: int, stated: int, total: float) -> crossing_labels.Mark:
     """Where a strategy crosses eager; `stated` are the steps that are said of it."""
     says = f"{strategy} pays off after {units.steps(stated)}"
     return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(stated), "says": says}
 
 
-def _done_first(segment: Segment, divisor: float) -> Mark:
+def _done_first(segment: Segment, divisor: float) -> crossing_labels.Mark:
     """Where a compiled strategy takes over from another."""
     return {
         "strategy": segment.strategy,
@@ -94,15 +95,6 @@ def _done_first(segment: Segment, divisor: float) -> Mark:
         "label": units.count(segment.first_steps),
         "says": f"{segment.strategy} is done first from {units.steps(segment.first_steps)} on",
     }
-
-
-def _side_by_side(marks: Sequence[Mark]) -> pd.DataFrame:
-    """By steps. Neighbours would write over each other: their labels stand on opposite sides."""
-    placed = [
-        {**mark, "side": "left" if place % 2 == 0 and len(marks) > 1 else "right"}
-        for place, mark in enumerate(sorted(marks, key=lambda mark: int(str(mark["steps"]))))
-    ]
-    return pd.DataFrame(placed, columns=["strategy", "steps", "total", "label", "says", "side"])
 
 
 def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
@@ -164,13 +156,19 @@ def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> 
 
     `unit` is that of the time axis, `last_step` the end of the axis of steps.
     """
-    first, built = int(scale == "log"), _built(strategies, unit, scale, _STAND_IN_STEP)
-    spec: style.Spec = style.filled(built, (([first, _STAND_IN_STEP], [first, last_step]),))
+    first = int(scale == "log")
+    built = _built(strategies, unit, scale, _STAND_IN_STEP, _STAND_IN_TICKS)
+    spec: style.Spec = style.filled(
+        built,
+        (([first, _STAND_IN_STEP], [first, last_step]), (list(_STAND_IN_TICKS), log_ticks(1, last_step))),
+    )
     return spec
 
 
 @lru_cache(maxsize=64)
-def _built(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> style.Spec:
+def _built(
+    strategies: tuple[str, ...], unit: str, scale: str, last_step: int, ticks: tuple[float, ...]
+) -> style.Spec:
     """`spec` as Altair builds it."""
     log = scale == "log"
     kind = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
@@ -181,7 +179,7 @@ def _built(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -
         type="quantitative",
         title="Steps per process",
         scale=x_scale,
-        axis=style.steps_axis(tickCount=6, grid=False),
+        axis=style.steps_axis(grid=False, **({"values": list(ticks)} if log else {"tickCount": 6})),
     )
     y = alt.Y(
         "total",
@@ -249,25 +247,14 @@ def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Char
         shape=style.strategy_shape(strategies),
         tooltip=style.text_tooltip(strategy="Strategy", says="Crossing"),
     )
-    texts = []
-    places: tuple[tuple[str, Literal["left", "right"], Literal["top", "bottom"], int, int], ...] = (
-        ("right", "left", "top", 9, 7),
-        ("left", "right", "bottom", -9, -7),
-    )
-    for side, align, baseline, dx, dy in places:
-        texts.append(
-            base.transform_filter(f"datum.side == '{side}'")
-            .mark_text(align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, aria=False)
-            .encode(x=x, y=y, text=alt.Text("label", type="nominal"), fill=style.ink_fill())
-        )
-    return [marks, *texts]
+    return [marks, *crossing_labels.layers(base, x, y)]
 
 
 def _wanted(steps: int, last_step: int, *, log: bool) -> pd.DataFrame:
     """The rule at the steps that the reader asked about, where the axis reaches that far; its label stands on
     the side that has more room.
     """
-    place = math.log(steps) / math.log(last_step) if log else steps / last_step
+    place = crossing_labels.share(steps, last_step, log=log)
     label = {"steps": steps, "label": units.steps(steps), "side": "right" if place < 0.5 else "left"}
     return pd.DataFrame([label] if steps <= last_step else [], columns=list(label))
 

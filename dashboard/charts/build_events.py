@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from packaging.version import InvalidVersion, Version
 
 from dashboard import shaping
+from db.metrics.frame_rows import row_dicts
 
 MOST_EVENTS = 30
 """More rules than that hide what they stand beside."""
@@ -89,7 +90,7 @@ def _spaced(changes: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     needed = (points["last_started_at"].max() - points["last_started_at"].min()) * _LABEL_SHARE
     shown: list[str] = []
     free_from = changes["at"].min()
-    for change in shaping.row_dicts(changes):
+    for change in row_dicts(changes):
         fits = change["at"] >= free_from
         shown.append(change["label"] if fits else "")
         if fits:

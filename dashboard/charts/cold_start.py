@@ -11,12 +11,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dashboard import shaping, theme
+from dashboard import theme
 from dashboard.charts import style
 from dashboard.kept_phases import ColdStarts
 from db import units
+from db.metrics.frame_rows import row_dicts
 from db.metrics.groups import Groups
 from db.queries.cold_start import PHASES as MEASURED
+from db.queries.cold_start import UNATTRIBUTED
+from db.records import PhasesNs
 from db.strategies import sort_key
 
 _BAR = 13
@@ -50,6 +53,8 @@ PHASES = {
     "unattributed": "unattributed",
 }
 _PHASE_WORDS = [PHASES.get(phase, phase.replace("_", " ")) for phase in MEASURED]
+# Of these a case has one only where its first call, or the whole time to its first result, is known.
+_OF_FIRST_CALL = {PHASES[phase] for phase in (*PhasesNs.model_fields, "first_call", UNATTRIBUTED)}
 _PLACES = np.array([[*PHASES, phase].index(phase) for phase in MEASURED])
 
 
@@ -138,7 +143,7 @@ def drawn(rows: pd.DataFrame) -> Drawn:
         rows = rows[rows["case"].isin(cases)].reset_index(drop=True)
         left_out = f"The {MOST_CASES} slowest of {len(sums)} cases."
     else:
-        found = shaping.row_dicts(rows[["workload", "strategy", "case"]])
+        found = row_dicts(rows[["workload", "strategy", "case"]])
         found.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
         cases, left_out = tuple(dict.fromkeys(row["case"] for row in found)), ""
     present = set(rows["phase"])
@@ -229,12 +234,15 @@ def _texts(y: alt.Y) -> list[alt.Chart]:
 
 
 def finding(rows: pd.DataFrame) -> str:
-    """The slowest case and the phase that takes most of it."""
+    """The slowest case and the phase that takes most of it, of those whose first call is known."""
     if rows.empty:
         return "No cold start is known"
-    sums = rows.groupby("case")["seconds"].sum()
+    told = rows[rows["case"].isin(set(rows.loc[rows["phase"].isin(_OF_FIRST_CALL), "case"]))]
+    if told.empty:
+        return "No time to first result is known: no case tells its first call"
+    sums = told.groupby("case")["seconds"].sum()
     slowest = str(sums.idxmax())
-    inside = rows[rows["case"] == slowest]
+    inside = told[told["case"] == slowest]
     leading = inside.sort_values("seconds").iloc[-1]
     share = units.percent(leading["seconds"] / sums[slowest])
     needs = units.duration(sums[slowest] * 1e9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,15 @@ from db.strategies import EAGER, sort_key
 # More than this in a row are told by the first and the last; of more groups the rest is counted.
 _NAMED_EACH = 2
 _MOST_GROUPS = 4
+
+
+class Since(NamedTuple):
+    """The names of the builds from some point of a history on, oldest version first, and in a sentence those
+    without a number.
+    """
+
+    builds: tuple[str, ...]
+    missing: str
 
 
 def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -30,6 +40,17 @@ def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int6
         mine = of_point == strategy
         found[mine] = np.cumsum(~known[mine])
     return found
+
+
+def since_first(
+    points: pd.DataFrame, rows: pd.DataFrame, metric: str, *, axis: str, names: Mapping[str, str]
+) -> Since:
+    """What `points` of one workload have from the first of the chart's `rows` on; at least one is drawn.
+
+    `names` by build id, oldest first. On an axis of time nothing is said of what has no number.
+    """
+    since = points.loc[rows.index[0] :]
+    return Since(axis_builds(since, names), sentence(since, metric, names) if axis == "torch" else "")
 
 
 def axis_builds(points: pd.DataFrame, names: Mapping[str, str]) -> tuple[str, ...]:

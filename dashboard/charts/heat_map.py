@@ -13,6 +13,7 @@ import pandas as pd
 from dashboard import shaping, theme
 from dashboard.charts import style
 from db import units
+from db.metrics.frame_rows import row_dicts
 
 Case = dict[str, Any]
 NO_NUMBER = "no number"
@@ -31,7 +32,7 @@ def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: lis
 
     `not_applicable` maps strategies that mean nothing on this device to the reason.
     """
-    by_case = {(case["workload_label"], case["strategy"]): case for case in shaping.row_dicts(cases)}
+    by_case = {(case["workload_label"], case["strategy"]): case for case in row_dicts(cases)}
     strategies = [name for name in theme.ordered([*cases["strategy"], *not_applicable]) if name != "eager"]
     rows = [
         _cell(workload, strategy, by_case.get((workload, strategy)), not_applicable)

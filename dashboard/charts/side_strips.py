@@ -11,6 +11,7 @@ import pandas as pd
 from dashboard import shaping, verdict_words
 from dashboard.charts import style
 from db import units
+from db.metrics.frame_rows import row_dicts
 from db.strategies import EAGER
 from db.verdicts.results import BuildSide, CaseKey
 from db.verdicts.vocabulary import Metric
@@ -48,7 +49,7 @@ def frame(sides: Sequence[pd.DataFrame], case: CaseKey, metric: Metric) -> pd.Da
     shown = shown_metric(metric)
     rows: list[dict[str, object]] = []
     for name, side in zip(SIDES, sides, strict=True):
-        for trial in shaping.row_dicts(side):
+        for trial in row_dicts(side):
             rows += _lane_rows(name, trial, case.strategy, shown)
     return pd.DataFrame(rows, columns=list(_TRIAL_COLUMNS))
 

@@ -54,8 +54,9 @@ def beside(lines: pd.DataFrame, shown: Window) -> tuple[pd.DataFrame, Window, li
     far = (lines["value"] < shown.low / (1 + _NEAR)) | (lines["value"] > shown.high * (1 + _NEAR))
     drawn = lines[~far]
     low, high = min([shown.low, *drawn["value"]]), max([shown.high, *drawn["value"]])
+    least = min([shown.least, *drawn["value"]])
     said = [f"Outside the chart: {label}." for label in lines.loc[far, "label"]]
-    return drawn, shown._replace(low=low, high=high), said
+    return drawn, shown._replace(low=low, high=high, least=least), said
 
 
 def layers() -> list[alt.Chart]:

@@ -31,7 +31,8 @@ POINT_WORDS = {"time": "run", "torch": "build"}
 
 class Window(NamedTuple):
     """The ends of the time axis and of the value axis, and whether points lie so close that marks are small
-    and have no whiskers: the band and the line say the rest.
+    and have no whiskers: the band and the line say the rest. `least` is the smallest value above 0 that is
+    drawn, 0 where none is: a logarithmic axis begins there.
     """
 
     first: datetime
@@ -39,6 +40,7 @@ class Window(NamedTuple):
     low: float
     high: float
     dense: bool = False
+    least: float = 0.0
 
 
 def needed(metric: str) -> list[str]:
@@ -189,6 +191,7 @@ def window(rows: pd.DataFrame) -> Window:
         float(f"{bottom:.3g}"),
         float(f"{middle + half:.3g}"),
         len(rows) >= _DENSE_POINTS,
+        float(rows["low"].where(rows["low"] > 0).min(skipna=True)) if (rows["low"] > 0).any() else 0.0,
     )
 
 

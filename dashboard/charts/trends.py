@@ -8,8 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.charts import style, target_lines
+from dashboard.charts import change_points, style, target_lines
 from dashboard.charts.figures import FIGURES, Figure
+from dashboard.charts.log_ticks import log_ticks
 from dashboard.charts.trend_rows import Window
 
 # A shorter time axis tells the hour as well.
@@ -20,6 +21,9 @@ _UPRIGHT_BUILDS = 4
 # What stands for builds and for a window until they are known; no stored name holds a NUL.
 _FEW_BUILDS, _MANY_BUILDS = ("\0",), tuple(f"\0{n}" for n in range(_UPRIGHT_BUILDS + 1))
 _BEGAN, _LOW, _HIGH = datetime(1970, 1, 1, tzinfo=UTC), 1.25e-300, 1.25e300
+_TICKS = (1.5e-300, 1.5e300)
+# What a logarithmic axis has below the least value and above the largest, as a factor.
+_LOG_AIR = 1.15
 
 # Lines and bands end where a point has no number.
 _STRETCH = alt.Detail("stretch", type="nominal")
@@ -35,8 +39,10 @@ def spec(
     builds: tuple[str, ...],
     shown: Window,
     targets: bool = False,
+    changes: bool = False,
 ) -> style.Spec:
-    """The chart over the frames `main` and `events`, and over `targets` where it has budgets to draw.
+    """The chart over the frames `main` and `events`, over `targets` where it has budgets to draw, and over
+    `changes` where the level changed.
 
     `builds` are what the version axis shows, in its order.
     """
@@ -50,8 +56,11 @@ def spec(
         strategies=strategies,
         builds=stand_ins,
         shown=Window(_BEGAN, ended, _LOW, _HIGH, shown.dense),
+        ticks=_TICKS,
         targets=targets,
+        changes=changes,
     )
+    low, high = _ends(scale, shown)
     ends = [
         [_moment(first).to_dict(), _moment(last).to_dict()] for first, last in ((_BEGAN, ended), shown[:2])
     ]
@@ -60,10 +69,19 @@ def spec(
         (
             (list(stand_ins), list(builds)),
             (ends[0], ends[1]),
-            ([_LOW, _HIGH], [shown.low, shown.high]),
+            ([_LOW, _HIGH], [low, high]),
+            (list(_TICKS), log_ticks(low, high) if scale == "log" else []),
         ),
     )
     return spec
+
+
+def _ends(scale: str, shown: Window) -> tuple[float, float]:
+    """Of the value axis; a logarithmic one has no place for 0, nor for much below the least value."""
+    if scale != "log":
+        return shown.low, shown.high
+    least = shown.least or shown.high / 10
+    return float(f"{max(shown.low, least / _LOG_AIR):.3g}"), shown.high
 
 
 @lru_cache(maxsize=64)
@@ -75,13 +93,15 @@ def _built(
     strategies: tuple[str, ...],
     builds: tuple[str, ...],
     shown: Window,
+    ticks: tuple[float, ...],
     targets: bool,
+    changes: bool,
 ) -> style.Spec:
     """`spec` as Altair builds it."""
     figure = FIGURES[metric]
     log = scale == "log"
-    values = alt.Scale(type="log") if log else alt.Scale(domain=[shown.low, shown.high], nice=True)
-    x, y = _x(axis, builds, shown), _y(metric, values)
+    values = alt.Scale(type="log" if log else "linear", domain=[shown.low, shown.high], nice=not log)
+    x, y = _x(axis, builds, shown), _y(metric, values, {"values": list(ticks)} if log else {"tickCount": 6})
     base = alt.Chart(style.data("main"))
     line = base.mark_line(strokeWidth=2.2, aria=False).encode(
         x=x,
@@ -92,7 +112,9 @@ def _built(
     )
     spread = _spread(base, x, values, strategies, whiskers=not shown.dense)
     size = _DENSE_MARK_PX2 if shown.dense else _MARK_PX2
-    layers = [*spread, line, *_points(base, (x, y), figure, strategies, size_px2=size)]
+    points = _points(base, (x, y), figure, strategies, size_px2=size)
+    marked = (change_points.rings(), change_points.labels()) if changes else None
+    layers = [*spread, line, marked[0], *points, *marked[1]] if marked else [*spread, line, *points]
     if targets:
         layers = [*target_lines.layers(), *layers]
     if axis == "time":
@@ -121,7 +143,7 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
     )
 
 
-def _y(metric: str, values: alt.Scale) -> alt.Y:
+def _y(metric: str, values: alt.Scale, ticks: dict[str, Any]) -> alt.Y:
     figure = FIGURES[metric]
     steps = metric == "break_even"
     return alt.Y(
@@ -129,7 +151,7 @@ def _y(metric: str, values: alt.Scale) -> alt.Y:
         type="quantitative",
         title=f"{figure.word} ({figure.unit})",
         scale=values,
-        axis=style.steps_axis(tickCount=6) if steps else alt.Axis(tickCount=6, format=",~f"),
+        axis=style.steps_axis(**ticks) if steps else alt.Axis(format=",~f", **ticks),
     )
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard import theme, upgrade_rows, verdict_words
+from dashboard import inbox, sign_offs, theme, upgrade_rows, verdict_words
 from dashboard.charts import verdict_matrix
+from dashboard.reports.cases import listed
 from dashboard.reports.content import Chart, Figures, Lines, Section
+from dashboard.reports.page import LONGEST_CELL
 from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
 from db import units
+from db.queries.regressions import RegressionState
+from db.sign_offs import SignOff
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+from db.verdicts.whole import sentences
 
 # More cells than this cannot be read on paper; the tables say the same.
 _MOST_CELLS = 240
@@ -30,61 +37,177 @@ _COLUMNS = {
     "moved": "Who moved",
     "trials": "Trials",
 }
+_CASE = {"workload": "Workload", "strategy": "Strategy"}
 _NUMERIC = ("base", "head", "change", "interval", "q", "trials")
 _SHOWN_VERDICTS = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
 
-def sections(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -> tuple[Section, ...]:
-    """The finding, the matrix on `metric`, every verdict, the worst first, and who was left out.
+@dataclass(frozen=True)
+class Beside:
+    """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), the decisions on the
+    upgrade, oldest first, what is recorded of it, and the parts on the case in focus. None where a comparison
+    is of no two builds, for which nobody decides or looks at a case.
+    """
+
+    differs: pd.DataFrame
+    signed: Sequence[SignOff] | None = None
+    recorded: Sequence[RegressionState] | None = None
+    in_focus: tuple[Section, ...] = ()
+
+
+def sections(
+    comparison: Comparison, labels: Mapping[str, str], metric: Metric, beside: Beside
+) -> tuple[Section, ...]:
+    """The finding, the matrix on `metric`, what stands beside it, every verdict, the worst first, and who was
+    left out.
 
     `labels` maps workload ids to labels.
     """
-    moved = verdict_words.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
-    still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
-    parts: list[Section] = [Lines(lines=comparison.sentences), _figures(comparison)]
-    parts += _matrix(comparison, labels, metric)
-    confidence = comparison.policy.confidence
-    if moved:
-        parts.append(_verdicts("What is not unchanged", moved, labels, confidence))
-    if still:
-        parts.append(_verdicts("Unchanged within the margin", still, labels, confidence))
-    if comparison.left_out:
-        lines = tuple(verdict_words.left_out_lines(comparison.left_out))
-        parts.append(Lines(title="Left out of the comparison", lines=lines, listed=True))
-    return tuple(parts)
+    said = (
+        sentences(comparison, inbox.confirmed_slower(beside.recorded))
+        if beside.recorded is not None
+        else None
+    )
+    return (
+        Lines(lines=said or comparison.sentences),
+        _figures(comparison),
+        *_recorded(beside.recorded),
+        *_signed(beside.signed),
+        *_matrix(comparison, labels, metric),
+        *beside.in_focus,
+        *_shift(comparison, labels),
+        *_counts(comparison, labels),
+        *_differs(beside.differs),
+        *_every_verdict(comparison, labels),
+        *_left_out(comparison),
+    )
 
 
 def _figures(comparison: Comparison) -> Figures:
     mean, counts = comparison.geomean, comparison.counts
+    matched, naive = (
+        " → ".join(map(units.ratio, pair))
+        for pair in ((mean.base, mean.head), (mean.naive_base, mean.naive_head))
+    )
     return Figures(
         figures=(
-            ("Verdict", comparison.verdict.value),
-            ("Cases matched", f"{units.count(comparison.matched)} of {units.count(comparison.total)}"),
-            ("Geomean speedup, base", units.ratio(mean.base)),
-            ("Geomean speedup, head", units.ratio(mean.head)),
-            *((verdict.value.capitalize(), units.count(counts[verdict])) for verdict in _SHOWN_VERDICTS),
+            ("Verdict", f"{verdict_words.MARKS[comparison.verdict]} {comparison.verdict.value}"),
+            (f"Geomean speedup, matched ({units.plural(mean.cases, 'case')})", matched),
+            (f"Geomean speedup, naive ({mean.naive_base_cases} → {mean.naive_head_cases} cases)", naive),
+            ("Cases compared", f"{units.count(comparison.matched)} of {units.count(comparison.total)}"),
+            *((f"Figures {verdict.value}", units.count(counts[verdict])) for verdict in _SHOWN_VERDICTS),
         )
     )
 
 
+def _recorded(recorded: Sequence[RegressionState] | None) -> tuple[Section, ...]:
+    """How far people and fresh trials are with the regressions of these two builds."""
+    if not recorded:
+        return ()
+    what = units.plural(len(recorded), "figure")
+    return (Lines(lines=(f"In the inbox {what} of these builds: {inbox.counted(recorded)}.",)),)
+
+
+def _signed(known: Sequence[SignOff] | None) -> tuple[Section, ...]:
+    if known is None:
+        return ()
+    decided = sign_offs.in_force(known)
+    lines = ["Nobody has signed this upgrade off yet."]
+    if decided is not None:
+        # A note may be longer than what a report shows of one text.
+        note = textwrap.wrap(decided.note or "", LONGEST_CELL)
+        lines = [sign_offs.sentence(decided), *note, f"The judge said then: {decided.verdict}"]
+    for each in reversed(known):
+        if each is not decided:
+            replaced = f"{sign_offs.sentence(each)} Replaced."
+            lines.append(sign_offs.withdrawal(each) if each.withdrawn_at else replaced)
+    return (Lines(title="Sign-off", lines=tuple(lines)),)
+
+
 def _matrix(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -> list[Section]:
     cells = verdict_matrix.cells(comparison, metric, labels)
-    if cells.empty or len(cells) > _MOST_CELLS:
+    if cells.empty:
         return []
-    shown = tuple(str(verdict) for verdict in Verdict if verdict.value in set(cells["verdict"]))
     word = METRIC_NAMES[metric]
+    title = f"{word} of head against base, case by case"
+    if len(cells) > _MOST_CELLS:
+        return [Lines(title=title, lines=(f"{len(cells)} cells are too many to read; the tables say it.",))]
+    shown = tuple(str(verdict) for verdict in Verdict if verdict.value in set(cells["verdict"]))
     spec = verdict_matrix.spec(
         tuple(sorted(set(cells["workload"]))), tuple(theme.ordered(cells["strategy"])), shown, word
     )
     return [
         Chart(
-            title=f"{word} of head against base, case by case",
+            title=title,
             caption=f"{verdict_words.tally([row for row in comparison.rows if row.metric is metric])}. "
             "Each cell: the change and the verdict on it.",
             alt=f"Verdict on {word.lower()} of every workload with every strategy, as text in cells",
             svg=draw(spec, {"main": cells, "chosen": cells.iloc[:0]}),
         )
     ]
+
+
+def _shift(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Section, ...]:
+    table = upgrade_rows.shift_table(comparison, labels)
+    if table.empty:
+        return ()
+    columns, numbers = dict(_CASE), []
+    for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
+        moved, change, verdict = (f"{metric.value}_{part}" for part in ("from_to", "change", "verdict"))
+        columns |= {moved: METRIC_NAMES[metric], change: "Change", verdict: "Verdict"}
+        numbers += [moved, change]
+    return (table_of(table, columns, title="Compile cost and break-even", numeric=numbers),)
+
+
+def _counts(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Section, ...]:
+    """What passes no more or again, breaks or recompiles."""
+    title = "What passes, graph breaks, recompiles"
+    changed = upgrade_rows.count_changes(comparison, labels)
+    failing = listed("Fails on both sides", upgrade_rows.failing_on_both(comparison, labels))
+    if not comparison.rows:
+        said = "Nothing was compared, so nothing is known of what passes, breaks or recompiles."
+        return (Lines(title=title, lines=(said,)),)
+    if changed.empty:
+        said = "Every compared case passes or fails as before, with as many graph breaks and recompiles."
+        return (Lines(title=title, lines=(said,)), *failing)
+    columns = _CASE | {
+        "metric": "Figure",
+        "base": "Base",
+        "head": "Head",
+        "verdict": "Verdict",
+        "reason": "Why",
+    }
+    return (table_of(changed, columns, title=title, numeric=("base", "head")), *failing)
+
+
+def _differs(differs: pd.DataFrame) -> tuple[Section, ...]:
+    title = "What differs between the builds"
+    if differs.empty:
+        return (Lines(title=title, lines=("No part of the builds that is stored differs.",)),)
+    return (table_of(differs, {"part": "Part", "base": "Base", "head": "Head"}, title=title),)
+
+
+def _every_verdict(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Section, ...]:
+    moved = verdict_words.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
+    still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
+    confidence = comparison.policy.confidence
+    return tuple(
+        _verdicts(title, rows, labels, confidence)
+        for title, rows in (("What is not unchanged", moved), ("Unchanged within the margin", still))
+        if rows
+    )
+
+
+def _left_out(comparison: Comparison) -> tuple[Section, ...]:
+    """Every case that entered no comparison, by name."""
+    if not comparison.left_out:
+        return ()
+    rows = pd.DataFrame(
+        [(case.workload, case.strategy, case.verdict.value, case.reason) for case in comparison.left_out],
+        columns=["workload", "strategy", "verdict", "reason"],
+    )
+    columns = _CASE | {"verdict": "Verdict", "reason": "Why"}
+    return (table_of(rows, columns, title="Left out of the comparison"),)
 
 
 def _verdicts(title: str, rows: Sequence[Row], labels: Mapping[str, str], confidence: float) -> Section:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard import links, shaping
+from dashboard import links, verdict_words
 from dashboard.api.judged import COMPARE_SCHEMA
 from dashboard.choices import Choices
 from dashboard.data import filters_of, newest_build, read_choices, read_workloads
@@ -17,13 +17,15 @@ from dashboard.database import reader
 from dashboard.link_sentence import sentence
 from dashboard.links import Link, Page
 from dashboard.policy import policy_in_force
-from dashboard.reports import comparison, views
+from dashboard.reports import comparison, upgrade, views
 from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
 from dashboard.reports.tables import environment, policy_table
+from dashboard.settled_links import settle
 from dashboard.snapshots import Snapshot
 from db import __version__
 from db.errors import one_line
+from db.metrics.frame_rows import row_dicts
 from db.queries import facets
 from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
@@ -35,6 +37,9 @@ from db.verdicts.vocabulary import Metric
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""
+# As many rows of a table, the first, say more than a chart does.
+_FEWEST_ROWS = 30
+_CUT = "Cut to the first rows; the frozen data has all."
 _MOST_BUILDS = 4
 # Pages whose default is every machine, and those whose default is every build.
 _ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS})
@@ -80,7 +85,7 @@ def _link(url: str, choices: Choices) -> Link:
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
     link, problems = links.read_url(url.strip())
-    settled, unknown = links.settle(link, choices.known)
+    settled, unknown = settle(link, choices.known, choices.called)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
     return settled
@@ -93,7 +98,9 @@ def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
         )
     sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in (link.base, link.head))
     made_from = links.href(link, full=True)
-    return _compared(snapshot, choices, sides, filters_of(link), Metric(link.metric), made_from=made_from)
+    return _compared(
+        snapshot, choices, sides, filters_of(link), Metric(link.metric), made_from=made_from, link=link
+    )
 
 
 def _compared(
@@ -104,6 +111,7 @@ def _compared(
     metric: Metric,
     *,
     made_from: str,
+    link: Link | None = None,
 ) -> _Shown:
     base, head = sides
     machine_id = filters.machines[0] if filters.machines else None
@@ -111,25 +119,31 @@ def _compared(
     judged = compare_builds(trials, base, head, policy_in_force(), history=trials, machine_id=machine_id)
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
+    built = _built(judged, choices)
+    before, after = built.values()
+    differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
+    beside = comparison.Beside(differs)
+    if link is not None:
+        beside = upgrade.beside(snapshot, link, judged, labels, differs)
     document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
     return _Shown(
         subject=f"{head.name} against {base.name} on {judged.machine}.",
         made_from=made_from,
-        sections=comparison.sections(judged, labels, metric),
-        environment=_sides_environment(judged, choices),
+        sections=comparison.sections(judged, labels, metric, beside),
+        environment=environment(_machine(judged.machine_id), built),
         data={"comparison": document},
     )
 
 
-def _sides_environment(judged: Comparison, choices: Choices) -> Table:
-    builds = {
+def _built(judged: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
+    """The parts of the build of each side, base first."""
+    return {
         f"{name}: {side.name}": {
             **(choices.build_rows[side.build_ids[0]] if len(side.build_ids) == 1 else {}),
             **side.components,
         }
         for name, side in (("base", judged.base), ("head", judged.head))
     }
-    return environment(_machine(judged.machine_id), builds)
 
 
 def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
@@ -150,7 +164,7 @@ def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
 
 def _machine(machine_id: str | None) -> dict[str, Any] | None:
     machines = facets.machines(reader())
-    return next((row for row in shaping.row_dicts(machines) if row["machine_id"] == machine_id), None)
+    return next((row for row in row_dicts(machines) if row["machine_id"] == machine_id), None)
 
 
 def _signed(
@@ -175,13 +189,28 @@ def _signed(
 
 
 def _fitting(content: Content) -> Content:
-    """`content` without its largest charts, and then with shorter tables, until its page is small enough."""
-    for shorten in (_without_largest_chart, _with_shorter_tables):
-        while len(render(content).encode()) > LARGEST_BYTES:
-            shorter = shorten(content)
-            if shorter is None:
-                break
-            content = shorter
+    """`content` with shorter tables until its page is small enough; without its largest charts where even
+    tables of `_FEWEST_ROWS` leave these no room.
+    """
+    while not _fits(_shortened(content, to=_FEWEST_ROWS)):
+        without = _without_largest_chart(content)
+        if without is None:
+            return _shortened(content, to=1)
+        content = without
+    return _shortened(content, to=_FEWEST_ROWS)
+
+
+def _fits(content: Content) -> bool:
+    return len(render(content).encode()) <= LARGEST_BYTES
+
+
+def _shortened(content: Content, *, to: int) -> Content:
+    """The longest tables halved again and again until `content` fits or none has more than `to` rows."""
+    while not _fits(content):
+        longest = max((len(part.rows) for part in content.sections if isinstance(part, Table)), default=0)
+        if longest <= to:
+            break
+        content = _with_shorter_tables(content, longest, max(to, longest // 2))
     return content
 
 
@@ -196,18 +225,12 @@ def _without_largest_chart(content: Content) -> Content | None:
     return _with_sections(content, lambda section: said if section is largest else section)
 
 
-def _with_shorter_tables(content: Content) -> Content | None:
-    longest = max((len(part.rows) for part in content.sections if isinstance(part, Table)), default=0)
-    if longest < 2:
-        return None
-
+def _with_shorter_tables(content: Content, longest: int, rows: int) -> Content:
     def shortened(section: Section) -> Section:
-        if not isinstance(section, Table) or len(section.rows) <= longest // 2:
+        if not isinstance(section, Table) or len(section.rows) < longest:
             return section
-        rows = section.rows[: longest // 2]
-        return section.model_copy(
-            update={"rows": rows, "note": "Cut to the first rows; the frozen data has all of them."}
-        )
+        note = section.note if _CUT in section.note else f"{_CUT} {section.note}".strip()
+        return section.model_copy(update={"rows": section.rows[:rows], "note": note})
 
     return _with_sections(content, shortened)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from dashboard.reports.content import Chart, Content, Figures, Lines, Section, Table
+from dashboard.reports.content import Chart, Column, Content, Figures, Lines, Section, Table
 from dashboard.reports.svg import let_through
 from db import units
 
 LONGEST_CELL = 300
+_SHORT_CELL = 24
 # Nothing may be loaded or run, wherever the file is opened.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
 :root{color-scheme:light;--ink:#17202b;--soft:#56616f;--line:#d9dee5;--wash:#f3f5f8}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1040px;padding:2rem 1rem 3rem;color:var(--ink);background:#fff;
+body{margin:0 auto;max-width:1400px;padding:2rem 1rem 3rem;color:var(--ink);background:#fff;
 font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.75rem;line-height:1.25;margin:0 0 .25rem}
 h2{font-size:1.15rem;margin:2rem 0 .25rem}
@@ -24,22 +26,23 @@ dl{display:flex;flex-wrap:wrap;gap:.75rem;margin:1rem 0}
 dl div{border:1px solid var(--line);border-radius:8px;padding:.6rem .9rem;min-width:9rem}
 dt{color:var(--soft);font-size:.82rem}
 dd{margin:0;font-size:1.35rem;font-weight:650;font-variant-numeric:tabular-nums}
+p,ul,figure{max-width:1040px}
 figure{margin:1.25rem 0;overflow-x:auto}
 svg{width:100%;min-width:600px;height:auto;display:block;overflow:visible}
 .wide{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-size:.87rem;margin:.5rem 0}
+table{border-collapse:collapse;min-width:min(100%,1040px);font-size:.87rem;margin:.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line);
 overflow-wrap:break-word;max-width:22rem}
 th{background:var(--wash);font-weight:600}
 .n{text-align:right;font-variant-numeric:tabular-nums}
-td.n{white-space:nowrap}
+td.n,td.s{white-space:nowrap}
 tr.regressed td:first-child{box-shadow:inset 4px 0 #b94f00}
 tr.improved td:first-child{box-shadow:inset 4px 0 #0072b2}
 tr.inconclusive td:first-child{box-shadow:inset 4px 0 #e0c65a}
 footer{margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.75rem}
 @page{margin:14mm}
 @media print{body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}
-table{font-size:7.5pt}th,td{padding:.15rem .3rem;max-width:9rem}td.n{white-space:normal}
+table{width:100%;font-size:7.5pt}th,td{padding:.15rem .3rem;max-width:9rem}td.n,td.s{white-space:normal}
 h2{break-after:avoid}figure,tr,dl{break-inside:avoid}figure{overflow:visible}svg{min-width:0}thead{display:table-header-group}}
 """
 
@@ -131,8 +134,17 @@ def _lines(section: Lines) -> str:
     return _heading(section.title) + "".join(f"<p>{_text(line)}</p>" for line in section.lines)
 
 
+def _class(column: Column, cells: Sequence[str]) -> str:
+    """Numbers stand on the right; they and what is short everywhere in a column, a verdict, keep one line."""
+    if column.numeric:
+        return ' class="n"'
+    return ' class="s"' if cells and max(map(len, cells)) <= _SHORT_CELL else ""
+
+
 def _table(table: Table) -> str:
-    classes = [' class="n"' if column.numeric else "" for column in table.columns]
+    classes = [
+        _class(column, [row[place] for row in table.rows]) for place, column in enumerate(table.columns)
+    ]
     head = "".join(
         f'<th scope="col"{style}>{_text(column.title)}</th>'
         for column, style in zip(table.columns, classes, strict=True)

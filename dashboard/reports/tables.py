@@ -24,11 +24,15 @@ def table_of(
     title: str = "",
     numeric: Iterable[str] = (),
     tones: Sequence[str] = (),
+    note: str = "",
 ) -> Table:
-    """The columns of `frame` named in `columns` (name -> title), cut to `MOST_ROWS` rows, and that said."""
+    """The columns of `frame` named in `columns` (name -> title), cut to `MOST_ROWS` rows, and that said after
+    `note`.
+    """
     right = set(numeric)
     shown = frame.head(MOST_ROWS)
     rest = len(frame) - len(shown)
+    more = f"{units.plural(rest, 'more row')} in the frozen data." if rest else ""
     return Table(
         title=title,
         columns=tuple(Column(title=title, numeric=name in right) for name, title in columns.items()),
@@ -36,7 +40,7 @@ def table_of(
             tuple(_cell(value) for value in row) for row in shown[list(columns)].itertuples(index=False)
         ),
         tones=tuple(tones[: len(shown)]),
-        note=f"{units.plural(rest, 'more row')} in the frozen data." if rest else "",
+        note=f"{note} {more}".strip(),
     )
 
 

@@ -2,75 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pandas as pd
 import streamlit as st
 
-from dashboard import shaping
-from dashboard.charts import cold_start as charts
-from dashboard.charts.prepared import PreparedChart
-from dashboard.data import filters_of, read_cases, read_cold_start
 from dashboard.links import Link
-from dashboard.shaping import asides, with_caches, with_strategies
-from dashboard.snapshots import Snapshot, remembered
+from dashboard.prepared import cold_start as prepared
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, caches, strategies
-from db import units
-from db.strategies import EAGER, sort_key
-
-_OF_CASE = [
-    *("workload_label", "strategy", "cache", "time_to_first_result_ns", "compile_cost_ns"),
-    *("compile_cost_low_ns", "compile_cost_high_ns", "graphs", "graph_breaks", "recompiles"),
-    "counted_trials",
-]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What the page is drawn from: bars and their ends, the cases' figures, and what has none."""
-
-    chart: PreparedChart
-    figures: list[tuple[str, str, str]]
-    cases: pd.DataFrame
-    beside: list[str]
-
-
-@remembered
-def _workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
-    """The workloads to choose from, and the cache states that were measured."""
-    cases = read_cases(snapshot, filters_of(link))
-    return sorted(set(cases["workload_label"])), frozenset(map(str, cases["cache"]))
-
-
-@remembered
-def _seen(snapshot: Snapshot, link: Link) -> Seen:
-    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
-    if link.focus in set(cases["workload_label"]):
-        cases = cases[cases["workload_label"] == link.focus]
-    cases = with_caches(cases, link.cache)
-    bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
-    left_out = [f"{bars.left_out} The table has all; choose a workload to see its own."]
-    return Seen(
-        chart=PreparedChart(
-            finding=charts.finding(bars.rows),
-            spec=None if bars.rows.empty else charts.spec(bars.cases, bars.phases),
-            frames={"main": bars.rows, "totals": charts.totals(bars.rows)},
-            notes=left_out if bars.left_out else [],
-        ),
-        figures=_figures(cases),
-        cases=_case_rows(cases),
-        beside=[str(aside) for aside in asides(cases)],
-    )
 
 
 def draw(view: View) -> Link:
     """The page of one workload, or of all where the link names none."""
-    workloads, cache_states = _workloads(view.snapshot, view.link)
+    workloads, cache_states = prepared.workloads(view.snapshot, view.link)
     _filters(view, workloads, cache_states)
     if view.link.focus not in {None, *workloads}:
         elements.note(f"{view.link.focus} has no case under these filters; showing all workloads.")
-    seen = _seen(view.snapshot, view.link)
+    seen = prepared.seen(view.snapshot, view.link)
     if seen.chart.spec is None:
         elements.nothing_to_show(
             "No trial under these filters told its cold start.", next_step="Widen them in the sidebar."
@@ -90,7 +37,7 @@ def draw(view: View) -> Link:
             key="cold-start-bars",
             alt="Phases from process start to first result, one stacked bar per case",
         )
-        elements.notes(seen.chart.notes)
+        elements.notes([f"{note} Choose a workload to see its own." for note in seen.chart.notes])
     _table(seen.cases)
     elements.listed("Beside the numbers", seen.beside, icon=":material/report:")
     return view.link
@@ -104,78 +51,17 @@ def _filters(view: View, workloads: list[str], cache_states: frozenset[str]) -> 
     strategies(view)
 
 
-def _figures(cases: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Title, text and explanation of the cards."""
-    figures = cases[["time_to_first_result_ns", "compile_cost_ns", "graph_breaks"]]
-    is_eager = cases["strategy"] == EAGER.name
-    compiled, eager = figures[~is_eager], figures[is_eager]
-    return [
-        (
-            "First result, compiled",
-            units.duration(compiled["time_to_first_result_ns"].median()),
-            "Median over the compiled cases shown, from spawning the process to its first result.",
-        ),
-        (
-            "First result, eager",
-            units.duration(eager["time_to_first_result_ns"].median()),
-            "Median over the eager cases shown.",
-        ),
-        (
-            "Compile cost",
-            units.duration(compiled["compile_cost_ns"].median()),
-            "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
-        ),
-        (
-            "Graph breaks",
-            units.count(compiled["graph_breaks"].sum(min_count=1)),
-            "Sum over the compiled cases shown.",
-        ),
-    ]
-
-
-def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
-    """A row per case, its times as texts. Eager compiles nothing and so has no compile cost."""
-    ordered = sorted(
-        shaping.row_dicts(cases[_OF_CASE]), key=lambda row: (row["workload_label"], sort_key(row["strategy"]))
-    )
-    rows = []
-    for case in ordered:
-        eager = case["strategy"] == EAGER.name
-        ends = (case["compile_cost_low_ns"], case["compile_cost_high_ns"])
-        rows.append(
-            {
-                "workload": case["workload_label"],
-                "strategy": case["strategy"],
-                "cache": units.MISSING if eager else case["cache"],
-                "first": units.duration(case["time_to_first_result_ns"]),
-                "cost": units.MISSING if eager else units.duration(case["compile_cost_ns"]),
-                "interval": units.MISSING if eager else units.interval(*ends, units.duration),
-                "graphs": units.count(case["graphs"]),
-                "breaks": units.count(case["graph_breaks"]),
-                "recompiles": units.count(case["recompiles"]),
-                "trials": units.count(case["counted_trials"]),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
 def _table(table: pd.DataFrame) -> None:
-    titles = {
-        "first": "Time to first result",
-        "cost": "Compile cost",
-        "interval": "95 % interval",
-        "graphs": "Graphs",
-        "breaks": "Graph breaks",
-        "recompiles": "Recompiles",
-        "trials": "Trials (n)",
-    }
     elements.table(
         table,
         {
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
             "cache": "Cache state",
-            **{name: st.column_config.TextColumn(title, alignment="right") for name, title in titles.items()},
+            **{
+                name: st.column_config.TextColumn(title, alignment="right")
+                for name, title in prepared.TITLES.items()
+            },
         },
         key="cold-start-table",
         alt="Time to first result, compile cost, graphs, graph breaks and recompiles of every case",

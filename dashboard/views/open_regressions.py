@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import streamlit as st
 
 from dashboard import inbox
-from dashboard.data import read_regressions
 from dashboard.foreign_text import escaped
-from dashboard.links import Link, Page
-from dashboard.snapshots import Snapshot
+from dashboard.links import Page
+from dashboard.prepared.overview import OpenRegressions
 from dashboard.views import controls, elements
 from db import units
-from db.queries.regressions import RegressionState
 from db.regressions import TriageState
 
 _NAMED = 3
 
 
-@dataclass(frozen=True)
-class Found:
-    """Those on one machine that nobody closed, newest first within their states; `any_recorded` on any."""
-
-    regressions: list[RegressionState]
-    any_recorded: bool
-
-
-def find(snapshot: Snapshot, link: Link) -> Found:
-    """Those of the machine, tasks and workloads of `link`."""
-    recorded = read_regressions(snapshot)
-    like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
-    shown = [each for each in inbox.chosen(recorded, like) if each.state in inbox.OPEN_STATES]
-    return Found(shown, bool(recorded))
-
-
-def card(found: Found) -> None:
+def card(found: OpenRegressions) -> None:
     """How many there are, and whether somebody looks after them."""
     elements.card(
         "Open regressions",
         units.count(len(found.regressions)),
-        explained="Recorded by compare, gate or the schedule on this machine, and closed by nobody.",
+        explained="Recorded on this machine after a run or by a gate, and closed by nobody.",
         beside=_owners(found),
     )
 
 
-def _owners(found: Found) -> str:
+def _owners(found: OpenRegressions) -> str:
     if not found.any_recorded:
         return "none ever recorded"
     if not found.regressions:
@@ -54,7 +34,7 @@ def _owners(found: Found) -> str:
     return f"{units.count(waiting)} without owner" if waiting else "all have an owner"
 
 
-def draw(found: Found) -> None:
+def draw(found: OpenRegressions) -> None:
     """The first of them by name, and the way to all; nothing where there is none."""
     if not found.regressions:
         return

@@ -9,27 +9,18 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from dashboard import inbox, verdict_words
-from dashboard.data import (
-    filters_of,
-    read_comparison,
-    read_measured_builds,
-    read_regressions,
-    read_trials,
-    recent,
-)
+from dashboard import inbox
+from dashboard.data import read_regressions, read_trials
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
+from dashboard.prepared.case_evidence import Evidence, evidence
 from dashboard.snapshots import Snapshot, remembered
-from dashboard.views import case_evidence, case_series, controls, elements, telling, triage_form
+from dashboard.views import case_evidence, case_series, controls, elements, newest_run, telling, triage_form
 from dashboard.views.shell import View, moment, strategies
 from db import units
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.regressions import Regression, TriageState
-from db.verdicts.results import Comparison
-from db.verdicts.sides import VerdictError
-from db.verdicts.vocabulary import Verdict
 
 
 @dataclass(frozen=True)
@@ -54,10 +45,11 @@ def draw(view: View) -> Link:
         controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
     strategies(view)
     if not recorded:
-        _newest_run(view)
+        newest_run.draw(view)
         return view.link
     # Whichever rows are ticked, they are the same rows.
     shown = _inbox_of(view.snapshot, replace(view.link, regression=()))
+    _between(view)
     _cards(shown.states)
     if not shown.states:
         elements.nothing_to_show(
@@ -67,6 +59,22 @@ def draw(view: View) -> Link:
     _inbox(view, shown)
     _chosen(view, recorded)
     return view.link
+
+
+def _between(view: View) -> None:
+    """That only two builds are looked at, where the link says so, and the way to all."""
+    names = [view.choices.builds[build] for build in (view.link.base, view.link.head) if build]
+    if not names:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        word = "from" if view.link.base else "to"
+        st.markdown(escaped(f"Only regressions {word} {' to '.join(names)}."), width="content")
+        st.button(
+            "Show those of all builds",
+            icon=":material/filter_alt_off:",
+            on_click=controls.change,
+            kwargs={"base": None, "head": None},
+        )
 
 
 def _cards(states: Sequence[RegressionState]) -> None:
@@ -82,25 +90,6 @@ def _cards(states: Sequence[RegressionState]) -> None:
         elements.card("Closed", units.count(closed), explained="Expected, fixed or a false alarm.")
 
 
-def _finding(confidence: float | None) -> dict[str, object]:
-    """The columns of a verdict; `confidence` of its interval, None where it was recorded."""
-    text = st.column_config.TextColumn
-    return {
-        "workload": text("Workload"),
-        "strategy": "Strategy",
-        "metric": "Figure",
-        "base": text("Base", alignment="right"),
-        "head": text("Head", alignment="right"),
-        "change": text("Change", alignment="right"),
-        "interval": text(
-            verdict_words.interval_title(confidence),
-            alignment="right",
-            help=None if confidence else "At the confidence of the policy by which it was judged.",
-        ),
-        "moved": "Who moved",
-    }
-
-
 def _inbox(view: View, shown: Inbox) -> None:
     # A new data version may order the rows anew: what is ticked follows from the link, not from places.
     key = f"inbox-{view.snapshot.version}"
@@ -113,7 +102,7 @@ def _inbox(view: View, shown: Inbox) -> None:
         shown.table,
         {
             "state": st.column_config.TextColumn("State", pinned=True),
-            **_finding(None),
+            **newest_run.finding_columns(None),
             "cause": "Cause",
             "from": "From",
             "to": "To",
@@ -157,7 +146,7 @@ def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
 
 
 @remembered
-def _evidence(snapshot: Snapshot, regression_id: str) -> case_evidence.Evidence:
+def _evidence(snapshot: Snapshot, regression_id: str) -> Evidence:
     found = next(
         each.regression
         for each in read_regressions(snapshot)
@@ -167,7 +156,7 @@ def _evidence(snapshot: Snapshot, regression_id: str) -> case_evidence.Evidence:
     machines = (found.machine_id,) if found.machine_id else ()
     trials = read_trials(snapshot, Filters(machines=machines, runs=runs))
     row = found.row
-    return case_evidence.evidence(trials, (found.base, found.head), row.case, [row], row.metric)
+    return evidence(trials, (found.base, found.head), row.case, [row], row.metric)
 
 
 def _one(view: View, each: RegressionState) -> None:
@@ -220,67 +209,4 @@ def _differences(regression: Regression) -> None:
         {"part": "Part", "base": "Base", "head": "Head"},
         key="regression-environment",
         alt="Parts of the build that differ between the sides",
-    )
-
-
-@remembered
-def _newest_comparison(snapshot: Snapshot, link: Link) -> Comparison | None:
-    """The newest run against the one before it of the same suite; None where there is none before."""
-    filters = filters_of(link)
-    trials = read_trials(snapshot, recent(snapshot, filters))
-    newest = trials.sort_values("started_at").tail(1)
-    suite = trials["suite"].fillna("") == newest["suite"].fillna("").iloc[0]
-    began = trials[suite].groupby("run_id")["started_at"].min().sort_values()
-    if len(began) < 2:
-        return None
-    return read_comparison(snapshot, filters, str(began.index[-2]), str(began.index[-1]), "run")
-
-
-def _newest_run(view: View) -> None:
-    """Nothing is recorded: what the judge says now about the newest run."""
-    machine = view.link.machine or view.choices.newest_machine
-    link = Link(page=Page.REGRESSIONS, machine=machine, task=view.link.task, workload=view.link.workload)
-    if not read_measured_builds(view.snapshot, filters_of(link)):
-        elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
-        return
-    elements.note(
-        "No regression is recorded in this database. Shown is what the judge says now of the newest run on "
-        f"{view.choices.machines[str(machine)]} against the one before it; it has no state to triage."
-    )
-    try:
-        comparison = _newest_comparison(view.snapshot, link)
-    except VerdictError as error:
-        elements.nothing_to_show(error.message, next_step=error.next_step)
-        return
-    if comparison is None:
-        elements.nothing_to_show(
-            "There is no run before the newest one.", next_step="Measure the same suite once more."
-        )
-        return
-    _judged_now(comparison, view.link.strategy)
-
-
-def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> None:
-    rows = [
-        inbox.finding_row(row)
-        for row in comparison.rows
-        if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
-    ]
-    elements.note(" ".join(comparison.sentences))
-    if not rows:
-        found = verdict_words.no_regression(comparison, wanted)
-        show, icon = (st.success, "check_circle") if found.shown else (st.info, "help")
-        show(escaped(found.sentence), icon=f":material/{icon}:")
-        elements.listed("Not compared", found.left_out, icon=":material/block:")
-        return
-    columns = {
-        **_finding(comparison.policy.confidence),
-        "q": st.column_config.TextColumn("q", alignment="right"),
-        "reason": "Why",
-    }
-    elements.table(
-        pd.DataFrame(rows),
-        columns,
-        key="regressions-now",
-        alt="What regressed in the newest run against the one before it",
     )

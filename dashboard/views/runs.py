@@ -21,12 +21,12 @@ from dashboard.data import (
 )
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
-from dashboard.shaping import row_dicts
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements, import_upload, run_forms, silence, telling
 from dashboard.views.shell import View
 from db import units
 from db.hosts import HostState
+from db.metrics.frame_rows import row_dicts
 
 NEWEST = 200
 ENDED_REQUESTS = 10

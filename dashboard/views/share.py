@@ -87,15 +87,18 @@ def _freeze(link: Link, origin: exporting.Origin) -> None:
         st.caption("Freezing a report needs the role editor.")
         return
     st.markdown("**Freeze** this view as a report that never changes.")
+    # Above the form: what is below its button lies beyond the lower edge of the popover.
+    place = st.container()
     with st.form("freeze", border=False):
         st.text_input("Title", key="freeze-title", max_chars=200, placeholder=origin.sentence[:80])
         signing.name_field("freeze-name")
         asked = st.form_submit_button("Freeze", icon=":material/ac_unit:")
     if asked:
-        _frozen(link)
+        with place:
+            _frozen(link)
     for title, address in st.session_state.get(_FROZEN, [])[-1:]:
-        st.success(f"Frozen: {escaped(title)}", icon=":material/check:")
-        st.code(f"{base_url(link.page)}{address}", language=None, wrap_lines=True)
+        place.success(f"Frozen: {escaped(title)}", icon=":material/check:")
+        place.code(f"{base_url(link.page)}{address}", language=None, wrap_lines=True)
 
 
 def _frozen(link: Link) -> None:

@@ -17,6 +17,7 @@ from db.sign_offs import Decision, SignOff
 from db.verdicts.results import Comparison
 
 PAGE = "sign-off"
+_SHORT_NOTE, _SHORT_NOTE_LINES = 500, 6
 _WORDS = {Decision.ACCEPTED: "✓ Accept this upgrade", Decision.REJECTED: "✗ Reject it"}
 
 
@@ -46,10 +47,21 @@ def _decision(decided: SignOff | None, data_version: int) -> None:
         return
     st.markdown(f"**{escaped(sign_offs.sentence(decided))}**")
     if decided.note:
-        st.text(decided.note)
+        _note(decided.note)
     elements.note(f"The judge said then: {decided.verdict}")
     if decided.data_version != data_version:
         elements.note(f"The data is now at version {data_version}: look whether the decision still holds.")
+
+
+def _note(note: str) -> None:
+    """A long one folded: the verdicts below it must not be out of reach."""
+    lines = note.splitlines()
+    if len(note) <= _SHORT_NOTE and len(lines) <= _SHORT_NOTE_LINES:
+        st.text(note)
+        return
+    st.text(f"{chr(10).join(lines[:_SHORT_NOTE_LINES])[:_SHORT_NOTE].rstrip()} …")
+    with st.expander("The whole note", icon=":material/notes:"):
+        st.text(note)
 
 
 def _past(others: Sequence[SignOff]) -> None:

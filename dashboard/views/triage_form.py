@@ -1,4 +1,4 @@
-"""The form in which somebody says what a regression is: typed, asked once, recorded, told."""
+"""The form in which somebody says what a regression is: typed, asked once in a dialog, recorded, told."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import streamlit as st
 from dashboard import triage
 from dashboard.access import Role, person_here
 from dashboard.database import database_url
+from dashboard.foreign_text import escaped
 from dashboard.inbox import MEANINGS, state_text
 from dashboard.views import elements, signing, telling
 from db.regressions import TriageState
@@ -21,15 +22,10 @@ _CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
 
 
 def draw(regression_ids: Sequence[str]) -> None:
-    """The form over the regressions that are chosen, or the question whether to record what was typed."""
+    """The form over the regressions that are chosen, and the question whether to record what was typed."""
     if not person_here().may(Role.EDITOR):
         elements.note("Saying what a regression is needs the role editor.")
         return
-    asked: triage.Said | None = st.session_state.get(_ASKED)
-    if asked is not None and asked.regression_ids == tuple(regression_ids):
-        _question(asked)
-        return
-    st.session_state.pop(_ASKED, None)
     chosen = plural(len(regression_ids), "chosen regression")
     # Folded, it keeps the evidence in sight and stands next to the rows on the way of the Tab key.
     with (
@@ -55,6 +51,11 @@ def draw(regression_ids: Sequence[str]) -> None:
         )
         if st.form_submit_button("Record", icon=":material/edit_note:"):
             _ask(regression_ids)
+    asked: triage.Said | None = st.session_state.get(_ASKED)
+    if asked is not None and asked.regression_ids == tuple(regression_ids):
+        _question(asked)
+    else:
+        _forget()
 
 
 def _ask(regression_ids: Sequence[str]) -> None:
@@ -71,29 +72,34 @@ def _ask(regression_ids: Sequence[str]) -> None:
         st.warning(problem, icon=":material/report:")
         return
     state[_ASKED] = what
-    st.rerun()
 
 
+def _forget() -> None:
+    st.session_state.pop(_ASKED, None)
+
+
+@st.dialog("Record this?", on_dismiss=_forget)
 def _question(asked: triage.Said) -> None:
-    with st.container(border=True):
-        elements.finding(asked.question, asked.note)
-        with st.container(horizontal=True):
-            st.button(
-                "Record it",
-                type="primary",
-                icon=":material/check:",
-                on_click=_record,
-                args=(asked,),
-                key="triage-yes",
-            )
-            st.button("Cancel", icon=":material/close:", on_click=_forget, key="triage-no")
+    """In sight wherever the page is scrolled to. A rerun closes it."""
+    st.markdown(escaped(asked.question))
+    elements.notes([asked.note] if asked.note else [])
+    with st.container(horizontal=True):
+        yes = st.button(
+            "Record it",
+            type="primary",
+            icon=":material/check:",
+            on_click=_record,
+            args=(asked,),
+            key="triage-yes",
+        )
+        no = st.button("Cancel", icon=":material/close:", on_click=_forget, key="triage-no")
+    if yes or no:
+        st.rerun()
 
 
 def _record(asked: triage.Said) -> None:
     sentence, all_written = triage.record(database_url(), asked)
     telling.say(PAGE, sentence, done=all_written)
+    if all_written:
+        st.session_state.update({"triage-note": "", "triage-link": ""})
     _forget()
-
-
-def _forget() -> None:
-    st.session_state.pop(_ASKED, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard import shaping, theme
+from dashboard import theme
 from dashboard.charts import samples as charts
 from dashboard.data import read_trial
 from dashboard.foreign_text import escaped
@@ -21,7 +21,9 @@ from dashboard.views import (
 from dashboard.views.shell import View
 from db import units
 from db.errors import NotFoundError
+from db.metrics.frame_rows import row_dicts
 from db.metrics.samples_taken import samples_taken
+from db.metrics.stated_figures import measurements
 from db.records import Trial
 
 
@@ -44,11 +46,12 @@ def _one(view: View, trial: Trial) -> None:
     if trial.samples_ns:
         _samples(trial)
     elif trial.summary is not None:
-        elements.note("This result was imported as a summary: it carries no samples.")
+        elements.note(f"This result carries no samples, only a summary: {measurements(trial.summary)}.")
     trial_stream.stream(trial)
     trial_why.explanation(trial)
     left, right = st.columns(2)
     with left:
+        trial_facts.source(trial)
         trial_facts.cold_start(trial)
         trial_facts.memory(trial)
         trial_facts.numerics(trial)
@@ -94,6 +97,6 @@ def _samples(trial: Trial) -> None:
 
 def _samples_finding(trial: Trial) -> str:
     medians = charts.medians(trial.samples_ns, trial.control_samples_ns, trial.strategy.name)
-    texts = [f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in shaping.row_dicts(medians)]
+    texts = [f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in row_dicts(medians)]
     n = len(trial.samples_ns)
     return f"Median of {units.count(n)} samples: {', '.join(texts)}"

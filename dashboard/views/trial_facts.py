@@ -1,4 +1,4 @@
-"""What one process told beside its samples: cold start, compiler, memory, numerics."""
+"""What one process told beside its samples: its source's figures, cold start, compiler, memory, numerics."""
 
 from __future__ import annotations
 
@@ -8,50 +8,61 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.charts import cold_start as phases_chart
+from dashboard.prepared import trial as prepared
 from dashboard.views import elements
 from db import units
+from db.metrics.stated_figures import other_figures
 from db.queries.cold_start import phases_of
-from db.records import CacheCounters, CompilerEvent, Trial
+from db.records import CompilerEvent, Trial
 
 NOT_MEASURED = "Not measured."
+
+
+def source(trial: Trial) -> None:
+    """Figures that only the source of an imported trial has; nothing where it has none."""
+    stated = other_figures(trial.summary) if trial.summary is not None else []
+    if stated:
+        with elements.part("Figures of the source"):
+            elements.note(f"As {trial.source.name} names them, in its own units.")
+            elements.pairs(dict(stated))
 
 
 def cold_start(trial: Trial) -> None:
     """Where the time from spawning the process to its first result went."""
     with elements.part("Cold start"):
-        if trial.cold_start is None:
+        start = trial.cold_start
+        if start is None:
             elements.note(NOT_MEASURED)
             return
-        found = phases_of(trial.cold_start.model_dump(mode="json"))
-        total = sum(ns for _, ns in found) or 1
-        rows = [
-            {
-                "phase": phases_chart.PHASES.get(phase, phase),
-                "time": units.duration(ns),
-                "share": 100 * ns / total,
-            }
-            for phase, ns in found
-            if ns
-        ]
-        elements.table(
-            pd.DataFrame(rows),
-            {
-                "phase": "Phase",
-                "time": st.column_config.TextColumn("Time", alignment="right"),
-                "share": st.column_config.ProgressColumn(
-                    "Share", format="%.1f %%", min_value=0, max_value=100
-                ),
-            },
-            key="trial-phases",
-            alt="Phases from process start to first result with their times",
-        )
-        start = trial.cold_start
-        if start.calls_until_steady:
-            elements.note(
-                f"Steady after {units.count(start.calls_until_steady)} calls and "
-                f"{units.duration(start.until_steady_ns)}. Phases read from: "
-                f"{start.phase_source or 'unknown'}."
-            )
+        found = [(phase, ns) for phase, ns in phases_of(start.model_dump(mode="json")) if ns]
+        if found:
+            _phases(found)
+        else:
+            elements.note("The time of single phases is not known.")
+        if start.until_steady_ns is not None:
+            elements.note(prepared.until_steady(start))
+
+
+def _phases(found: Sequence[tuple[str, int]]) -> None:
+    total = sum(ns for _, ns in found)
+    rows = [
+        {
+            "phase": phases_chart.PHASES.get(phase, phase),
+            "time": units.duration(ns),
+            "share": 100 * ns / total,
+        }
+        for phase, ns in found
+    ]
+    elements.table(
+        pd.DataFrame(rows),
+        {
+            "phase": "Phase",
+            "time": st.column_config.TextColumn("Time", alignment="right"),
+            "share": st.column_config.ProgressColumn("Share", format="%.1f %%", min_value=0, max_value=100),
+        },
+        key="trial-phases",
+        alt="Phases from process start to first result with their times",
+    )
 
 
 def compiler(trial: Trial) -> None:
@@ -61,33 +72,11 @@ def compiler(trial: Trial) -> None:
         if facts is None:
             elements.note("Eager: nothing was compiled." if trial.strategy.kind == "eager" else NOT_MEASURED)
             return
-        cache = facts.cache or CacheCounters()
-        elements.pairs(
-            {
-                "Graphs": units.count(facts.graphs),
-                "Ops captured": units.count(facts.ops_captured),
-                "CUDA graph launches": units.count(facts.cudagraph_launches),
-                "Recompile limit hit": _yes(facts.recompile_limit_hit),
-                "FX graph cache": _answers(
-                    cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses
-                ),
-                "AOTAutograd cache": _answers(
-                    cache.aot_autograd_hits, cache.aot_autograd_misses, cache.aot_autograd_bypasses
-                ),
-            }
-        )
+        elements.pairs(prepared.compiler_pairs(facts))
         _events("Graph breaks", facts.graph_breaks, "trial-breaks")
         _events("Recompiles", facts.recompiles, "trial-recompiles")
         _lines("Skipped frames", facts.skipped_frames)
         _lines("CUDA graphs skipped", facts.cudagraph_skips)
-
-
-def _answers(hits: int | None, misses: int | None, bypasses: int | None) -> str:
-    """What a cache answered; graphs that it cannot hold are named where there are any."""
-    if hits is None and misses is None:
-        return units.MISSING
-    refused = f", {units.count(bypasses)} it cannot hold" if bypasses else ""
-    return f"{units.count(hits)} hits, {units.count(misses)} misses{refused}"
 
 
 def _events(title: str, events: Sequence[CompilerEvent] | None, key: str) -> None:
@@ -126,22 +115,7 @@ def memory(trial: Trial) -> None:
         if trial.memory is None:
             elements.note(NOT_MEASURED)
             return
-        found = trial.memory
-        ratio = (
-            found.control_peak_bytes / found.peak_bytes
-            if found.control_peak_bytes and found.peak_bytes
-            else None
-        )
-        elements.pairs(
-            {
-                "Peak while running": units.size(found.peak_bytes),
-                "Peak of eager": units.size(found.control_peak_bytes),
-                "Memory ratio (eager / this)": units.ratio(ratio),
-                "Peak reserved": units.size(found.peak_reserved_bytes),
-                "Peak with compilation": units.size(found.peak_with_compile_bytes),
-                "Peak of the process (RSS)": units.size(found.peak_rss_bytes),
-            }
-        )
+        elements.pairs(prepared.memory_pairs(trial.memory))
 
 
 def numerics(trial: Trial) -> None:
@@ -151,23 +125,4 @@ def numerics(trial: Trial) -> None:
         if found is None:
             elements.note(NOT_MEASURED)
             return
-        elements.pairs(
-            {
-                "Status": units.words(found.status.value),
-                "Reference": found.reference or units.MISSING,
-                "Cosine similarity": exact(found.cosine_similarity),
-                "Largest error": exact(found.max_abs_error),
-                "RMSE of eager": exact(found.rmse_reference),
-                "RMSE of compiled": exact(found.rmse_result),
-                "Tolerance": exact(found.tolerance),
-            }
-        )
-
-
-def exact(value: float | None) -> str:
-    """Six significant digits."""
-    return units.MISSING if value is None else f"{value:.6g}"
-
-
-def _yes(value: bool | None) -> str:
-    return units.MISSING if value is None else "yes" if value else "no"
+        elements.pairs(prepared.numerics_pairs(found))

@@ -6,11 +6,11 @@ import streamlit as st
 
 from dashboard.data import read_trials
 from dashboard.foreign_text import escaped
+from dashboard.prepared import trial as prepared
 from dashboard.views import controls, elements
 from dashboard.views.shell import View
 from db import units
 from db.identities import series_identity
-from db.metrics.summary import SampleSummary, summarize_samples
 from db.queries.filters import Filters
 from db.records import Failure, SourceKind, Status, StrategyKind, Trial
 
@@ -90,50 +90,9 @@ def _failure(found: Failure) -> None:
 
 
 def _cards(trial: Trial) -> None:
-    facts = _figures(trial)
+    facts = prepared.figures(trial)
     if not facts:
         return
     with st.grid(len(facts), min_column_width=150):
         for title, text, explained in facts:
             elements.card(title, text, explained=explained)
-
-
-def _figures(trial: Trial) -> list[tuple[str, str, str]]:
-    """Title, text and explanation of the trial's main figures, those that are known."""
-    found: list[tuple[str, str, str]] = []
-    own, control = summarize_samples(trial.samples_ns), summarize_samples(trial.control_samples_ns)
-    latency = own.latency_ns if own else trial.summary.latency_ns if trial.summary else None
-    eager = control.latency_ns if control else trial.summary.control_latency_ns if trial.summary else None
-    if latency:
-        found.append(("Latency (p50)", units.duration(latency), _spread(own)))
-    if latency and eager:
-        found.append(
-            ("Speedup", units.ratio(eager / latency), "Median of the eager control over the compiled median.")
-        )
-        found.append(
-            ("Eager control (p50)", units.duration(eager), "Eager samples interleaved in the same process.")
-        )
-    start = trial.cold_start
-    if start and start.total_ns:
-        found.append(("First result after", units.duration(start.total_ns), "From spawning the process."))
-    if start and start.process_tree_cpu_ns:
-        found.append(
-            (
-                "CPU time",
-                units.duration(start.process_tree_cpu_ns),
-                "Of the whole process tree, compile workers included.",
-            )
-        )
-    if trial.memory and trial.memory.peak_bytes is not None:
-        found.append(
-            ("Peak memory", units.size(trial.memory.peak_bytes), "While running, without compilation.")
-        )
-    return found
-
-
-def _spread(summary: SampleSummary | None) -> str:
-    if summary is None:
-        return "As the imported result states it."
-    ends = (("p05", summary.p05_ns), ("p95", summary.p95_ns), ("p99", summary.p99_ns))
-    parts = ", ".join(f"{name} {units.duration(value)}" for name, value in ends)
-    return f"Median of {units.count(summary.n)} samples; {parts}."

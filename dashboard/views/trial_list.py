@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.data import filters_of, read_choices, read_newest_trials
-from dashboard.foreign_text import readable
+from dashboard.prepared.trial_list import FIGURES, MOST_ROWS, trial_rows
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
@@ -14,15 +14,7 @@ from db import units
 from db.queries.filters import Filters
 from db.records import SourceKind, Status
 
-MOST_ROWS = 500
-LONGEST_WHY = 200
 _TABLE = "trial-table"
-_FIGURES = {
-    "latency": "Latency",
-    "speedup": "Speedup",
-    "first": "Time to first result",
-    "peak": "Peak memory",
-}
 
 
 def draw(view: View) -> None:
@@ -30,8 +22,9 @@ def draw(view: View) -> None:
     _filters(view)
     table, total = _rows(view.snapshot, filters_of(view.link))
     if table.empty:
+        of_run = f" of run {view.link.run}" if view.link.run else ""
         elements.nothing_to_show(
-            "No trial fits these filters.", next_step="Widen them here or in the sidebar."
+            f"No trial{of_run} fits these filters.", next_step="Widen them here or in the sidebar."
         )
         return
     elements.note(
@@ -46,8 +39,7 @@ def draw(view: View) -> None:
             "status": "Status",
             "why": "Failure",
             **{
-                name: st.column_config.TextColumn(title, alignment="right")
-                for name, title in _FIGURES.items()
+                name: st.column_config.TextColumn(title, alignment="right") for name, title in FIGURES.items()
             },
             "build": "Build",
             "started": elements.moment_column("Started (UTC)"),
@@ -76,34 +68,7 @@ def _filters(view: View) -> None:
 def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
     """The newest trials as texts, and how many there are in all."""
     frame, total = read_newest_trials(snapshot, filters, MOST_ROWS)
-    newest = frame.iloc[::-1]
-    speedup = newest["control_latency_ns"].astype("Float64") / newest["latency_ns"]
-    table = pd.DataFrame(
-        {
-            "workload": newest["workload_label"],
-            "strategy": newest["strategy"],
-            "status": newest["status"],
-            "why": [
-                _why(*found) for found in zip(newest["failure_kind"], newest["failure_message"], strict=True)
-            ],
-            "latency": [units.duration(value) for value in newest["latency_ns"]],
-            "speedup": [units.ratio(value) for value in speedup],
-            "first": [units.duration(value) for value in newest["time_to_first_result_ns"]],
-            "peak": [units.size(value) for value in newest["peak_bytes"]],
-            "build": newest["build_id"].map(dict(read_choices(snapshot).builds)),
-            "started": newest["started_at"],
-            "trial": newest["trial_id"],
-        }
-    )
-    return table, total
-
-
-def _why(kind: object, message: object) -> str | None:
-    """Kind and message of a failure, in one line of bounded length; None where there was none."""
-    if not isinstance(kind, str):
-        return None
-    said = units.words(kind) + (f": {readable(message)}" if isinstance(message, str) else "")
-    return said if len(said) <= LONGEST_WHY else f"{said[: LONGEST_WHY - 1]}…"
+    return trial_rows(frame, read_choices(snapshot).builds), total
 
 
 def _choose() -> None:

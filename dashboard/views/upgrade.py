@@ -7,17 +7,27 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from dashboard import upgrade_rows, verdict_words
+from dashboard import inbox, links, upgrade_rows, verdict_words
 from dashboard.charts import verdict_matrix
 from dashboard.charts.prepared import PreparedChart
-from dashboard.data import filters_of, read_choices, read_comparison, read_measured_builds, read_workloads
-from dashboard.links import Link
+from dashboard.data import (
+    filters_of,
+    read_builds,
+    read_choices,
+    read_comparison,
+    read_measured_builds,
+    read_regressions,
+    read_workloads,
+)
+from dashboard.links import Link, Page
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements, sign_off, upgrade_matrix, upgrade_tables, upgrade_verdict
 from dashboard.views.shell import View
+from db.queries.regressions import RegressionState
 from db.verdicts.results import Comparison
 from db.verdicts.sides import VerdictError
 from db.verdicts.vocabulary import Metric
+from db.verdicts.whole import sentences
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,8 @@ class Seen:
     counts: pd.DataFrame
     failing: list[str]
     left_out: list[str]
+    left_out_table: pd.DataFrame
+    recorded: list[RegressionState]
 
 
 @remembered
@@ -39,6 +51,9 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
     """`link` names both builds. Raises VerdictError."""
     filters, metric = filters_of(link), Metric(link.metric)
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
+    recorded = inbox.chosen(read_regressions(snapshot), _inbox_link(link))
+    said = sentences(comparison, inbox.confirmed_slower(recorded))
+    comparison = comparison.model_copy(update={"sentences": said})
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     rows = read_choices(snapshot).build_rows
@@ -57,19 +72,27 @@ def _seen(snapshot: Snapshot, link: Link) -> Seen:
         counts=upgrade_rows.count_changes(comparison, labels),
         failing=upgrade_rows.failing_on_both(comparison, labels),
         left_out=verdict_words.left_out_lines(comparison.left_out),
+        left_out_table=upgrade_rows.left_out_table(comparison.left_out),
+        recorded=recorded,
     )
+
+
+def _inbox_link(link: Link) -> Link:
+    """The inbox of what is recorded between the two builds of `link`, under its filters."""
+    return links.move(link, Page.REGRESSIONS, base=link.base, head=link.head)
 
 
 def draw(view: View) -> Link:
     """The page; the link it returns names both builds where there are two."""
-    builds = read_measured_builds(view.snapshot, filters_of(view.link))
+    filters = filters_of(view.link)
+    builds = read_builds(view.snapshot, filters)
     if not builds:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
     if len(builds) < 2:
         _one_build(view, builds[0])
         return view.link
-    link = _with_builds(view.link, builds)
+    link = _with_builds(view.link, read_measured_builds(view.snapshot, filters), builds)
     _builds(view, link, builds)
     try:
         seen = _seen(view.snapshot, replace(link, focus=None, focus_strategy=None))
@@ -77,7 +100,7 @@ def draw(view: View) -> Link:
         elements.nothing_to_show(error.message, next_step=error.next_step)
         return link
     upgrade_tables.environment(seen.environment)
-    upgrade_verdict.draw(seen.comparison)
+    upgrade_verdict.draw(seen.comparison, seen.recorded, _inbox_link(link))
     sign_off.draw(link, seen.comparison, view.snapshot.version)
     upgrade_matrix.draw(link, seen.matrix)
     upgrade_matrix.case_in_focus(
@@ -85,7 +108,7 @@ def draw(view: View) -> Link:
     )
     upgrade_tables.shift(seen.shift)
     upgrade_tables.counts(seen.counts, seen.failing, compared=bool(seen.comparison.rows))
-    elements.listed("Left out of the comparison", seen.left_out, icon=":material/block:")
+    upgrade_tables.left_out("Left out of the comparison", seen.left_out, seen.left_out_table)
     return link
 
 
@@ -97,12 +120,20 @@ def _one_build(view: View, build: str) -> None:
     )
 
 
-def _with_builds(link: Link, builds: list[str]) -> Link:
-    """Both builds named: the one measured last against the one measured before it, unless asked otherwise."""
-    head = link.head or next(build for build in builds if build != link.base)
-    before = builds[builds.index(head) + 1 :] if head in builds else builds
-    others = [*before, *(build for build in builds if build != head)]
-    return replace(link, base=link.base or others[0], head=head)
+def _with_builds(link: Link, measured: list[str], builds: list[str]) -> Link:
+    """Both builds named: the one measured last against the one measured before it, unless asked otherwise.
+
+    Imported ones of `builds` come after all that were `measured`.
+    """
+    order = [*measured, *builds]
+    head = link.head or next(build for build in order if build != link.base)
+    return replace(link, base=link.base or [*_before(head, measured), *_before(head, builds)][0], head=head)
+
+
+def _before(head: str, builds: list[str]) -> list[str]:
+    """The others of `builds`, newest first: those before `head`, then those after it."""
+    place = builds.index(head) if head in builds else len(builds)
+    return [*builds[place + 1 :], *builds[:place]]
 
 
 def _builds(view: View, link: Link, builds: list[str]) -> None:

@@ -13,10 +13,11 @@ from dashboard.charts import verdict_matrix
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_comparison, read_trials
 from dashboard.links import METRICS, Link, Page
-from dashboard.shaping import row_dicts
+from dashboard.prepared.case_evidence import Evidence, evidence
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import case_evidence, case_series, controls, elements
 from db import units
+from db.metrics.frame_rows import row_dicts
 from db.verdicts.results import CaseKey, Comparison
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
@@ -123,12 +124,12 @@ def _ways_on(link: Link) -> None:
 
 
 @remembered
-def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> case_evidence.Evidence:
+def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
     filters = filters_of(link)
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
     rows = [row for row in comparison.rows if row.case == case]
     trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
-    return case_evidence.evidence(trials, (comparison.base, comparison.head), case, rows, Metric(link.metric))
+    return evidence(trials, (comparison.base, comparison.head), case, rows, Metric(link.metric))
 
 
 def _why_left_out(link: Link, cells: pd.DataFrame) -> str | None:

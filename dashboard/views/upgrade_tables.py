@@ -5,7 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from dashboard import verdict_words
 from dashboard.views import elements
+from db import units
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
 
@@ -78,3 +80,24 @@ def counts(changed: pd.DataFrame, failing: list[str], *, compared: bool) -> None
             alt="Cases that pass no more or again, and changed graph breaks and recompiles",
         )
     elements.listed("Fails on both sides", failing, icon=":material/report:")
+
+
+def left_out(title: str, lines: list[str], table: pd.DataFrame) -> None:
+    """Who was not compared and why: `lines`, which name the first of each reason, and folded the `table` of
+    all (`dashboard.upgrade_rows.left_out_table`).
+    """
+    elements.listed(title, lines, icon=":material/block:")
+    if len(table) <= verdict_words.NAMED_CASES:
+        return
+    with st.expander(f"All {units.count(len(table))} cases left out", icon=":material/block:"):
+        elements.table(
+            table,
+            {
+                "workload": st.column_config.TextColumn("Workload", pinned=True),
+                "strategy": "Strategy",
+                "verdict": "Verdict",
+                "reason": st.column_config.TextColumn("Why", width="large"),
+            },
+            key="left-out",
+            alt="Every case that was left out of the comparison, with the reason",
+        )

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from dashboard import verdict_words
+from dashboard import inbox, verdict_words
 from dashboard.foreign_text import escaped
-from dashboard.views import elements
+from dashboard.links import Link
+from dashboard.views import controls, elements
 from db import units
+from db.queries.regressions import RegressionState
 from db.verdicts.results import Comparison
 from db.verdicts.vocabulary import Verdict
 
 
-def draw(comparison: Comparison) -> None:
-    """The judge's sentences, and the figures behind the first two."""
+def draw(comparison: Comparison, recorded: Sequence[RegressionState], inbox_link: Link) -> None:
+    """The judge's sentences, the figures behind the first two, and what of it is `recorded` in the inbox."""
     first, *more = comparison.sentences
     with st.container(border=True):
         elements.finding(f"{verdict_words.MARKS[comparison.verdict]} {comparison.verdict.value}: {first}")
         elements.notes(more)
         _cards(comparison)
+        if recorded or comparison.verdict is Verdict.REGRESSED:
+            _recorded(recorded, inbox_link)
+
+
+def _recorded(recorded: Sequence[RegressionState], inbox_link: Link) -> None:
+    """How far people and fresh trials are with the regressions of these two builds."""
+    if not recorded:
+        elements.note("Nothing of it is in the inbox: runs and gates record what regressed, pages do not.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        what = units.plural(len(recorded), "figure")
+        st.markdown(f"In the inbox {what} of these builds: {inbox.counted(recorded)}.", width="content")
+        st.button(
+            "Open them in the inbox",
+            icon=":material/inbox:",
+            on_click=controls.go,
+            args=(inbox_link.page,),
+            kwargs={"machine": inbox_link.machine, "base": inbox_link.base, "head": inbox_link.head},
+        )
 
 
 def _cards(comparison: Comparison) -> None:

@@ -6,11 +6,13 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Engine, event
 from starlette.applications import Starlette
 
 from dashboard.api.badge import Said, draw
@@ -26,7 +28,7 @@ from db.store_schedule import save_schedule
 from db.store_watch import note_due, save_health
 from db.watch import HostHealth
 from runner.fleet.queue import create_tables
-from tests.builders import MS, START, make_machine, make_strategy, make_trial, make_workload
+from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE
 
@@ -87,6 +89,16 @@ def test_a_badge_says_the_newest_value_of_a_case(
     assert label.split()[0] == case.split("/", maxsplit=1)[0].replace("%00", " ").split()[0]
 
 
+def test_a_badge_of_an_imported_case_says_so(
+    sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_trials(sqlite_database, [make_imported(latency_ns=8 * MS, control_latency_ns=12 * MS)])
+    reply = badge(sqlite_url, "bert-base/default.svg", monkeypatch)
+    assert said(reply)[1] == "1.50x (imported)"
+    assert b", imported from dynamo-csv</title>" in reply.body
+    assert said(badge(sqlite_url, "bert-base/none-such.svg", monkeypatch))[1] == "no data"
+
+
 def test_a_badge_can_be_of_one_machine(case_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATABASE, case_url)
     app = Starlette(routes=routes())
@@ -121,6 +133,24 @@ def test_a_badge_has_a_tag_and_refuses_what_it_does_not_know(
     assert ask(app, "/badge/bert-base/default.svg", if_none_match=tag).status == 304
     assert ask(app, "/badge/bert-base/default.svg?metric=smell").status == 400
     assert ask(app, "/badge/bert-base/default.svg", method="POST").status == 405
+
+
+@pytest.mark.parametrize("case", ["bert-base/default.svg", "none-such/default.svg"])
+def test_a_badge_and_its_tag_are_of_one_data_version(
+    case_url: str, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    asked: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+        if "data_version" in text:
+            asked.append(text)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        badge(case_url, case, monkeypatch)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert len(asked) == 1
 
 
 def values(text: str) -> dict[str, float]:

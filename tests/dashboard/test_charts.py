@@ -17,9 +17,10 @@ from dashboard import theme
 from dashboard.charts import break_even, cold_start, heat_map, pareto, samples, speedups, trend_rows, trends
 from dashboard.charts.figures import FIGURES
 from dashboard.kept_phases import KeptPhases
-from dashboard.shaping import build_changes, build_names, confounded, row_dicts, with_labels
+from dashboard.shaping import build_changes, build_names, confounded, with_labels
 from db.metrics.case_modes import mode_options
 from db.metrics.cases import summarize_cases
+from db.metrics.frame_rows import row_dicts
 from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import Quantity, Unit
 from db.metrics.trend import series_points
@@ -68,6 +69,7 @@ def _specs() -> dict[str, dict]:
                     builds=("x",),
                     shown=shown,
                     targets=axis == "time",
+                    changes=axis == "time",
                 )
     return found
 
@@ -277,26 +279,43 @@ def _named_alike(spec: dict) -> str:
 @pytest.mark.parametrize(("builds", "days"), [(0, 1), (1, 1), (4, 90), (5, 1), (40, 90)])
 def test_a_trend_filled_in_is_what_altair_builds(axis: str, scale: str, builds: int, days: int) -> None:
     first = pd.Timestamp("2026-11-01 03:04").to_pydatetime()
-    window = trend_rows.Window(first, first + timedelta(days), 0.5, 2.5, dense=days > 1)
-    asked = {"axis": axis, "scale": scale, "strategies": STRATEGIES, "shown": window, "targets": True}
+    window = trend_rows.Window(first, first + timedelta(days), 0.5, 2.5, dense=days > 1, least=0.575)
+    asked = {
+        "axis": axis,
+        "scale": scale,
+        "strategies": STRATEGIES,
+        "shown": window,
+        "targets": True,
+        "changes": True,
+    }
     names = tuple(f"torch 2.{n}" for n in range(builds))
     filled = trends.spec("speedup", builds=names, **asked)
-    assert _named_alike(filled) == _named_alike(trends._built("speedup", builds=names, **asked))
+    built = trends._built("speedup", builds=names, ticks=(0.5, 0.7, 1.0, 2.0), **asked)
+    assert _named_alike(filled) == _named_alike(built)
 
 
 @pytest.mark.parametrize("stored", ["build", "case"])
 def test_a_stored_name_is_never_taken_for_a_stand_in(stored: str) -> None:
     first = pd.Timestamp("2026-11-01").to_pydatetime()
     window = trend_rows.Window(first, first + timedelta(days=90), 0.5, 2.5)
-    asked = {"axis": "torch", "scale": "linear", "strategies": (stored,), "shown": window, "targets": False}
+    asked = {
+        "axis": "torch",
+        "scale": "linear",
+        "strategies": (stored,),
+        "shown": window,
+        "targets": False,
+        "changes": False,
+    }
     filled = trends.spec("speedup", builds=("torch 2.13.0",), **asked)
-    assert _named_alike(filled) == _named_alike(trends._built("speedup", builds=("torch 2.13.0",), **asked))
+    built = trends._built("speedup", builds=("torch 2.13.0",), ticks=(), **asked)
+    assert _named_alike(filled) == _named_alike(built)
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_a_break_even_filled_in_is_what_altair_builds(scale: str) -> None:
     filled = break_even.spec(STRATEGIES, "s", scale, 4711)
-    assert _named_alike(filled) == _named_alike(break_even._built(STRATEGIES, "s", scale, 4711))
+    ticks = (1.0, 10.0, 100.0, 1000.0)
+    assert _named_alike(filled) == _named_alike(break_even._built(STRATEGIES, "s", scale, 4711, ticks))
 
 
 def test_bars_filled_in_have_their_cases_and_height() -> None:

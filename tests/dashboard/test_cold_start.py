@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pandas as pd
@@ -15,9 +16,10 @@ from db.queries.cold_start import PHASES as MEASURED
 from db.queries.cold_start import cold_starts
 from db.queries.trials import trials_frame
 from db.queries.version import data_version
+from db.records import ColdStart
 from db.session import open_database
-from db.store import save_trials
-from tests.builders import make_history, make_trial
+from db.store import save_trial, save_trials
+from tests.builders import make_history, make_imported, make_trial
 from tests.dashboard.conftest import opened, texts
 
 STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
@@ -82,3 +84,21 @@ def test_bars_are_medians_over_the_trials_of_a_case(many_cases: str) -> None:
     assert found["trials"].to_dict() == expected["size"].to_dict()
     assert found.groupby(level=[0, 1, 2])["share"].sum().to_numpy() == pytest.approx(1)
     assert not len(frame(starts, {}))
+
+
+def test_a_case_that_tells_no_first_call_has_no_time_to_first_result(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading = make_imported(cold_start=ColdStart(build_model_ns=15_600_000_000))
+    with open_database(sqlite_url) as database:
+        save_trial(database, loading)
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(Link(page=Page.COLD_START))
+    assert not page.exception
+    assert "needs 15.6 s" not in texts(page)
+    assert "No time to first result is known: no case tells its first call" in texts(page)
+    with open_database(sqlite_url) as database:
+        save_trial(database, make_trial(workload="measured", compile_ns=2_000_000_000))
+    assert re.search(
+        r"measured · default needs \S+ s to its first result", texts(opened(Link(page=Page.COLD_START)))
+    )

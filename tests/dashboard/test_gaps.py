@@ -44,3 +44,12 @@ def test_a_stretch_of_points_ends_where_its_own_strategy_has_no_number() -> None
 def test_what_has_no_number_is_told_in_a_sentence(steps: dict[str, list[int | None]], said: str) -> None:
     names = {chr(ord("a") + place): f"A{place}" for place in range(12)}
     assert gaps.sentence(_history(**steps), "break_even", names) == said
+
+
+def test_what_comes_before_the_first_point_that_is_drawn_is_not_told() -> None:
+    points = _history(default=[None, 5, None, 6]).reset_index(drop=True)
+    names = {letter: letter.upper() for letter in "abcde"}
+    drawn = points[points["break_even_steps"].notna()]
+    told = gaps.since_first(points, drawn, "break_even", axis="torch", names=names)
+    assert told == (("B", "C", "D"), "No number: never with C.")
+    assert gaps.since_first(points, drawn, "break_even", axis="time", names=names).missing == ""

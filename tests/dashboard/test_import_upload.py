@@ -201,7 +201,9 @@ def test_a_table_of_too_many_columns_is_not_asked_about(url: str) -> None:
     ("told", "says"),
     [
         ({"measured_at": "yesterday"}, "yesterday is no date and time"),
+        ({"measured_at": "2526-11-20"}, "cannot have been measured on 2526-11-20"),
         ({"task": "juggling"}, "There is no task juggling"),
+        ({"device": "cuda, hip or cpu"}, "There is no device cuda, hip or cpu"),
     ],
 )
 def test_what_is_typed_wrongly_is_said(url: str, told: dict[str, str], says: str) -> None:

@@ -6,19 +6,19 @@ import pyarrow as pa
 import pytest
 
 from dashboard.links import Link, Page
-from dashboard.shaping import with_labels
+from dashboard.shaping import build_names, with_labels
 from db.queries.trials import trials_frame
-from db.records import Source, SourceKind
+from db.records import Source, SourceKind, Task, Trial
 from db.session import open_database
 from db.store import save_trials
 from tests.builders import START, make_history, make_imported, make_workload
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import DATABASE, opened, texts
 
 
 @pytest.fixture
 def mixed_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """mlp measured on two builds, and imported for the same machine and builds."""
-    foreign = make_workload("mlp", version="imported")
+    foreign = make_workload("mlp", version="imported-timm-csv")
     source = Source(kind=SourceKind.IMPORTED, name="timm-csv")
     imported = [
         make_imported(
@@ -57,3 +57,72 @@ def test_the_pages_keep_both_apart(mixed_url: str, page: Page) -> None:
     named = {str(name) for frame in frames if "workload" in frame for name in frame["workload"]}
     assert any("(imported, timm-csv)" in name for name in named), named
     assert any("imported" not in name for name in named), named
+
+
+def _imported_unet(format: str, **fields: object) -> list[Trial]:
+    source = Source(kind=SourceKind.IMPORTED, name=format)
+    workload = make_workload("unet", version=f"imported-{format}", **fields)
+    return [
+        make_imported(
+            workload=workload,
+            strategy=strategy,
+            source=source,
+            run_id=f"imp-{format}-{build}",
+            build=build,
+            started_at=START,
+        )
+        for build in ("2.12.0", "2.13.0")
+        for strategy in ("eager", "default")
+    ]
+
+
+def _labels(url: str, *trials: Trial) -> list[str]:
+    with open_database(url) as database:
+        save_trials(database, trials)
+        return sorted(set(with_labels(trials_frame(database))["workload_label"]))
+
+
+def test_trends_draws_each_of_two_sources_of_one_workload(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = _labels(sqlite_url, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
+    assert labels == ["unet (imported, dynamo-csv)", "unet (imported, oss-v3)"]
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    for label in labels:
+        page = opened(Link(page=Page.TRENDS, focus=label))
+        assert not page.exception
+        assert f"No latency of {label} is known" not in texts(page)
+        assert label in texts(page)
+
+
+def test_what_is_not_known_of_a_size_is_left_out_and_the_task_told_where_only_it_differs(
+    sqlite_url: str,
+) -> None:
+    untold = _imported_unet("dynamo-csv", batch_size=None)[:1]
+    sized = _imported_unet("oss-v3", batch_size=8)[:1]
+    training = _imported_unet("timm-csv", batch_size=8, task=Task.TRAINING)[:1]
+    assert _labels(sqlite_url, *untold, *sized, *training) == [
+        "unet b8 inference (imported, oss-v3)",
+        "unet b8 training (imported, timm-csv)",
+        "unet inference (imported, dynamo-csv)",
+    ]
+
+
+def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(sqlite_url: str) -> None:
+    both = [_imported_unet("timm-csv", task=task)[0] for task in (Task.INFERENCE, Task.TRAINING)]
+    assert _labels(
+        sqlite_url, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)
+    ) == [
+        "unet inference (imported, timm-csv)",
+        "unet training (imported, timm-csv)",
+    ]
+
+
+def test_a_name_of_a_build_leaves_out_what_is_not_known() -> None:
+    told = {"torch": "2.4.0", "build_label": None, "torch_variant": "cu121", "cuda": "12.1", "python": "3.11"}
+    untold = dict.fromkeys(told) | {"torch": "2.4.0"}
+    parts = ("driver", "triton", "cudnn", "os", "compiler", "torch_git", "settings", "packages")
+    rows = [dict.fromkeys(parts) | each for each in (told | {"build_id": "a"}, untold | {"build_id": "b"})]
+    assert build_names(rows) == {"a": "torch 2.4.0 · cu121", "b": "torch 2.4.0"}
+    three = [*rows, rows[0] | {"build_id": "c", "python": "3.12"}]
+    assert build_names(three)["b"] == "torch 2.4.0"

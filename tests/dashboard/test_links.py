@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dashboard import links
 from dashboard.links import SELECTORS, Link, Page
 from dashboard.selectors import Choice, Choices, Day, Decimal, Text, Texts, Whole
+from dashboard.settled_links import settle
 
 NAMES = st.text(min_size=1, max_size=40).filter(
     lambda text: not any("\ud800" <= char <= "\udfff" for char in text)
@@ -77,10 +78,10 @@ def test_settling_keeps_only_what_is_known_and_is_stable(
     link: Link, workloads: list[str], runs: list[str]
 ) -> None:
     known = {"workload": workloads, "run": runs}
-    settled, problems = links.settle(link, known)
+    settled, problems = settle(link, known)
     assert set(settled.workload) <= set(workloads)
     assert settled.run is None or settled.run in runs
-    assert links.settle(settled, known) == (settled, ())
+    assert settle(settled, known) == (settled, ())
     assert bool(problems) == (settled != link)
 
 
@@ -170,10 +171,36 @@ def test_unknown_path_shows_the_overview_and_a_hint() -> None:
     assert problems == ("There is no page “trendz”; showing the Overview. Did you mean Trends?",)
 
 
+def test_a_page_in_capitals_is_that_page() -> None:
+    assert links.read_url("/Trends?metric=latency") == (Link(page=Page.TRENDS, metric="latency"), ())
+
+
 def test_unknown_values_suggest_the_nearest_known_one() -> None:
-    settled, problems = links.settle(Link(workload=("bert-bse", "mlp")), {"workload": ["bert-base", "mlp"]})
+    settled, problems = settle(Link(workload=("bert-bse", "mlp")), {"workload": ["bert-base", "mlp"]})
     assert settled.workload == ("mlp",)
     assert problems == ("No workload “bert-bse” is stored here; it was left out. Did you mean “bert-base”?",)
+
+
+NAMED = {"machine": [("cpu-box", "85bb"), ("cpu-box (a CPU)", "85bb"), ("twin", "1a"), ("twin", "2b")]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "settled", "said"),
+    [
+        ("85bb", "85bb", ()),
+        ("cpu-box", "85bb", ()),
+        ("cpu-box (a CPU)", "85bb", ()),
+        ("cpu-bx", None, " Did you mean “85bb” (cpu-box)?"),
+        ("twin", None, " Did you mean “1a” (twin) or “2b” (twin)?"),
+        ("elsewhere", None, ""),
+    ],
+)
+def test_a_name_that_only_one_has_is_as_good_as_its_id(asked: str, settled: str | None, said: object) -> None:
+    link, problems = settle(Link(machine=asked), {"machine": ["85bb", "1a", "2b"]}, NAMED)
+    assert link == Link(machine=settled)
+    assert problems == (
+        () if said == () else (f"No machine “{asked}” is stored here; it was left out.{said}",)
+    )
 
 
 def test_long_and_invisible_text_is_shortened_in_sentences() -> None:

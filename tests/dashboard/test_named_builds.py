@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from dashboard.named_builds import KnownBuilds
-from dashboard.shaping import build_names, row_dicts
+from dashboard.shaping import build_names
+from db.metrics.frame_rows import row_dicts
 from db.queries.facets import builds
 from db.queries.offered import offered
 from db.session import Database, open_database

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from dashboard.links import Link, Page
+from db.metrics.frame_rows import row_dicts
+from db.queries.facets import builds
 from db.records import Source, SourceKind, Trial
 from db.session import open_database
 from db.store import save_trials
@@ -17,18 +20,24 @@ ANOTHER = "gpu-box-9"
 SOURCE = Source(kind=SourceKind.IMPORTED, name="csv")
 
 
-def imported(machine: str, *, run_id: str = "later") -> list[Trial]:
+def imported(
+    machine: str,
+    *,
+    build: str = "2.99.0",
+    run_id: str = "later",
+    started_at: datetime = START + timedelta(days=365),
+) -> list[Trial]:
     """Results of another tool, of a newer build, a year after anything that was measured."""
     return [
         make_imported(
             workload=make_workload("cnn", version="imported"),
             strategy=strategy,
             machine=make_machine(machine, device_name="NVIDIA L4" if machine == ANOTHER else "NVIDIA H200"),
-            build="2.99.0",
+            build=build,
             source=SOURCE,
             run_id=run_id,
             trial_id=f"{run_id}-{strategy}",
-            started_at=START + timedelta(days=365),
+            started_at=started_at,
         )
         for strategy in ("eager", "default")
     ]
@@ -68,3 +77,50 @@ def test_where_nothing_was_measured_imports_are_the_newest(
     shown = chosen(sqlite_url, imported(ANOTHER), monkeypatch)
     assert shown[0].startswith("Newest: gpu-box-9 ")
     assert shown[1] == "Newest: torch 2.99.0"
+
+
+def sides(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch, **asked: Any) -> tuple[str, str]:
+    """Base and head that Upgrade shows; it offers all builds, the newest first."""
+    with open_database(url) as database:
+        save_trials(database, trials)
+        stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
+    monkeypatch.setenv(DATABASE, url)
+    asked = {key: stored.get(value, value) for key, value in asked.items()}
+    page = opened(Link(page=Page.UPGRADE, **asked))
+    assert not page.exception
+    base, head = (page.selectbox(f"select-{key}") for key in ("base", "head"))
+    assert base.options == head.options == [f"torch {torch}" for torch in sorted(stored, reverse=True)]
+    return base.format_func(base.value), head.format_func(head.value)
+
+
+MEASURED = ("2.11.0", "2.12.0", "2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("measured", "asked", "shown"),
+    [
+        (MEASURED, {}, ("torch 2.12.0", "torch 2.13.0")),
+        (MEASURED, {"task": ("inference",)}, ("torch 2.12.0", "torch 2.13.0")),
+        (MEASURED, {"head": "2.12.0"}, ("torch 2.11.0", "torch 2.12.0")),
+        (MEASURED, {"head": "2.11.0"}, ("torch 2.13.0", "torch 2.11.0")),
+        (MEASURED, {"base": "2.13.0"}, ("torch 2.13.0", "torch 2.12.0")),
+        (MEASURED, {"head": "2.99.0"}, ("torch 2.13.0", "torch 2.99.0")),
+        (MEASURED, {"base": "2.99.0"}, ("torch 2.99.0", "torch 2.13.0")),
+        (MEASURED[:1], {}, ("torch 2.99.0", "torch 2.11.0")),
+        ((), {}, ("torch 2.98.0", "torch 2.99.0")),
+    ],
+)
+def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
+    measured: tuple[str, ...],
+    asked: dict[str, Any],
+    shown: tuple[str, str],
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    earlier = START + timedelta(days=364)
+    trials = [
+        *(make_history(workloads=("bert-base",), builds=measured) if measured else []),
+        *imported("gpu-box-3", build="2.98.0", run_id="earlier", started_at=earlier),
+        *imported("gpu-box-3"),
+    ]
+    assert sides(sqlite_url, trials, monkeypatch, **asked) == shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -67,11 +68,30 @@ def test_overview_shows_headline_coverage_and_failures(filled: OpenPage) -> None
     assert "mlp with max-autotune: failed in all 3 trials (out of memory)" in texts(test)
 
 
+def test_overview_says_what_each_mean_is_over_and_who_is_outside_it(filled: OpenPage) -> None:
+    test = filled(Link())
+    assert "training of default over 1 case" in texts(test)
+    assert "function of default over 1 case that passed with this build and the one before." in texts(test)
+    means = next(e.value for e in test.dataframe if "left_out" in e.value.columns).set_index("strategy")
+    of_training = means[means["task"] == "training"]
+    out = "mlp (max-autotune: failed: out of memory)"
+    assert of_training["left_out"].to_dict() == {"default": out, "max-autotune": out}
+    assert set(means.loc[means["task"] == "function", "left_out"]) == {"nobody"}
+
+
+def test_a_machine_and_a_build_can_be_asked_for_by_name(filled: OpenPage, filled_url: str) -> None:
+    test = filled(Link(page=Page.MODES, machine="cpu-box"))
+    assert not test.warning
+    assert f"machine={_machine(filled_url, 'cpu-box')}" in next(code.value for code in test.code)
+    assert not filled(Link(page=Page.MODES, build="torch 2.11.0")).warning
+
+
 def test_overview_says_what_the_newest_build_changed(filled: OpenPage) -> None:
     test = filled(Link())
     parts = {row["part"]: (row["before"], row["after"]) for row in _frame(test, "Part").to_dict("records")}
     assert parts["torch"] == ("2.12.0", "2.13.0")
     assert parts["driver"] == ("570.86.15", "580.159.03")
+    assert "overview-build" in {each.key for each in test.session_state["shown"]}, "it can be exported"
     assert "Several parts changed at once" in texts(test)
 
 
@@ -120,7 +140,9 @@ def test_break_even_says_never_where_compiled_is_slower(filled: OpenPage) -> Non
 def test_break_even_plan_follows_steps_restarts_and_price(filled: OpenPage) -> None:
     def money(**plan: float) -> dict[str, str]:
         test = filled(Link(page=Page.BREAK_EVEN, focus="bert-base", **plan))
-        return {metric.label: metric.value for metric in test.metric}
+        said = [element.value for element in test.markdown]
+        name = said[said.index(":small[Done first]") + 1].removeprefix("## ")
+        return {"Done first": name, **{metric.label: metric.value for metric in test.metric}}
 
     few, many = money(steps=1), money(steps=1_000_000)
     assert few["Done first"] == "eager"
@@ -140,6 +162,14 @@ def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) 
     events = _datasets(filled(Link(page=Page.TRENDS, focus="bert-base")), 0)["events"]
     assert [event["cause"] for event in events] == ["confounded", "confounded"]
     assert "driver 580.159.03 → 570.86.15" in events[0]["detail"]
+
+
+def test_trends_dates_a_value_by_the_run_that_has_it(filled: OpenPage) -> None:
+    """All trials of mlp with max-autotune failed in the newest run."""
+    rows = _frame(filled(Link(page=Page.TRENDS)), "last").set_index(["workload", "strategy"])
+    failed, passed = rows.loc[("mlp", "max-autotune")], rows.loc[("mlp", "default")]
+    assert passed["last"] - failed["last"] > pd.Timedelta(hours=12)
+    assert (failed["runs"], passed["runs"]) == (2, 3)
 
 
 def test_trends_orders_builds_as_versions(filled: OpenPage) -> None:
@@ -166,6 +196,10 @@ def test_trial_page_shows_a_failure_with_its_log(filled: OpenPage) -> None:
     test = filled(Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0005"))
     assert "Failed:" in texts(test)
     assert "out of memory" in texts(test)
+
+
+def test_a_run_without_trials_is_named(filled: OpenPage) -> None:
+    assert "No trial of run nope fits these filters." in texts(filled(Link(page=Page.TRIAL, run="nope")))
 
 
 def test_unknown_trial_is_a_sentence_and_the_list(filled: OpenPage) -> None:

@@ -16,7 +16,7 @@ from db.records import Task, Workload
 from db.references.published import published_for
 from db.session import open_database
 from db.store import save_trials
-from tests.builders import MS, make_trial, make_workload
+from tests.builders import MS, make_imported, make_trial, make_workload
 from tests.dashboard.conftest import DATABASE, opened, texts
 
 UNET = {"shape": {"latent_size": 64}, "dtype": "float16", "batch_size": 2, "item": "step"}
@@ -55,6 +55,16 @@ def test_another_size_precision_or_task_is_not_the_same(tmp_path: Path, other: d
 
 def test_a_variant_is_not_its_mode(tmp_path: Path) -> None:
     assert _lines(tmp_path / "a.db", make_workload("sd-unet", **UNET), "reduce-overhead+dynamic") == []
+
+
+def test_nothing_stands_beside_what_was_imported(tmp_path: Path) -> None:
+    imported = make_imported(
+        workload=make_workload("sd-unet", version="imported-timm-csv", **UNET), strategy="reduce-overhead"
+    )
+    with open_database(f"sqlite:///{tmp_path / 'a.db'}", migrate=True) as database:
+        save_trials(database, [imported])
+    (own,) = _lines(tmp_path / "a.db", make_workload("sd-unet", **UNET), "reduce-overhead")
+    assert own.startswith("sd-unet with reduce-overhead: 1.5")
 
 
 def test_modes_shows_the_lines_and_nothing_where_there_are_none(

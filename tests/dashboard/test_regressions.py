@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -194,6 +195,54 @@ def test_only_web_links_can_be_followed() -> None:
     assert web_link(None) is None
 
 
+def _confirm(url: str, regression_id: str) -> None:
+    with open_database(url) as database:
+        event = TriageEvent(state=TriageState.CONFIRMED, author="ann", at=datetime.now(UTC))
+        store_triage(database, regression_id, event)
+
+
+def test_an_upgrade_says_how_many_of_its_slower_cases_are_confirmed_and_leads_to_them(
+    recorded: Recorded,
+) -> None:
+    states = recorded()
+    assert "Latency: 2 of 4 cases slower, none confirmed; compiled moved, eager did not." in texts(
+        opened(Link(page=Page.UPGRADE))
+    )
+    _confirm(os.environ[DATABASE], _id(states))
+    _confirm(os.environ[DATABASE], _id(states, metric="speedup"))
+    test = opened(Link(page=Page.UPGRADE))
+    assert "Latency: 2 of 4 cases slower, 1 confirmed; compiled moved, eager did not." in texts(test)
+    figures = f"In the inbox {len(states)} figures of these builds: 2 confirmed, {len(states) - 2} new."
+    assert figures in plainly(texts(test))
+    assert [each.label for each in test.button if "inbox" in each.label] == ["Open them in the inbox"]
+
+
+def test_what_no_run_recorded_is_said_not_to_be_in_the_inbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    monkeypatch.setenv(DATABASE, url)
+    said = texts(opened(Link(page=Page.UPGRADE)))
+    assert "Latency: 2 of 4 cases slower, none confirmed" in said
+    assert "Nothing of it is in the inbox" in said
+
+
+def test_the_inbox_of_two_builds_holds_what_is_recorded_between_them_alone(recorded: Recorded) -> None:
+    states = recorded()
+    base, head = (side.build_ids[0] for side in (states[0].regression.base, states[0].regression.head))
+    test = opened(Link(page=Page.REGRESSIONS, base=base, head=head))
+    assert len(_inbox(test)) == len(states)
+    assert "Only regressions from " in texts(test)
+    (everything,) = (each for each in test.button if each.label == "Show those of all builds")
+    turned = opened(Link(page=Page.REGRESSIONS, base=head, head=base))
+    assert "No recorded regression fits these filters." in texts(turned)
+    everything.click().run()
+    assert "base" not in test.query_params
+    assert "Only regressions" not in texts(test)
+
+
 def test_with_nothing_recorded_the_newest_run_is_judged_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,9 +271,17 @@ def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Record
         href(Link(page=Page.REGRESSIONS, regression=(chosen,))), title=None, by="ann", at=START
     )
     charts = [part for part in content.sections if part.kind == "chart"]
-    assert [chart.title for chart in charts] == ["Latency of mlp with default: the trials of both sides"]
+    assert [chart.title for chart in charts] == [
+        "Latency of mlp with default: the trials of both sides",
+        "Latency of mlp with default, run by run",
+    ]
     titles = [part.title for part in content.sections if part.kind == "table"]
-    assert titles == ["Recorded regressions", "Latency of mlp with default", "Who said what"]
+    assert titles == [
+        "Recorded regressions",
+        "Latency of mlp with default: what differs between the builds",
+        "Latency of mlp with default",
+        "Who said what",
+    ]
     assert chosen in {each["regression_id"] for each in content.data["regressions"]}
     json.dumps(content.model_dump(mode="json"), allow_nan=False)
 

@@ -72,10 +72,35 @@ def test_every_page_is_served_with_its_title_and_security_headers(server_of: Ser
         assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-def test_an_unknown_page_leads_to_the_overview(server_of: Served) -> None:
-    answer = server_of.get("/trendz")
-    assert answer.status == 307
-    assert answer.headers["location"] == "/?not_found=trendz"
+@pytest.mark.parametrize(
+    ("asked", "location"),
+    [
+        ("/trendz", "/?not_found=trendz"),
+        ("/trendz?metric=latency&focus=a%26b", "/?not_found=trendz&metric=latency&focus=a%26b"),
+        ("/trends.html", "/?not_found=trends.html"),
+        ("/trends/foo", "/?not_found=trends%2Ffoo"),
+        ("/cw/trends/foo?x=1", "/?not_found=cw%2Ftrends%2Ffoo&x=1"),
+        ("/reports/0123abcd", "/reports?report=0123abcd"),
+        ("/reports/a/b", "/?not_found=reports%2Fa%2Fb"),
+        ("/Trends?metric=latency&workload=a&workload=b", "/trends?metric=latency&workload=a&workload=b"),
+        ("/BREAK-EVEN", "/break-even"),
+    ],
+)
+def test_a_path_that_is_no_page_leads_to_one_with_its_query(
+    server_of: Served, asked: str, location: str
+) -> None:
+    answer = server_of.get(asked)
+    assert (answer.status, answer.headers["location"]) == (307, location)
+
+
+@pytest.mark.parametrize("path", ["/_stcore/health", "/_stcore/host-config", "/manifest.json", "/healthz"])
+def test_what_is_served_is_no_page_that_is_missing(server_of: Served, path: str) -> None:
+    assert server_of.get(path).status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/report/none", "/trends/_stcore/health"])
+def test_what_other_routes_miss_stays_theirs(server_of: Served, path: str) -> None:
+    assert server_of.get(path).status == 404
 
 
 def test_health_tells_the_data_version(server_of: Served) -> None:

@@ -109,3 +109,22 @@ def test_a_viewer_reads_and_cannot_sign(copied_url: str, upgrade: dict[str, str]
     test = page(upgrade)
     assert not test.exception
     assert not [button for button in test.button if button.label in {"Record it", "Withdraw it"}]
+
+
+def test_a_long_note_is_folded(copied_url: str, upgrade: dict[str, str]) -> None:
+    note = "\n".join(f"line {number}" for number in range(300))
+    sign_offs.sign(
+        machine_id=upgrade["machine"],
+        base=upgrade["base"],
+        head=upgrade["head"],
+        decision=Decision.ACCEPTED,
+        note=note,
+        by="Ann",
+        verdict="improved",
+        data_version=1,
+    )
+    test = page(upgrade)
+    (folded,) = (each for each in test.expander if each.label == "The whole note")
+    assert "line 200" in folded.text[0].value
+    shown = [each.value for each in test.text if each.value not in {found.value for found in folded.text}]
+    assert [each for each in shown if "line 5" in each and "line 6" not in each]

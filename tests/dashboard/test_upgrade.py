@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -107,6 +108,23 @@ def test_failing_and_missing_cases_have_a_cell_and_a_reason(upgrade: OpenPage) -
         "1 case missing: ran on the base side, is missing on the head side: resnet-50 with default"
         in texts(test)
     )
+
+
+def test_of_many_cases_left_out_every_one_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    names = tuple(f"model-{number}" for number in range(8))
+    trials = make_history(workloads=names, strategies=("eager", "default"), builds=("2.12.0", "2.13.0"))
+    gone = {*names[1:]}
+    with open_database(url, migrate=True) as database:
+        save_trials(database, (t for t in trials if t.build.torch == "2.12.0" or t.workload.name not in gone))
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.UPGRADE))
+    assert "and 9 more" in texts(test)
+    table = next(each.value for each in test.dataframe if list(each.value.columns)[-1] == "reason")
+    assert set(zip(table["workload"], table["strategy"], strict=True)) == {
+        (name, strategy) for name in gone for strategy in ("eager", "default")
+    }
+    assert set(table["verdict"]) == {Verdict.MISSING.value}
 
 
 def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: OpenPage) -> None:

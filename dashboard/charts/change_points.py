@@ -1,0 +1,233 @@
+"""Where a history changed its level, as the judge finds it: rings and labels on the chart, and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dashboard.charts import style
+from dashboard.charts.figures import FIGURES
+from db import units
+from db.verdicts.history import judge_series
+from db.verdicts.policy import HistoryPolicy, Policy
+from db.verdicts.results import ChangeEvent
+from db.verdicts.sides import COMPONENTS
+from db.verdicts.stretches import CONDITION_COLUMNS
+from db.verdicts.vocabulary import Metric, Verdict
+
+NEEDED = tuple(
+    dict.fromkeys(
+        (
+            *("series_id", "workload", "strategy", "strategy_id", "strategy_kind", "run_id", "build_id"),
+            "point_suspect",
+            *("first_started_at", "last_started_at", *CONDITION_COLUMNS, *COMPONENTS),
+        )
+    )
+)
+"""The columns of points that are read here, beside that of the figure; those of the build may be missing."""
+_COLUMNS = ["at", "value", "label", "place", "says", "moment", "build", "run_id"]
+_WORDS = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
+_MOST_TOLD = 5
+_MOST_NAMED = 2
+# Labels nearer to each other than these shares of the axes would be written over each other.
+_LABEL_WIDTH, _LABEL_HEIGHT = 0.17, 0.07
+_RING_PX2 = 300
+
+
+class Changes(NamedTuple):
+    """The frame `changes` of the chart, the newest of its rows in sentences, and the last one for a title,
+    empty where the level never changed.
+    """
+
+    frame: pd.DataFrame
+    told: list[str]
+    last: str
+
+
+_NONE = Changes(pd.DataFrame(columns=_COLUMNS), [], "")
+
+
+class _Series:
+    """Points of one series, equal to another where a judgement of them would be. It lets go of them once they
+    are taken, so that what is kept of a judgement is small.
+    """
+
+    def __init__(self, identity: tuple[object, ...], take: Callable[[], pd.DataFrame]) -> None:
+        self.identity = identity
+        self._take: Callable[[], pd.DataFrame] | None = take
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Series) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def points(self) -> pd.DataFrame:
+        """The points, once."""
+        assert self._take is not None
+        found, self._take = self._take(), None
+        return found
+
+
+def over(axis: str, points: pd.DataFrame, rows: pd.DataFrame, metric: str, policy: Policy) -> Changes:
+    """What the judge announces of the points that are drawn, each strategy by itself.
+
+    `points` of one workload, `rows` what `trend_rows.frame` draws of them. A level changes over time: nothing
+    is told on an axis of builds and of builds that took turns, nor of flips between two modes.
+    """
+    if axis != "time" or rows.empty:
+        return _NONE
+    column = FIGURES[metric].column
+    points = points[[name for name in (*NEEDED, column) if name in points]]
+    points = points.iloc[points.index.get_loc(rows.index[0]) :]
+    if _took_turns(points):
+        return _NONE
+    found: dict[object, ChangeEvent] = {}
+    for places in _places(points, set(rows["strategy"])):
+        for event in _events(_series(points, places, column), Metric(metric), policy.history):
+            found[points.index[places[event.index]]] = event
+    drawn = rows.loc[rows.index.isin(list(found))]
+    frame = _frame(drawn, [found[key] for key in drawn.index], rows)
+    return Changes(frame, _told(frame), _last(frame))
+
+
+def _took_turns(points: pd.DataFrame) -> bool:
+    """Whether a build was measured while another one was."""
+    began, ended = (
+        points[name].to_numpy(dtype="datetime64[us]") for name in ("first_started_at", "last_started_at")
+    )
+    span, spans = pd.factorize(points["run_id"].astype("str") + "\n" + points["build_id"].astype("str"))
+    begins, ends = np.full(len(spans), began.max()), np.full(len(spans), ended.min())
+    np.minimum.at(begins, span, began)
+    np.maximum.at(ends, span, ended)
+    build = points["build_id"].to_numpy(dtype=object)[np.unique(span, return_index=True)[1]]
+    order = np.argsort(begins, kind="stable")
+    ended_by_then = np.maximum.accumulate(ends[order])[:-1]
+    return bool(((begins[order][1:] < ended_by_then) & (build[order][1:] != build[order][:-1])).any())
+
+
+def _places(points: pd.DataFrame, strategies: set[str]) -> list[NDArray[np.intp]]:
+    """The positions of the points of each series whose strategy is drawn."""
+    of_point, series = points["strategy_id"].array.factorize()
+    by_series = [np.flatnonzero(of_point == number) for number in range(len(series))]
+    names = points["strategy"].array
+    return [places for places in by_series if names[places[0]] in strategies]
+
+
+def _series(points: pd.DataFrame, places: NDArray[np.intp], column: str) -> _Series:
+    values = points[column].to_numpy(dtype=np.float64, na_value=np.nan)[places]
+    suspect = points["point_suspect"].to_numpy(dtype=np.bool_)[places]
+    runs, builds = (tuple(points[name].array.take(places).tolist()) for name in ("run_id", "build_id"))
+    first = tuple(points[name].array[places[0]] for name in ("series_id", "machine_id"))
+    return _Series((first, runs, builds, values.tobytes(), suspect.tobytes()), lambda: points.take(places))
+
+
+# A new night changes the series of a workload once each; a trial of another workload changes none of them.
+@lru_cache(maxsize=64)
+def _events(series: _Series, metric: Metric, rules: HistoryPolicy) -> tuple[ChangeEvent, ...]:
+    judged = judge_series(series.points(), metric, Policy(history=rules))
+    return tuple(event for event in judged.events if event.verdict in _WORDS)
+
+
+def _frame(drawn: pd.DataFrame, events: list[ChangeEvent], rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per change, oldest first; of labels that would touch, the newest one is written."""
+    low, high = rows["value"].min(), rows["value"].max()
+    first, last = rows["at"].min(), rows["at"].max()
+    span, height = max((last - first).total_seconds(), 1.0), max(high - low, abs(high) * 0.05, 1e-12)
+    marks: list[dict[str, object]] = []
+    written: list[tuple[float, float]] = []
+    columns = (drawn[name].tolist() for name in ("at", "value", "strategy", "when_text", "build", "run_id"))
+    for at, value, strategy, moment, build, run_id, event in reversed(
+        list(zip(*columns, events, strict=True))
+    ):
+        x, y = (at - first).total_seconds() / span, (value - low) / height
+        free = all(abs(x - a) > _LABEL_WIDTH or abs(y - b) > _LABEL_HEIGHT for a, b in written)
+        if free:
+            written.append((x, y))
+        rises = (event.change or 0.0) > 0
+        change = f"{units.percent(event.change, signed=True)} {_WORDS[event.verdict]}"
+        marks.append(
+            {
+                "at": at,
+                "value": value,
+                "label": f"{'▲' if rises else '▼'} {change}" if free else "",
+                "place": _place(rises=rises, at_the_end=x > 1 - _LABEL_WIDTH),
+                "says": f"{strategy} {change}: {event.reason}",
+                "moment": moment,
+                "build": build,
+                "run_id": run_id,
+            }
+        )
+    return pd.DataFrame(marks[::-1], columns=_COLUMNS)
+
+
+def _place(*, rises: bool, at_the_end: bool) -> str:
+    """Beside a step there is room right of it on the side it came from, left of it on the side it goes to."""
+    if at_the_end:
+        return "above left" if rises else "below left"
+    return "below right" if rises else "above right"
+
+
+def _told(frame: pd.DataFrame) -> list[str]:
+    """The newest changes in sentences, the newest first."""
+    columns = (frame[name].tolist()[::-1] for name in ("moment", "build", "says"))
+    lines = [f"{moment}, {build}: {says}" for moment, build, says in zip(*columns, strict=True)]
+    earlier = len(lines) - _MOST_TOLD
+    more = [f"{units.plural(earlier, 'earlier change')} of level: see the rings."] if earlier > 0 else []
+    return [*lines[:_MOST_TOLD], *more]
+
+
+def _last(frame: pd.DataFrame) -> str:
+    """ "last change: default -15.1 % worse on 2026-11-14", and what else changed in the same run."""
+    if frame.empty:
+        return ""
+    moment = frame["moment"].iloc[-1]
+    together = frame[frame["run_id"] == frame["run_id"].iloc[-1]]["says"].str.partition(":")[0].tolist()
+    more = f" and {len(together) - _MOST_NAMED} more" if len(together) > _MOST_NAMED else ""
+    return f"last change: {', '.join(together[:_MOST_NAMED])}{more} on {moment.partition(' ')[0]}"
+
+
+def rings() -> alt.Chart:
+    """A ring around the first point of each new level in the frame `changes`."""
+    mark = style.inked("changes").mark_point(
+        shape="circle", filled=False, size=_RING_PX2, strokeWidth=2, opacity=0.9
+    )
+    rings: alt.Chart = mark.encode(
+        **_at(),
+        stroke=style.ink_stroke(),
+        tooltip=style.text_tooltip(says="Change of level", moment="Run", build="Build"),
+    )
+    return rings
+
+
+def labels() -> list[alt.Chart]:
+    """What each change was, beside its ring; a phone has no room for it."""
+    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
+    sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
+        ("right", "left", 8),
+        ("left", "right", -8),
+    )
+    heights: tuple[tuple[str, Literal["top", "bottom"], int], ...] = (
+        ("above", "bottom", -11),
+        ("below", "top", 11),
+    )
+    return [
+        style.inked("changes")
+        .transform_filter(f"datum.place == '{height} {side}'")
+        .mark_text(
+            align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, opacity=wide_only
+        )
+        .encode(**_at(), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        for side, align, dx in sides
+        for height, baseline, dy in heights
+    ]
+
+
+def _at() -> dict[str, alt.X | alt.Y]:
+    return {"x": alt.X("at", type="temporal"), "y": alt.Y("value", type="quantitative")}

@@ -1,0 +1,92 @@
+"""The history of one case on its machine, over runs or over builds, with the changes of its level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
+from dashboard.charts.figures import FIGURES
+from dashboard.charts.prepared import PreparedChart
+from dashboard.data import read_choices, read_points
+from dashboard.policy import policy_in_force
+from dashboard.snapshots import Snapshot, remembered
+from db.queries.filters import Filters
+from db.verdicts.results import CaseKey
+
+_READING = {
+    "time": "run by run. Dashed lines: the build changed. Ring: the level changed. Hollow: a suspect "
+    "measurement.",
+    "torch": "build by build. Hollow: a suspect measurement.",
+}
+_POINT = {axis: f"{word} by {word}" for axis, word in trend_rows.POINT_WORDS.items()}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Frames as `dashboard.charts.trend_rows` and `build_events` make them, over the `axis` that sets the
+    builds apart. `builds` are names, oldest version first; `missing` names those without a number, `told` the
+    changes of level in the frame `changes`.
+    """
+
+    axis: str
+    rows: pd.DataFrame
+    events: pd.DataFrame
+    changes: pd.DataFrame
+    told: list[str]
+    builds: tuple[str, ...]
+    missing: str
+
+
+@remembered
+def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
+    filters = Filters(machines=(machine_id,), workloads=(case.workload,))
+    points = read_points(snapshot, filters, "run")
+    axis = trend_rows.natural_axis(points)
+    if axis == "torch":
+        points = read_points(snapshot, filters, "build")
+    mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
+    names = read_choices(snapshot).builds
+    mine = trend_rows.in_order(mine, axis, list(names))
+    rows = trend_rows.frame(mine, metric, names)
+    changes = change_points.over(axis, mine, rows, metric, policy_in_force())
+    return Series(
+        axis=axis,
+        rows=rows,
+        events=build_events.events(mine, rows),
+        changes=changes.frame,
+        told=changes.told,
+        builds=gaps.axis_builds(mine, names),
+        missing=gaps.sentence(mine, metric, names) if axis == "torch" else "",
+    )
+
+
+def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str) -> PreparedChart | None:
+    """The chart of `series`, titled with what it shows; None for a figure without a history, or where fewer
+    than two of its points have it.
+    """
+    if machine_id is None or metric not in FIGURES:
+        return None
+    found = series(snapshot, machine_id, case, metric)
+    if len(found.rows) < 2:
+        return None
+    spec = trends.spec(
+        metric,
+        axis=found.axis,
+        scale="linear",
+        strategies=(case.strategy,),
+        builds=found.builds,
+        shown=trend_rows.window(found.rows),
+        changes=not found.changes.empty,
+    )
+    frames = {"main": found.rows, "events": found.events}
+    if len(found.changes):
+        frames["changes"] = found.changes
+    word = FIGURES[metric].word
+    return PreparedChart(
+        finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[found.axis]}",
+        spec=spec,
+        frames=frames,
+        notes=[f"{word} {_READING[found.axis]}", *found.told, *filter(None, (found.missing,))],
+    )
