@@ -94,6 +94,8 @@ browser: ## install Debian's Chromium for the browser tests, where root and apt-
 	    echo "Chromium is not installed; the browser tests will be skipped. By hand: sudo apt-get install chromium" >&2; \
 	fi
 
+# What a caller's PYTHONDONTWRITEBYTECODE would have compiled anew by every command that a test starts.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: dev browser ## all checks: ruff, mypy, unit tests, real subprocesses, browser
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
@@ -163,7 +165,7 @@ screenshots: dev browser ## take the pictures in docs/images again, from the rec
 walk: dev ## type every command of README and docs in a fresh clone, compare what it prints
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_walk.py $(PYTEST_ARGS)
 
-look: dev browser ## photograph every page, wide and narrow, light and dark, into build/screens
+look: dev browser ## photograph every page, wide and narrow, light and dark, into build/screens and tests/e2e/screens
 	$(BIN)/python -m tests.e2e.look
 
 release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve

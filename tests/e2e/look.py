@@ -1,4 +1,5 @@
-"""Pictures of every page to be looked at by eye: `make look` writes them to build/screens.
+"""Pictures of every page to be looked at by eye: `make look` writes them to build/screens, and those of the
+pages as they open to tests/e2e/screens, to be kept.
 
 From a database with something on every page, from the recorded history and from an empty one; wide and
 narrow, light and dark; whole pages, and contact sheets of them. What a machine can see is checked on the way.
@@ -27,11 +28,10 @@ from db.session import open_database
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy
 from tests.e2e.browser import chromium, new_page, open_at
+from tests.e2e.kept_screens import SCHEMES, WIDTHS, keep, page_name
 
 SCREENS = ROOT / "build" / "screens"
 HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
-WIDTHS = (1440, 390)
-SCHEMES = ("light", "dark")
 _HEIGHT = {1440: 900, 390: 844}
 _TALLEST = 4_000
 _SHEET_COLUMNS = {1440: 3, 390: 6}
@@ -72,7 +72,7 @@ class Shot:
 
 def shots(url: str) -> list[Shot]:
     """Every page as it opens, and the parts of pages that open on a click."""
-    found = [Shot(page.value or "overview", Link(page=page)) for page in Page]
+    found = [Shot(page_name(page), Link(page=page)) for page in Page]
     with open_database(url, read_only=True) as database:
         trials, regressions = trials_frame(database), standing_regressions(database)
     if regressions:
@@ -176,6 +176,8 @@ def main(arguments: list[str]) -> int:
                             failed = True
                             sys.stderr.write(f"{name}/{picture}: {'; '.join(faults)}\n")
             sheets(folder)
+            if name == "busy":
+                keep(folder)
             sys.stderr.write(f"{os.path.relpath(folder, ROOT)}: {len(list(folder.glob('*.png')))} pictures\n")
     return int(failed)
 

@@ -44,7 +44,7 @@ def chosen(recorded_url: str) -> dict[str, Any]:
     return {
         "machine": trial["machine_id"],
         "build": trial["build_id"],
-        "base": builds[0],
+        "base": builds[-2],
         "head": builds[-1],
         "suite": "standard",
         "task": ("inference",),
@@ -74,6 +74,9 @@ def chosen(recorded_url: str) -> dict[str, Any]:
 
 def _link(page: Page, chosen: dict[str, Any]) -> Link:
     values = {key: chosen[key] for key in keys_of(page)}
+    if page is Page.REGRESSIONS:
+        # What is recorded was judged the other way round.
+        values |= {"base": chosen["head"], "head": chosen["base"]}
     if page is Page.TRIAL:
         values["trial"] = None  # with one trial open the filters of the list are not drawn
     return Link(page=page, **values)

@@ -14,7 +14,8 @@ from dashboard.links import Page
 from tests.dashboard.serving import Served, served
 from tests.e2e import busy
 from tests.e2e.browser import new_page
-from tests.e2e.look import FAULTS, SCHEMES, SCREENS, WIDTHS, photograph, shots
+from tests.e2e.kept_screens import SCHEMES, WIDTHS
+from tests.e2e.look import FAULTS, SCREENS, photograph, shots
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -45,6 +45,7 @@ def test_every_page_opens_without_trouble(
     with new_page(browser, dashboard_server.origin, width=width, scheme=scheme) as (page, trouble):
         for target in DashboardPage:
             open_at(page, f"{dashboard_server.origin}/{target.value}", TITLES[target])
+            expect(page).to_have_title(f"{TITLES[target]} · compilewatch")
             for alert in ("stAlertContentError", "stAlertContentWarning"):
                 expect(page.get_by_test_id(alert)).to_have_count(0)
             overflow = page.evaluate(
@@ -138,6 +139,7 @@ def test_what_a_link_asks_in_vain_is_said(browser: Browser, dashboard_server: Se
         expect(warning).to_contain_text("Did you mean “bert-base”?")
         expect(warning).to_contain_text("“fame” is none of latency, steps, memory")
         expect(warning).to_contain_text("“x” is no selector")
-        open_at(page, f"{dashboard_server.origin}/trendz", "Overview")
-        expect(page.get_by_test_id("stAlert")).to_contain_text("There is no page “trendz”")
+        for path in ("trendz", "trends/foo"):
+            open_at(page, f"{dashboard_server.origin}/{path}", "Overview")
+            expect(page.get_by_test_id("stAlert")).to_contain_text(f"There is no page “{path}”")
         assert trouble.found == []

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,7 @@ def io_calls(source: str) -> list[str]:
     return found
 
 
+@cache
 def loaded_by(statement: str) -> set[str]:
     """Return the names of all modules in a fresh interpreter after `statement`."""
     program = f"import sys\n{statement}\nprint(*sys.modules)"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.house.tracked import ROOT, project_files
 
-BINARY = {".png", ".ico", ".woff2", ".db"}
+BINARY = {".png", ".webp", ".ico", ".woff2", ".db"}
 # A test of shortened paths may speak of /home/someone/; nobody lives there.
 HOME_OF_A_PERSON = re.compile(r"(?<![\w.])/(?:root|home/(?!someone/)\w+|Users/\w+)/")
 REGISTRY_HOST = re.compile(

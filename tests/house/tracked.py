@@ -4,6 +4,7 @@ import ast
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +62,7 @@ def imports(source: str) -> Iterator[Import]:
                 pass
 
 
-def imports_of(path: Path) -> list[Import]:
-    """Return the imports of a project file."""
-    return list(imports((ROOT / path).read_text(encoding="utf-8")))
+@cache
+def imports_of(path: Path) -> tuple[Import, ...]:
+    """Return the imports of a project file, which is read once."""
+    return tuple(imports((ROOT / path).read_text(encoding="utf-8")))
