@@ -99,7 +99,7 @@ def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql"], scope="module")
 def backend(request: pytest.FixtureRequest) -> str:
     backend: str = request.param
     return backend
@@ -159,6 +159,24 @@ def database(database_url: str) -> Iterator[Database]:
     """An open, empty database, on both backends."""
     with open_database(database_url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def module_database(
+    backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
+    """An open, empty database, on both backends: to fill once with what all tests of a file only read."""
+    with contextlib.ExitStack() as stack:
+        if backend == "sqlite":
+            path = tmp_path_factory.mktemp("module") / "compilewatch.db"
+            shutil.copyfile(request.getfixturevalue("_sqlite_template"), path)
+            url = f"sqlite:///{path}"
+        else:
+            server, template = (
+                request.getfixturevalue(name) for name in ("postgres_url", "_postgres_template")
+            )
+            url = stack.enter_context(postgres_database(server, template))
+        yield stack.enter_context(open_database(url))
 
 
 @pytest.fixture

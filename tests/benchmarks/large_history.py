@@ -27,22 +27,17 @@ from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records import Build, Failure, FailureKind, Machine, Status, Task, Workload
 from db.session import Database, open_database
+from db.store_batches import DIMENSIONS
 from db.store_insert import insert_columns, insert_rows
 from db.store_regressions import record_comparison
 from db.store_rows import DETAIL_PARTS, Identifier, dimension_row, prepare, trial_columns
 from db.tables import (
-    BUILD,
     DATA_VERSION,
     LATEST,
-    MACHINE,
-    RUN,
     RUN_PART,
-    SERIES,
-    STRATEGY,
     TRIAL,
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
-    WORKLOAD,
 )
 from db.verdicts.upgrade import compare_builds
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
@@ -68,14 +63,6 @@ REGRESSED_WORKLOADS = 6
 POOL = 32
 _PERCENTILES = {"latency_ns": 1.0, "latency_p05_ns": 0.99, "latency_p95_ns": 1.02, "latency_p99_ns": 1.05}
 _OF_A_CALL = ("first_call_ns", "until_steady_ns", "calls_until_steady", "time_to_first_result_ns")
-_DIMENSIONS = {
-    "machine": MACHINE,
-    "build": BUILD,
-    "workload": WORKLOAD,
-    "strategy": STRATEGY,
-    "series": SERIES,
-    "run": RUN,
-}
 
 
 @dataclass(frozen=True)
@@ -190,7 +177,7 @@ class _History:
         ]
         for case, new in zip(cases, prepare(trials, Identifier()), strict=True):
             self.templates[case] = {name: value for name, (value,) in trial_columns([new]).items()}
-            for name in _DIMENSIONS:
+            for name in DIMENSIONS:
                 row = dimension_row(name, new.trial, new.ids)
                 self.dimensions[name].setdefault(row[f"{name}_id"], row)
         self.series_parts = {key: dict(row) for key, row in self.dimensions["series"].items()}
@@ -266,12 +253,12 @@ class _History:
     def _count(self, night: Night, row: dict[str, Any], *, failed: bool) -> None:
         parts = self.series_parts[row["series_id"]]
         keys = {**parts, "build_id": row["build_id"], "run_id": row["run_id"]}
-        for name in _DIMENSIONS:
+        for name in DIMENSIONS:
             self.tallies[name, keys[f"{name}_id"]].add(night, failed=failed)
 
     def finish(self, connection: Connection) -> None:
         """Tallies, and of every series its newest run."""
-        for name, table in _DIMENSIONS.items():
+        for name, table in DIMENSIONS.items():
             key = table.c[f"{name}_id"]
             for value in self.dimensions[name]:
                 connection.execute(
@@ -305,7 +292,7 @@ def write_history(url: str, trials: int) -> None:
     history = _History(nights(trials))
     with open_database(url, migrate=True) as database:
         with database.write() as connection:
-            for name, table in _DIMENSIONS.items():
+            for name, table in DIMENSIONS.items():
                 connection.execute(insert(table), list(history.dimensions[name].values()))
         for start in range(0, len(history.nights), 50):
             with database.write() as connection:
