@@ -17,7 +17,9 @@ STEADY_NS = 8 * MS
 RUN_0, RUN_1, RUN_2, RUN_3 = (f"run-gpu-box-3-0-{number:04d}" for number in range(4))
 
 
-def stepping_history(*factors: float, builds: tuple[str, ...], trials_per_case: int = 5) -> list[Trial]:
+def stepping_history(
+    *factors: float, builds: tuple[str, ...], trials_per_case: int = 5, between_trials: float = 0.003
+) -> list[Trial]:
     """One run per factor: the compiled latency of every case is `STEADY_NS` times it, eager stays."""
 
     def latency_ns(_workload: str, strategy: str, run: int) -> float:
@@ -28,7 +30,7 @@ def stepping_history(*factors: float, builds: tuple[str, ...], trials_per_case: 
         builds=builds,
         latency_ns=latency_ns,
         trials_per_case=trials_per_case,
-        between_trials=0.003,
+        between_trials=between_trials,
         every=timedelta(hours=6),
         start=START,
     )

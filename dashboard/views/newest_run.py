@@ -14,6 +14,7 @@ from dashboard.links import Link, Page
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import elements, upgrade_tables
 from dashboard.views.shell import View
+from db.records import SourceKind
 from db.verdicts.results import Comparison
 from db.verdicts.sides import VerdictError
 from db.verdicts.vocabulary import Verdict
@@ -40,9 +41,13 @@ def finding_columns(confidence: float | None) -> dict[str, object]:
 
 @remembered
 def _newest_comparison(snapshot: Snapshot, link: Link) -> Comparison | None:
-    """The newest run against the one before it of the same suite; None where there is none before."""
+    """The newest measured run against the one before it of the same suite, of imported ones where nothing was
+    measured; None where there is none before.
+    """
     filters = filters_of(link)
     trials = read_trials(snapshot, recent(snapshot, filters))
+    measured = trials[trials["source_kind"] == SourceKind.MEASURED]
+    trials = trials if measured.empty else measured
     newest = trials.sort_values("started_at").tail(1)
     suite = trials["suite"].fillna("") == newest["suite"].fillna("").iloc[0]
     began = trials[suite].groupby("run_id")["started_at"].min().sort_values()

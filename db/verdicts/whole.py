@@ -11,7 +11,7 @@ from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict, WhoMoved
 
-_TIMED = (Metric.LATENCY, Metric.SPEEDUP)
+TIMED = (Metric.LATENCY, Metric.SPEEDUP)
 
 
 def counts_as_regression(row: Row) -> bool:
@@ -34,7 +34,7 @@ def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
     if any(counts_as_regression(row) for row in rows):
         return Verdict.REGRESSED
     # Counts are always decided: of themselves they must not speak for timings that nobody could judge.
-    timed = [row for row in rows if row.metric in _TIMED]
+    timed = [row for row in rows if row.metric in TIMED]
     blamed = any(row.cause is CauseClass.MACHINE for row in rows)
     if blamed or not (_decided(rows, policy) and _decided(timed, policy)):
         return Verdict.INCONCLUSIVE

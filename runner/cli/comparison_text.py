@@ -81,8 +81,10 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
         )
     ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     for (verdict, reason), cases in ordered[:_NAMED_REASONS]:
-        named = ", ".join(cases[:_NAMED_CASES])
-        more = f" and {count(len(cases) - _NAMED_CASES)} more" if len(cases) > _NAMED_CASES else ""
+        first = Counter(cases).most_common()[:_NAMED_CASES]
+        named = ", ".join(name if times == 1 else f"{name} ({count(times)} cases)" for name, times in first)
+        rest = len(cases) - sum(times for _, times in first)
+        more = f" and {count(rest)} more" if rest else ""
         yield f"Left out, {verdict}: {named}{more}: {reason}"
     if rest := sum(len(cases) for _, cases in ordered[_NAMED_REASONS:]):
         yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."

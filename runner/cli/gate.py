@@ -16,6 +16,7 @@ from db.queries.stored_names import require_stored
 from db.regressions import ACCEPTED, row_subject
 from db.session import Database
 from db.verdicts.results import Row
+from db.verdicts.vocabulary import Verdict
 from db.verdicts.whole import counts_as_regression, overall_verdict, sentences
 from runner.cli.comparison_text import regression_line
 from runner.cli.filters import only
@@ -181,10 +182,13 @@ def _state_document(found: RegressionState) -> dict[str, Any]:
 
 
 def _exit_code(judged: Judged) -> int:
-    """A regression that somebody accepted counts no more; a missed target counts like a regression."""
+    """What somebody accepted is decided and no regression; a missed target counts like one."""
     if judged.missed_targets:
         return 1
-    rows = [row for row in judged.comparison.rows if not _is_accepted(row, judged.states)]
+    rows = [
+        row.model_copy(update={"verdict": Verdict.UNCHANGED}) if _is_accepted(row, judged.states) else row
+        for row in judged.comparison.rows
+    ]
     verdict = overall_verdict(rows, judged.comparison.policy)
     say_undecided(verdict, judged)
     return exit_code(verdict)

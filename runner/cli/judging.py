@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,11 +22,12 @@ from db.regressions import side_keys
 from db.session import Database
 from db.units import count
 from db.verdicts.policy import Policy
-from db.verdicts.results import Comparison
+from db.verdicts.results import Comparison, Row
 from db.verdicts.sides import Selection, VerdictError
 from db.verdicts.targets import TargetCheck, check_targets
 from db.verdicts.upgrade import compare_builds
-from db.verdicts.vocabulary import Verdict
+from db.verdicts.vocabulary import CauseClass, Verdict
+from db.verdicts.whole import TIMED
 from runner.cli.comparison_text import comparison_table, markdown, recorded_lines, summary_lines, tally
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_CANNOT
@@ -165,7 +167,6 @@ def say_undecided(verdict: Verdict, judged: Judged) -> None:
     if exit_code(verdict) != EXIT_CANNOT:
         return
     comparison = judged.comparison
-    undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     if not comparison.rows:
         sentence = f"Nothing can be compared: {comparison.left_out[0].reason}." if comparison.left_out else ""
         print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
@@ -173,14 +174,22 @@ def say_undecided(verdict: Verdict, judged: Judged) -> None:
         ends = "" if judged.imported else " with `compilewatch run`"
         print(f"  {how} the same cases on both sides{ends}.", file=sys.stderr)
         return
-    print(
-        f"compilewatch: Cannot tell: {count(len(undecided))} of {count(len(comparison.rows))} rows are open.",
-        file=sys.stderr,
-    )
+    undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
+    print(f"compilewatch: Cannot tell: {_what_is_open(comparison.rows, undecided)}.", file=sys.stderr)
     wanted = max((row.more_trials or 0 for row in undecided), default=0)
     more = f"{count(wanted)} more trials a side" if wanted else "more trials of both sides"
     how = f"Import results with {more}, or measure both builds" if judged.imported else f"Measure {more}"
     print(f"  {how}, interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
+
+
+def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
+    if any(row.cause is CauseClass.MACHINE for row in rows):
+        return "what changed is put down to the machine"
+    timed, open_timed = (sum(row.metric in TIMED for row in some) for some in (rows, undecided))
+    return (
+        f"{count(len(undecided))} of {count(len(rows))} rows are open, "
+        f"{count(open_timed)} of {count(timed)} of latency and speedup"
+    )
 
 
 def print_judged(

@@ -124,3 +124,18 @@ def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
         *imported("gpu-box-3"),
     ]
     assert sides(sqlite_url, trials, monkeypatch, **asked) == shown
+
+
+def test_without_records_the_newest_measured_run_is_judged(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an imported one alone it would say that no run came before it."""
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*make_history(workloads=("mlp",)), *imported("gpu-box-3")])
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    page = opened(Link(page=Page.REGRESSIONS))
+    assert not page.exception
+    said = " ".join(element.value for element in (*page.markdown, *page.info, *page.caption))
+    assert "No regression is recorded" in said
+    assert "not comparable" not in said
+    assert "Compared 2 of 2 cases" in said

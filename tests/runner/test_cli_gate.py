@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,9 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def measured(url: str, *factors: float, builds: tuple[str, ...] = BUILDS, trials_per_case: int = 5) -> None:
+def measured(url: str, *factors: float, builds: tuple[str, ...] = BUILDS, **how: Any) -> None:
     """Store one run per factor; what was stored before is the same and stays."""
-    history = stepping_history(*factors, builds=builds[: len(factors)], trials_per_case=trials_per_case)
+    history = stepping_history(*factors, builds=builds[: len(factors)], **how)
     with open_database(url) as database:
         save_trials(database, history)
 
@@ -219,3 +220,21 @@ def test_a_queued_confirmation_names_both_builds_within_the_budget(
         (request,) = queue(database)
     assert [stack.torch for stack in request.spec.stacks] == ["2.12.0", "2.13.0"]
     assert request.spec.budget_trials == 14
+
+
+def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing else is of the timings: eager is too noisy to say."""
+    measured(sqlite_url, 1.0, 3.0, trials_per_case=3, between_trials=0.05)
+    assert gate(sqlite_url) == 1
+    with open_database(sqlite_url) as database:
+        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
+    for identifier in ids:
+        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
+    capsys.readouterr()
+    assert gate(sqlite_url) == 0, capsys.readouterr().err
+
+
+def test_what_the_machine_did_is_no_open_row(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.5, builds=("2.12.0", "2.12.0"), trials_per_case=10)
+    assert gate(sqlite_url) == 2
+    assert "Cannot tell: what changed is put down to the machine." in capsys.readouterr().err
