@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from dashboard.shaping import BUILD_COMPONENTS
 from db import units
+from db.metrics.stated_figures import measurements
 from db.metrics.summary import SampleSummary, summarize_samples
-from db.records import CacheCounters, ColdStart, CompilerFacts, Memory, Numerics, SourceKind, Trial
+from db.records import CacheCounters, ColdStart, CompilerFacts, Memory, Numerics, SourceKind, Summary, Trial
 
 
 def figures(trial: Trial) -> list[tuple[str, str, str]]:
@@ -50,6 +51,11 @@ def _spread(summary: SampleSummary | None) -> str:
     ends = (("p05", summary.p05_ns), ("p95", summary.p95_ns), ("p99", summary.p99_ns))
     parts = ", ".join(f"{name} {units.duration(value)}" for name, value in ends)
     return f"Median of {units.count(summary.n)} samples; {parts}."
+
+
+def only_a_summary(summary: Summary) -> str:
+    """What there is of an imported result that has no samples."""
+    return f"This result carries no samples, only a summary: {measurements(summary)}."
 
 
 def until_steady(start: ColdStart) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.api.representation import rows_of
 from dashboard.data import filters_of, read_choices, read_newest_trials, read_trial
 from dashboard.links import Link
-from dashboard.prepared.trial import figures
+from dashboard.prepared.trial import figures, only_a_summary
 from dashboard.prepared.trial_list import FIGURES, MOST_ROWS, trial_rows
 from dashboard.reports.content import Figures, Lines, ReportError, Section
 from dashboard.reports.found import Frozen, newest_builds, nothing_fits
@@ -76,4 +76,6 @@ def _taken(record: Trial) -> Section:
     if record.sampling is not None:
         text = samples_taken(record.sampling)
         lines.append(f"{text[0].upper()}{text[1:]}.")
+    if not record.samples_ns and record.summary is not None:
+        lines.append(only_a_summary(record.summary))
     return Lines(lines=tuple(lines))

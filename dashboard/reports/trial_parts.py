@@ -14,6 +14,7 @@ from dashboard.reports.cases import charted, listed
 from dashboard.reports.content import Column, Lines, Section, Table
 from dashboard.reports.tables import table_of
 from db import units
+from db.metrics.stated_figures import other_figures
 from db.metrics.streams import stream_texts
 from db.metrics.why import profile_rows, why
 from db.queries.cold_start import phases_of
@@ -26,6 +27,7 @@ def trial_parts(record: Trial) -> tuple[Section, ...]:
     """Everything of `record` that is known, in the order of its page."""
     return (
         *_failure(record.failure),
+        *_source(record),
         *_samples(record),
         *_stream(record),
         *_profile(record),
@@ -64,6 +66,13 @@ def _failure(found: Failure | None) -> tuple[Section, ...]:
     if log:
         parts += (Table(title="The end of its log", columns=(Column(title="Line"),), rows=tuple(log)),)
     return parts
+
+
+def _source(record: Trial) -> tuple[Section, ...]:
+    """Figures that only the source of an imported trial has."""
+    stated = other_figures(record.summary) if record.summary is not None else []
+    note = f"As {record.source.name} names them, in its own units."
+    return _pairs("Figures of the source", dict(stated), note=note)
 
 
 def _samples(record: Trial) -> tuple[Section, ...]:

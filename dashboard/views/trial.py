@@ -9,6 +9,7 @@ from dashboard.charts import samples as charts
 from dashboard.data import read_trial
 from dashboard.foreign_text import escaped
 from dashboard.links import Link
+from dashboard.prepared import trial as prepared
 from dashboard.views import (
     elements,
     trial_facts,
@@ -23,7 +24,6 @@ from db import units
 from db.errors import NotFoundError
 from db.metrics.frame_rows import row_dicts
 from db.metrics.samples_taken import samples_taken
-from db.metrics.stated_figures import measurements
 from db.records import Trial
 
 
@@ -46,7 +46,7 @@ def _one(view: View, trial: Trial) -> None:
     if trial.samples_ns:
         _samples(trial)
     elif trial.summary is not None:
-        elements.note(f"This result carries no samples, only a summary: {measurements(trial.summary)}.")
+        elements.note(prepared.only_a_summary(trial.summary))
     trial_stream.stream(trial)
     trial_why.explanation(trial)
     left, right = st.columns(2)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, href
+from dashboard.reports.content import Table
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.page import render
 from db.records import ColdStart, Summary
 from db.session import open_database
 from db.store import save_trial
-from tests.builders import MS, make_imported
+from tests.builders import MS, START, make_imported
 from tests.dashboard.conftest import DATABASE, opened, texts
 
 COST = ColdStart(until_steady_ns=37_662_211_000, calls_until_steady=0)
@@ -46,3 +49,11 @@ def test_figures_that_only_the_source_has_are_shown_by_its_own_names() -> None:
     # escaped once, by what draws it
     (note,) = (caption.value for caption in page.caption if "names them" in caption.value)
     assert note.count("\\") == 1
+
+
+def test_a_report_keeps_the_figures_of_the_source() -> None:
+    content = freeze_link(href(Link(page=Page.TRIAL, trial="imp-1")), title=None, by="ann", at=START)
+    tables = {part.title: part for part in content.sections if isinstance(part, Table)}
+    stated = set(tables["Figures of the source"].rows)
+    assert {("compression_ratio", "0.912345678"), ("load_mb", "333.2")} <= stated
+    assert "only a summary: n = 30." in render(content)
