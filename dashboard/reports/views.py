@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dashboard.links import TITLES, Link, Page
-from dashboard.reports import break_even, cold_start, modes, overview, record_views, trends, trial
+from dashboard.reports import break_even, cold_start, modes, overview, regressions, runs, trends, trial
 from dashboard.reports.content import ReportError
 from dashboard.reports.found import Frozen
 from dashboard.snapshots import Snapshot
@@ -29,9 +29,9 @@ _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
     Page.MODES: modes.frozen,
     Page.BREAK_EVEN: break_even.frozen,
     Page.COLD_START: cold_start.frozen,
-    Page.REGRESSIONS: record_views.regressions,
+    Page.REGRESSIONS: regressions.frozen,
     Page.TRIAL: trial.frozen,
-    Page.RUNS: record_views.runs,
+    Page.RUNS: runs.frozen,
 }
 FREEZABLE = frozenset({Page.UPGRADE, *_PAGES})
 """Pages that a report can be made of."""

@@ -10,8 +10,12 @@ import pytest
 
 from dashboard import run_actions
 from dashboard.access import AccessError, Person, Role, tell_apart_by
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, href
+from dashboard.reports.content import Table
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.page import render
 from dashboard.run_rows import device_words, host_words, machine_rows, schedule_rows, service_words
+from db import units
 from db.errors import NotFoundError
 from db.hosts import SILENT_AFTER, HostDevice, HostState
 from db.queries.facets import machines
@@ -190,3 +194,17 @@ def test_a_gpu_in_words_says_only_what_was_told() -> None:
 def test_a_noise_floor_needs_three_trials() -> None:
     assert noise_floor([1.0, 1.0]) is None
     assert noise_floor([1.0, 1.0, 1.0]) == NoiseFloor(0.0, 3)
+
+
+def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
+    run_actions.run_now(stored_schedule(url), by="Ann")
+    content = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=NOW)
+    tables = {part.title: part for part in content.sections if isinstance(part, Table)}
+    assert set(tables) >= {"Queue", "Schedules", "Machines", "Runs, newest first"}
+    (asked,) = tables["Queue"].rows
+    assert {"queued", "suite standard", "Ann", "schedule nightly, run now"} <= set(asked)
+    (planned,) = tables["Schedules"].rows
+    assert {"nightly", "▶ active", units.moment(NOW + timedelta(days=1))} <= set(planned)
+    assert any(text.endswith("(from 6 trials)") for text in tables["Machines"].rows[0])
+    assert "NaN" not in render(content)
+    assert "NaT" not in render(content)

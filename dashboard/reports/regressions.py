@@ -1,19 +1,13 @@
-"""Regressions and runs as the parts of a report."""
+"""Recorded regressions as the parts of a report."""
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
-from dashboard import inbox, run_rows
-from dashboard.api.representation import rows_of
+from dashboard import inbox
 from dashboard.data import (
     read_choices,
-    read_hosts,
-    read_machines,
-    read_noise,
     read_regressions,
-    read_runs,
     read_trials,
 )
 from dashboard.links import Link
@@ -29,7 +23,6 @@ from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.verdicts.vocabulary import METRIC_NAMES
 
-NEWEST_RUNS = 200
 _INBOX = {
     "state": "State",
     "workload": "Workload",
@@ -52,7 +45,7 @@ _INBOX = {
 _NUMBERS = ("base", "head", "change", "interval")
 
 
-def regressions(snapshot: Snapshot, link: Link) -> Frozen:
+def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     """The inbox under the filters of `link`, and for each chosen regression its evidence and story."""
     recorded = read_regressions(snapshot)
     shown = inbox.chosen(recorded, link)
@@ -104,37 +97,3 @@ def _regression(snapshot: Snapshot, each: RegressionState) -> tuple[Section, ...
     story = story.assign(at=[units.moment(at) for at in story["at"]])
     said = {"at": "When", "state": "State", "by": "By", "note": "Note", "link": "Link"}
     return (said_of_it, *parts, table_of(story, said, title="Who said what"))
-
-
-def runs(snapshot: Snapshot, link: Link) -> Frozen:
-    """The runs under the filters of `link`, and every machine."""
-    choices = read_choices(snapshot)
-    found, where = read_runs(snapshot, NEWEST_RUNS)
-    if link.machine is not None:
-        found = found[found["run_id"].isin(where.loc[where["machine_id"] == link.machine, "run_id"])]
-    if link.suite is not None:
-        found = found[found["suite"] == link.suite]
-    if found.empty:
-        raise nothing_fits()
-    rows = run_rows.run_rows(found, where, choices.machines, choices.builds)
-    rows = rows.assign(started=[units.moment(at) for at in rows["started_at"]])
-    titles = {
-        "started": "Started",
-        "state": "State",
-        "suite": "Suite",
-        "machine": "Machine",
-        "build": "Build",
-        "trials": "Trials",
-        "failed": "Failed",
-        "run_id": "Run",
-    }
-    hosts = run_rows.host_words(read_hosts(), datetime.now(UTC))
-    machines = run_rows.machine_rows(read_machines(snapshot), hosts, read_noise(snapshot))
-    of_machine = {"machine": "Machine", "device": "Device", "cpu": "CPU", "noise": "Shows changes from"}
-    parts: tuple[Section, ...] = (
-        table_of(rows, titles, title="Runs, newest first", numeric=("trials", "failed")),
-        table_of(machines, of_machine, title="Machines", numeric=("noise",)),
-    )
-    shown = where[where["run_id"].isin(found["run_id"])]
-    builds = tuple(dict.fromkeys(shown["build_id"]))
-    return Frozen(parts, link, builds, {"runs": rows_of(found)})
