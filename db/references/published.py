@@ -1,6 +1,7 @@
 """Published speedups of torch.compile that state GPU, batch, dtype and mode, from `published.json`.
 
-A figure is shown beside a case only where model, task, size, precision and mode agree. Batch size, GPU and
+A figure is shown beside a case only where model, task, size, precision and mode agree; one whose size was not
+published says so. Batch size, GPU and
 torch version differ almost always: the figure says its own, and is never averaged or compared by the judge.
 """
 
@@ -51,6 +52,7 @@ class PublishedFigure:
     def sentence(self) -> str:
         """ "published elsewhere: 1.87x (RTX 4090, torch 2.9.1, batch 1024, amp)"."""
         scope = "" if self.scope == "model" else f", {self.scope}"
+        scope += "" if self.shape else ", input size not stated"
         return (
             f"published elsewhere: {units.ratio(self.speedup)} "
             f"({self.device_name}, torch {self.torch}, batch {self.batch_size}, {self.dtype}{scope})"

@@ -87,6 +87,26 @@ def stand_in(folder: Path, script: str) -> str:
     return f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
+@pytest.mark.parametrize("text", ["--workload ranker\n--trials 10 --label '2.13 + driver 580'", "", "  \n"])
+def test_options_are_split_as_a_shell_does(tmp_path: Path, sqlite_url: str, text: str) -> None:
+    path = stand_in(tmp_path, 'for word; do echo "<$word>" >&2; done; exit 0')
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS=text, GATE_OPTIONS="$(touch ran) `touch ran`", PATH=path)
+    ran = [
+        "run",
+        *(["--workload", "ranker", "--trials", "10", "--label", "2.13 + driver 580"] if text.strip() else []),
+    ]
+    judged = ["gate", "--markdown", "$(touch", "ran)", "`touch", "ran`"]
+    assert done.stderr.splitlines() == [f"<{word}>" for word in (*ran, *judged)]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_quote_that_is_not_closed_measures_nothing(tmp_path: Path, sqlite_url: str) -> None:
+    path = stand_in(tmp_path, "echo called >&2")
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="--label 'x", PASS_UNDECIDED="true", PATH=path)
+    assert done.returncode == 2
+    assert done.stderr == "RUN_OPTIONS: No closing quotation. Close the quote.\n"
+
+
 def measured(url: str, *factors: float, trials_per_case: int = 5) -> None:
     history = stepping_history(
         *factors, builds=("2.12.0", "2.13.0")[: len(factors)], trials_per_case=trials_per_case

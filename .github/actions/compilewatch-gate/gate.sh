@@ -2,7 +2,8 @@
 # Measure, judge against the run before, comment the table on the pull request, end as the gate does:
 # 0 nothing got worse, 1 a regression or a missed target, 2 cannot tell.
 #
-#   RUN_OPTIONS     options of `compilewatch run`, such as "--suite standard"; "none" judges what is stored
+#   RUN_OPTIONS     options of `compilewatch run`, such as "--suite standard", on one line or several, words with
+#                   spaces in quotes; "none" judges what is stored
 #   GATE_OPTIONS    options of `compilewatch gate`, such as "--against torch=2.12.1"
 #   PASS_UNDECIDED  "true": "cannot tell" passes
 #   COMMENT_URL     where comments of the pull request are posted to; without it nothing is posted
@@ -11,8 +12,24 @@
 set -uo pipefail
 
 table=${GATE_TABLE:-gate.md}
-read -r -a run_options <<< "${RUN_OPTIONS:-}"
-read -r -a gate_options <<< "${GATE_OPTIONS:-}"
+
+# The words of $2, one per line, split as a shell does, quotes and line ends included; nothing in it is run.
+# $1 is what they are called.
+words_of() {
+    python3 -c '
+import shlex, sys
+name, text = sys.argv[1:]
+try:
+    print(*shlex.split(text), sep="\n")
+except ValueError as error:
+    sys.exit(f"{name}: {error}. Close the quote.")' "$@"
+}
+
+run_words=$(words_of RUN_OPTIONS "${RUN_OPTIONS:-}") || exit 2
+gate_words=$(words_of GATE_OPTIONS "${GATE_OPTIONS:-}") || exit 2
+run_options=() gate_options=()
+[ -z "$run_words" ] || mapfile -t run_options <<< "$run_words"
+[ -z "$gate_words" ] || mapfile -t gate_options <<< "$gate_words"
 
 if [ "${run_options[0]:-}" != none ]; then
     compilewatch run ${run_options[@]+"${run_options[@]}"}

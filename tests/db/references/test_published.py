@@ -29,6 +29,14 @@ def test_other_names_of_the_same_model_match() -> None:
     assert a100[0].sentence().endswith("(A100, torch 2.0, batch 1, float16, pipeline step)")
 
 
+def test_a_figure_without_a_size_says_so() -> None:
+    """It may be of another one than the case has."""
+    (figure,) = published_for(
+        "densenet121", task=Task.TRAINING, dtype="amp", shape={"image_size": 64}, mode="default"
+    )
+    assert figure.sentence().endswith("batch 4, amp, input size not stated)")
+
+
 @pytest.mark.parametrize(
     "change",
     [
