@@ -35,6 +35,9 @@ from db.strategies import EAGER
 MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.
 BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager_decomp_partition", "aot_ts"})
+# Words that tell eager from compiled, in any case; every other word is a strategy's name.
+_EAGER_WORDS = frozenset({"eager", "false", "none", "no", "off", "0"})
+_COMPILED_WORDS = frozenset({"true", "yes", "on", "1", "compile", "compiled"})
 
 UNTOLD_REASON = "The source counts graph breaks and does not list them."
 SPEEDUP_ZERO = "The source reports speedup 0: the model failed, and it does not say why."
@@ -108,6 +111,13 @@ def strategy_called(word: str) -> Strategy:
     if word in BACKENDS:
         return compiled(f"{word} backend" if word == "eager" else word, backend=word)
     return compiled(word)
+
+
+def strategy_told(word: str) -> Strategy:
+    """From a word that tells eager from compiled: a yes or no, or what `strategy_called` takes."""
+    if word.lower() in _EAGER_WORDS:
+        return EAGER
+    return compiled("compiled") if word.lower() in _COMPILED_WORDS else strategy_called(word)
 
 
 def counted_events(count: int | None) -> list[CompilerEvent] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from db.errors import RecordError
 from db.interchange.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files import InputFile
-from db.interchange.imported import Result, compiled, strategy_called, to_trial, torch_facts
+from db.interchange.imported import Result, strategy_told, to_trial, torch_facts
 from db.interchange.options import ImportOptions
 from db.records import Strategy, Summary, Task, Trial
 from db.strategies import EAGER
@@ -22,8 +22,6 @@ SOURCE = "pytest-benchmark"
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
-_EAGER_VALUES = {"eager", "false", "none", "no", "off", "0"}
-_COMPILED_VALUES = {"true", "yes", "on", "1", "compile", "compiled"}
 _TORCH_KEYS = ("torch", "torch_version", "pytorch_version")
 _Workload = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -96,11 +94,7 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
 
 def _strategy(fields: Fields, key: str, value: object) -> Strategy:
     word = "none" if value is None else str(value).strip()
-    if word.lower() in _EAGER_VALUES:
-        return EAGER
-    if word.lower() in _COMPILED_VALUES:
-        return compiled("compiled")
-    return strategy_called(fields.storable(key, word or "compiled"))
+    return strategy_told(fields.storable(key, word or "compiled"))
 
 
 def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str, Any]:
