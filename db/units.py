@@ -128,12 +128,18 @@ def _whole(value: SupportsFloat | None) -> int:
 
 
 def steps(value: SupportsFloat | str | object | None) -> str:
-    """A number of steps, or the value "never" (a string or a `db.metrics.break_even.Never`)."""
+    """A number of steps, or the value "never" (a string or a `db.metrics.break_even.Never`).
+
+    A mean of few steps has three significant digits: "1.42 steps".
+    """
     if str(value) == NEVER:
         return NEVER
     # Numbers first: whether a value supports float is a slow question.
     if not isinstance(value, int | float | SupportsFloat) or _number(value) is None:
         return MISSING
+    number = float(value)
+    if abs(number) < _PLAIN_BELOW and not number.is_integer():
+        return f"{significant(number)} steps"
     return f"{count(value)} step{'' if _whole(value) == 1 else 's'}"
 
 

@@ -69,9 +69,9 @@ class CaseKey(Result):
 class Row(Result):
     """The verdict on one metric of one matched case.
 
-    `base` and `head` are in the metric's unit: the geometric mean over the trials that were compared (the
-    formula's value for break-even, "never" where it does not exist, a status word for numerics). `change` is
-    head / base - 1, positive when the number grew; `interval` its bounds at `Policy.confidence`.
+    `base` and `head` are in the metric's unit: the geometric mean over the trials that were compared (of a
+    break-even in parts of a step, "never" where the side as a whole has none; a status word for numerics).
+    `change` is head / base - 1, positive when the number grew; `interval` its bounds at `Policy.confidence`.
     `eager_change` and `compiled_change` are relative latency changes.
     """
 
@@ -108,7 +108,9 @@ class Row(Result):
 
 
 class LeftOut(Result):
-    """A case that entered no comparison, and why. `fields` names what differs when not comparable."""
+    """A case that entered no comparison, and why. `fields` names what differs when not comparable;
+    `source_kind` and `source_name` are as in `CaseKey`.
+    """
 
     workload: str
     strategy: str
@@ -116,6 +118,8 @@ class LeftOut(Result):
     reason: str
     fields: tuple[str, ...] = ()
     cause: CauseClass | None = None
+    source_kind: str | None = None
+    source_name: str | None = None
 
 
 class LatencyChange(Result):

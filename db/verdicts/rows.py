@@ -140,11 +140,9 @@ class Findings:
     def levels(self, case: int, summary: tuple[float | str, float | str]) -> tuple[float | str, float | str]:
         """The values of both sides as they were compared: geometric means of the trials that were.
 
-        A median over trials beside a change of means would contradict it where trials scatter. Break-even
-        is the formula's, of each side as a whole.
+        A median over trials beside a change of means would contradict it where trials scatter, and so would
+        the break-even of a side's medians, in whole steps. A side without such a trial has its summary's.
         """
-        if self.metric is Metric.BREAK_EVEN:
-            return summary
         base, head = self.level[case]
         return (
             summary[0] if math.isnan(base) else _level(base),

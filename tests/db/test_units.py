@@ -101,6 +101,10 @@ def test_ratios_percents_counts_rates_and_money() -> None:
 def test_steps_are_a_number_or_the_word_never() -> None:
     assert units.steps(1) == "1 step"
     assert units.steps(1240) == "1,240 steps"
+    assert units.steps(1240.4) == "1,240 steps"
+    assert units.steps(1.0) == "1 step"
+    assert units.steps(1.4249) == "1.42 steps"
+    assert units.steps(0.4) == "0.400 steps"
     assert units.steps(units.NEVER) == "never"
     assert units.steps(NOT_FASTER) == "never"
     assert units.steps(pd.NA) == units.MISSING

@@ -115,6 +115,13 @@ def test_the_two_levels_of_a_row_differ_by_its_change():
     assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
 
 
+def test_the_two_break_evens_of_a_row_differ_by_its_change():
+    """Each side's own, of its medians and in whole steps, would say that nothing changed."""
+    row = row_of(judge(sides([10, 10, 10, 13, 13], [5, 6, 10, 10, 10])), Metric.BREAK_EVEN)
+    assert row.change == pytest.approx(((5**3 * 2**2) / (10 * 9 * 5**3)) ** 0.2 - 1)
+    assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
+
+
 def test_parts_add_up_to_the_change_of_speedup_exactly():
     speedup = row_of(judge(case(1.06, eager=0.97) + background()), Metric.SPEEDUP)
     assert speedup.who_moved is WhoMoved.BOTH
