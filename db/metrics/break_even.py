@@ -33,7 +33,7 @@ class Never:
         return "never"
 
 
-NOT_FASTER = Never("compiled is not faster than eager")
+NOT_FASTER = Never("its latency is not below eager's")
 BEYOND_COUNTING = Never("the saving per step is too small to repay the compile cost in 2^63 steps")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from db.metrics.break_even import STEPS_MAX, Never, steps_to_break_even
+from db.metrics.break_even import NOT_FASTER, STEPS_MAX, Never, steps_to_break_even
 from db.metrics.groups import Bools, Floats
 from db.metrics.intervals import Quotients
+from db.units import duration
 
 EAGER_IS_REFERENCE = "eager is the reference"
 NO_LATENCY = "no trial with a latency"
@@ -21,6 +22,13 @@ def _unknown_reason(cost: float, compiled: float, control: float, *, eager: bool
         if math.isnan(value):
             return reason
     return None
+
+
+def _never_reason(never: Never, compiled: float, control: float) -> str:
+    """With the two medians that decide it: a speedup paired by trial may say otherwise beside them."""
+    if never is not NOT_FASTER:
+        return never.reason
+    return f"its median latency, {duration(compiled)}, is not below eager's, {duration(control)}"
 
 
 def _end(quotient: float) -> float:
@@ -70,7 +78,7 @@ def repayment_columns(
         steps = steps_to_break_even(cost, compiled, control)
         interval = _interval(steps, low, high)
         if isinstance(steps, Never):
-            rows.append(("never", steps.reason, None, *interval, None))
+            rows.append(("never", _never_reason(steps, compiled, control), None, *interval, None))
         else:
             rows.append(("steps", None, steps, *interval, cost + steps * compiled))
     return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}

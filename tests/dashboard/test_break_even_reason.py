@@ -15,7 +15,7 @@ from tests.builders import MS, make_history
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import DATABASE, opened, texts
 
-REASON = "compiled is not faster than eager"
+REASON = "its median latency, 18.1 ms, is not below eager's, 12.1 ms"
 
 
 def test_a_case_that_never_pays_off_has_its_reason_everywhere(

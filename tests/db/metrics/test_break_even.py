@@ -99,7 +99,7 @@ def test_an_unknown_cost_is_refused() -> None:
 
 def test_never_is_no_number_and_says_why() -> None:
     assert steps_text(NOT_FASTER) == "never"
-    assert NOT_FASTER.reason == "compiled is not faster than eager"
+    assert NOT_FASTER.reason == "its latency is not below eager's"
     with pytest.raises(TypeError):
         NOT_FASTER + 1  # type: ignore[operator]
     with pytest.raises(TypeError):

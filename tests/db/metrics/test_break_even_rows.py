@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from pandas import DataFrame
 
 from db.metrics.break_even_rows import break_even_rows
@@ -88,7 +89,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
             "total_ns": 245.0 * SECOND,
             "chosen": False,
             "fastest_from_steps": None,
-            "reason": "compiled is not faster than eager",
+            "reason": "its median latency, 12.0 s, is not below eager's, 10.0 s",
         },
         named
         | NOTHING
@@ -152,3 +153,36 @@ def test_workloads_stand_in_the_order_of_the_cases() -> None:
     table = cases([compiled("default", 6, 60, workload=name) for name in ("a", "b", "c")])
     found = break_even_rows(table.iloc[::-1], 1, 0, None)
     assert [row["workload"] for row in found] == ["c", "c", "b", "b", "a", "a"]
+
+
+def uncosted(latency: int) -> dict[str, Any]:
+    """A compiled case whose compile cost nobody told, as in an imported table of speedups."""
+    return compiled("uncosted", latency, 0) | {"trial_compile_cost_ns": None}
+
+
+@pytest.mark.parametrize(
+    ("latency", "steps", "chosen", "firsts"),
+    [
+        # default takes 60 + 6 a step, from step 15 on less than eager's 10 a step
+        (4, 20, [], {}),
+        (8, 14, [], {}),
+        (8, 29, [], {}),
+        (8, 31, ["default"], {}),
+        (10, 14, ["eager"], {"eager": 1, "default": 15}),
+        (12, 20, ["default"], {"eager": 1, "default": 15}),
+    ],
+)
+def test_nothing_is_chosen_that_a_strategy_of_unknown_cost_may_beat(
+    latency: int, steps: int, chosen: list[str], firsts: dict[str, int]
+) -> None:
+    rows = break_even_rows(cases([*ROWS[:2], uncosted(latency)]), steps, 0, None)
+    assert [row["strategy"] for row in rows if row["chosen"]] == chosen
+    assert {row["strategy"]: row["fastest_from_steps"] for row in rows if row["fastest_from_steps"]} == firsts
+    assert {row["strategy"]: row["reason"] for row in rows}["uncosted"] == "no compile cost"
+
+
+def test_beside_a_faster_strategy_of_unknown_cost_eager_is_no_choice() -> None:
+    (eager, _) = break_even_rows(cases([ROWS[0], uncosted(6)]), 20, 0, None)
+    assert (eager["strategy"], eager["chosen"], eager["fastest_from_steps"]) == ("eager", False, None)
+    (eager, _) = break_even_rows(cases([ROWS[0], uncosted(12)]), 20, 0, None)
+    assert (eager["strategy"], eager["chosen"], eager["fastest_from_steps"]) == ("eager", True, 1)

@@ -76,10 +76,15 @@ def test_an_interval_in_whole_steps_holds_the_estimate(
 
 
 def test_never_has_its_reason_and_no_time() -> None:
-    never = ("never", "compiled is not faster than eager", None)
+    never = ("never", "its median latency, 3 ns, is not below eager's, 2 ns", None)
     assert columns(compiled=3.0, ends=(INF, INF)) == (*never, "never", None, None, None)
     assert columns(compiled=3.0, ends=(4.0, INF)) == (*never, "open", 4, None, None)
     assert columns(compiled=3.0, ends=(4.0, 6.0)) == (*never, "open", 4, None, None)
+
+
+def test_a_saving_too_small_to_repay_is_not_called_slower() -> None:
+    _, reason, *_ = columns(cost=1e30)
+    assert reason == "the saving per step is too small to repay the compile cost in 2^63 steps"
 
 
 def test_each_case_has_its_own_entry() -> None:
