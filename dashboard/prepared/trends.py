@@ -159,7 +159,8 @@ def _case_row(
     moments: NDArray[np.int64],
 ) -> dict[str, Any]:
     """The row of a case whose points have these values, NaN where missing, runs and moments; `last` is the
-    moment of the newest value, however many runs without one came after it.
+    moment of the value that is shown as the newest, whatever was measured after it: on an axis of versions it
+    is that of the highest.
     """
     has_value = ~np.isnan(values)
     known = values[has_value].tolist()
@@ -170,7 +171,7 @@ def _case_row(
         "change": _change(known),
         "history": known[-60:],
         "runs": len(set(runs[has_value].tolist())),
-        "last": int(moments[has_value].max()) if known else None,
+        "last": int(moments[has_value][-1]) if known else None,
     }
 
 
