@@ -16,6 +16,7 @@ from db.store_sign_offs import save_sign_off, withdraw_sign_off
 
 MARKS = {Decision.ACCEPTED: "✓", Decision.REJECTED: "✗"}
 LONGEST_NOTE = 2_000
+_SHORT_NOTE, _SHORT_NOTE_LINES = 500, 6
 
 
 def in_force(sign_offs: Sequence[SignOff]) -> SignOff | None:
@@ -29,6 +30,14 @@ def sentence(sign_off: SignOff) -> str:
         f"{MARKS[sign_off.decision]} {sign_off.decision.value} by {sign_off.author} on "
         f"{units.moment(sign_off.at)}, at data version {sign_off.data_version}."
     )
+
+
+def shortened(note: str) -> str:
+    """The beginning of a long note, a short one as it is: what stands below must not be out of reach."""
+    lines = note.splitlines()
+    if len(note) <= _SHORT_NOTE and len(lines) <= _SHORT_NOTE_LINES:
+        return note
+    return f"{chr(10).join(lines[:_SHORT_NOTE_LINES])[:_SHORT_NOTE].rstrip()} …"
 
 
 def withdrawal(sign_off: SignOff) -> str:

@@ -90,7 +90,7 @@ def _row(
     reference = case["strategy"] == EAGER.name
     return {
         "strategy": case["strategy"],
-        "steps": "reference" if reference else steps_words(case),
+        "steps": steps_words(case),
         "interval": _interval_words(case),
         "time": units.duration(reached),
         "money": units.MISSING if reached is None else units.money(_money(reached, link.price)),
@@ -104,7 +104,9 @@ def _row(
 
 
 def steps_words(case: dict[str, Any]) -> str:
-    """Break-even of a case in words: steps, never, or unknown."""
+    """Break-even of a case in words: steps, never, or unknown; "reference" of eager itself."""
+    if case["strategy"] == EAGER.name:
+        return "reference"
     if case["break_even"] == "steps":
         return units.steps(int(case["break_even_steps"]))
     return str(case["break_even"])

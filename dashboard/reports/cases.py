@@ -12,6 +12,7 @@ from dashboard.api.representation import rows_of
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_cases
 from dashboard.links import Link
+from dashboard.prepared import break_even_plan
 from dashboard.reports.content import Chart, Lines, ReportError, Section
 from dashboard.reports.found import Frozen, newest_builds, nothing_fits
 from dashboard.reports.svg import draw
@@ -87,7 +88,6 @@ def case_parts(cases: pd.DataFrame) -> tuple[Section, ...]:
 
 
 def _case_row(case: dict[str, Any]) -> dict[str, str]:
-    steps = int(case["break_even_steps"]) if case["break_even"] == "steps" else str(case["break_even"])
     return {
         "workload": case["workload_label"],
         "strategy": case["strategy"],
@@ -96,7 +96,7 @@ def _case_row(case: dict[str, Any]) -> dict[str, str]:
         "latency": units.duration(case["latency_ns"]),
         "eager": units.duration(case["control_latency_ns"]),
         "cost": units.duration(case["compile_cost_ns"]),
-        "break_even": steps if isinstance(steps, str) else units.steps(steps),
+        "break_even": break_even_plan.steps_words(case),
         "first": units.duration(case["time_to_first_result_ns"]),
         "memory": units.size(case["peak_bytes"]),
         "trials": units.count(case["counted_trials"]),

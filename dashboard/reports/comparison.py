@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard import inbox, sign_offs, theme, upgrade_rows, verdict_words
+from dashboard import inbox, theme, upgrade_rows, verdict_words
 from dashboard.charts import verdict_matrix
+from dashboard.reports import signed
 from dashboard.reports.cases import listed
 from dashboard.reports.content import Chart, Figures, Lines, Section
-from dashboard.reports.page import LONGEST_CELL
 from dashboard.reports.svg import draw
 from dashboard.reports.tables import table_of
 from db import units
@@ -58,8 +57,8 @@ class Beside:
 def sections(
     comparison: Comparison, labels: Mapping[str, str], metric: Metric, beside: Beside
 ) -> tuple[Section, ...]:
-    """The finding, the matrix on `metric`, what stands beside it, every verdict, the worst first, and who was
-    left out.
+    """The finding, the matrix on `metric`, what stands beside it, every verdict, the worst first, who was
+    left out, and a long note on the decision.
 
     `labels` maps workload ids to labels.
     """
@@ -72,7 +71,7 @@ def sections(
         Lines(lines=said or comparison.sentences),
         _figures(comparison),
         *_recorded(beside.recorded),
-        *_signed(beside.signed),
+        *signed.decisions(beside.signed),
         *_matrix(comparison, labels, metric),
         *beside.in_focus,
         *_shift(comparison, labels),
@@ -80,6 +79,7 @@ def sections(
         *_differs(beside.differs),
         *_every_verdict(comparison, labels),
         *_left_out(comparison),
+        *signed.whole_note(beside.signed),
     )
 
 
@@ -106,22 +106,6 @@ def _recorded(recorded: Sequence[RegressionState] | None) -> tuple[Section, ...]
         return ()
     what = units.plural(len(recorded), "figure")
     return (Lines(lines=(f"In the inbox {what} of these builds: {inbox.counted(recorded)}.",)),)
-
-
-def _signed(known: Sequence[SignOff] | None) -> tuple[Section, ...]:
-    if known is None:
-        return ()
-    decided = sign_offs.in_force(known)
-    lines = ["Nobody has signed this upgrade off yet."]
-    if decided is not None:
-        # A note may be longer than what a report shows of one text.
-        note = textwrap.wrap(decided.note or "", LONGEST_CELL)
-        lines = [sign_offs.sentence(decided), *note, f"The judge said then: {decided.verdict}"]
-    for each in reversed(known):
-        if each is not decided:
-            replaced = f"{sign_offs.sentence(each)} Replaced."
-            lines.append(sign_offs.withdrawal(each) if each.withdrawn_at else replaced)
-    return (Lines(title="Sign-off", lines=tuple(lines)),)
 
 
 def _matrix(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -> list[Section]:

@@ -17,7 +17,6 @@ from db.sign_offs import Decision, SignOff
 from db.verdicts.results import Comparison
 
 PAGE = "sign-off"
-_SHORT_NOTE, _SHORT_NOTE_LINES = 500, 6
 _WORDS = {Decision.ACCEPTED: "✓ Accept this upgrade", Decision.REJECTED: "✗ Reject it"}
 
 
@@ -54,12 +53,11 @@ def _decision(decided: SignOff | None, data_version: int) -> None:
 
 
 def _note(note: str) -> None:
-    """A long one folded: the verdicts below it must not be out of reach."""
-    lines = note.splitlines()
-    if len(note) <= _SHORT_NOTE and len(lines) <= _SHORT_NOTE_LINES:
-        st.text(note)
+    """A long one folded."""
+    short = sign_offs.shortened(note)
+    st.text(short)
+    if short == note:
         return
-    st.text(f"{chr(10).join(lines[:_SHORT_NOTE_LINES])[:_SHORT_NOTE].rstrip()} …")
     with st.expander("The whole note", icon=":material/notes:"):
         st.text(note)
 

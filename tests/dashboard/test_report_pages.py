@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard import sign_offs
 from dashboard.data import read_choices, read_regressions, read_trial
 from dashboard.links import Link, Page, href
-from dashboard.reports.content import Content, Figures, Table
+from dashboard.reports.content import Content, Figures, Lines, Table
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.snapshots import Snapshot
@@ -119,6 +119,11 @@ def test_an_upgrade_keeps_its_case_its_decisions_and_every_table(
     assert page.count("<svg") == len(test.get("vega_lite_chart")) == 3, "matrix, trials, history"
     assert "accepted by ben" in page
     assert all(f"word{number}" in page for number in range(200)), "a long note is kept whole"
+    above, below = (part for part in content.sections if "ign-off" in getattr(part, "title", ""))
+    assert isinstance(above, Lines)
+    assert sum(map(len, above.lines)) < len(note), "in short above the matrix"
+    assert "The whole note stands at the end of this report." in above.lines
+    assert below is content.sections[-1]
     assert "rejected by ben" in page
     naive = next(card for card in test.metric if "naive" in card.label)
     assert escape(naive.value) in page
@@ -146,6 +151,14 @@ def test_a_chosen_regression_keeps_its_evidence_and_its_story(shown: str) -> Non
     assert page.count("<svg") == len(test.get("vega_lite_chart")) == 2, "the trials, and the history"
     for said in ("bisecting", "https://example.org/1", "compilewatch compare", "acknowledged"):
         assert said in page
+
+
+@pytest.mark.parametrize("path", ["", "break-even?focus=bert-base"])
+def test_eager_is_the_reference_of_break_even_in_every_table(shown: str, path: str) -> None:
+    content = freeze_link(path, **SIGNED)
+    (cases,) = (part for part in content.sections if isinstance(part, Table) and part.title == "Every case")
+    place = [column.title for column in cases.columns].index("Break-even")
+    assert {row[place] for row in cases.rows if row[1] == "eager"} == {"reference"}
 
 
 def test_what_regressed_and_stands_open_is_on_the_overview(shown: str) -> None:
