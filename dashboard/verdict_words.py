@@ -37,6 +37,7 @@ WORST_FIRST = (
     Verdict.MISSING,
 )
 NAMED_CASES = 5
+SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."
 # A smaller change is told as none.
 _LEAST_CHANGE = 5e-5
 

@@ -14,6 +14,8 @@ from db.strategies import EAGER
 from db.verdicts.results import BuildSide, CaseKey, Row
 from db.verdicts.vocabulary import Metric
 
+_MEANS = " (the table has the geometric mean of those compared)"
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -47,10 +49,10 @@ def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def reading(metric: Metric, found: Evidence) -> str:
-    said = "A point is a trial, the upright line the median of them."
+    said = f"A point is a trial, the upright line the median of them{_MEANS}."
     if metric is Metric.LATENCY:
         said = "A point is the median of a trial, its bar the 5th to 95th percentile, the upright line the "
-        said += "median of the trials; eager is the control of the same processes."
+        said += f"median of the trials{_MEANS}; eager is the control of the same processes."
     if found.without_value:
         said += f" {units.plural(found.without_value, 'trial')} without a value left out."
     return said

@@ -33,7 +33,7 @@ _INBOX = {
     "change": "Change",
     "interval": interval_title(None),
     "moved": "Who moved",
-    "cause": "Cause",
+    "cause": "Cause class",
     "from": "From",
     "to": "To",
     "machine": "Machine",
@@ -42,6 +42,7 @@ _INBOX = {
     "note": "Note",
     "link": "Link",
 }
+_HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 _NUMBERS = ("base", "head", "change", "interval")
 
 
@@ -60,7 +61,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     )
     for each in recorded:
         if each.regression.regression_id in link.regression:
-            parts += _regression(snapshot, each)
+            parts += _regression(snapshot, each, listed=each in shown)
     builds = dict.fromkeys(
         build
         for each in shown
@@ -72,7 +73,8 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     return Frozen(parts, link, tuple(key for key in builds if key in known), {"regressions": documents})
 
 
-def _regression(snapshot: Snapshot, each: RegressionState) -> tuple[Section, ...]:
+def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> tuple[Section, ...]:
+    """The evidence of a chosen one; `listed` where the table of the report has it."""
     found = each.regression
     row = found.row
     title = f"{METRIC_NAMES[row.metric]} of {row.workload} with {row.strategy}"
@@ -88,6 +90,7 @@ def _regression(snapshot: Snapshot, each: RegressionState) -> tuple[Section, ...
         parts = (table_of(differs, columns, title=f"{title}: what differs between the builds"), *parts)
     revised = f" Revision {found.revision} of this verdict." if found.revision else ""
     about = (
+        *(() if listed else (_HIDDEN,)),
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(found.recorded_at)} on {found.machine}.{revised}",
         f"The same sides judged again, on all that is stored of them: {inbox.compare_command(found)}",

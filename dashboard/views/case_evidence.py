@@ -8,7 +8,7 @@ from dashboard import theme
 from dashboard.charts import side_strips as charts
 from dashboard.links import Page
 from dashboard.prepared import case_evidence as prepared
-from dashboard.verdict_words import interval_title
+from dashboard.verdict_words import SIDES_HELP, interval_title
 from dashboard.views import controls, elements
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
@@ -46,7 +46,12 @@ def draw(found: prepared.Evidence, metric: Metric, *, key: str, confidence: floa
     elements.table(
         found.table,
         {
-            name: text(title, alignment="right" if name in _RIGHT else "left", pinned=name == "metric")
+            name: text(
+                title,
+                alignment="right" if name in _RIGHT else "left",
+                pinned=name == "metric",
+                help=SIDES_HELP if name in ("base", "head") else None,
+            )
             for name, title in (_TITLES | {"interval": interval_title(confidence)}).items()
         },
         key=f"{key}-numbers",

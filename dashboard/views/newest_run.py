@@ -27,8 +27,8 @@ def finding_columns(confidence: float | None) -> dict[str, object]:
         "workload": text("Workload"),
         "strategy": "Strategy",
         "metric": "Figure",
-        "base": text("Base", alignment="right"),
-        "head": text("Head", alignment="right"),
+        "base": text("Base", alignment="right", help=verdict_words.SIDES_HELP),
+        "head": text("Head", alignment="right", help=verdict_words.SIDES_HELP),
         "change": text("Change", alignment="right"),
         "interval": text(
             verdict_words.interval_title(confidence),

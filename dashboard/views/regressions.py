@@ -103,7 +103,10 @@ def _inbox(view: View, shown: Inbox) -> None:
         {
             "state": st.column_config.TextColumn("State", pinned=True),
             **newest_run.finding_columns(None),
-            "cause": "Cause",
+            "cause": st.column_config.TextColumn(
+                "Cause class",
+                help="Which side moved: compiled, eager or the machine. Not which part of the build.",
+            ),
             "from": "From",
             "to": "To",
             "machine": "Machine",

@@ -25,6 +25,7 @@ from tests.builders import START
 from tests.dashboard.conftest import DATABASE, opened, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
+_HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 HOSTILE = "![x](http://evil.example/a.png) <script>alert(1)</script> :smile: $x$"
 Recorded = Callable[[], tuple[RegressionState, ...]]
 
@@ -283,7 +284,29 @@ def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Record
         "Who said what",
     ]
     assert chosen in {each["regression_id"] for each in content.data["regressions"]}
+    assert _HIDDEN not in [line for part in content.sections if part.kind == "lines" for line in part.lines]
     json.dumps(content.model_dump(mode="json"), allow_nan=False)
+
+
+def test_a_report_says_of_a_chosen_regression_that_its_filters_hide_it(recorded: Recorded) -> None:
+    chosen = _id(recorded())
+    with open_database(os.environ[DATABASE]) as database:
+        store_triage(database, chosen, TriageEvent(state=TriageState.FIXED, author="ann", at=START))
+    link = Link(page=Page.REGRESSIONS, regression=(chosen,), state=("new",))
+    content = freeze_link(href(link), title=None, by="ann", at=START)
+    assert chosen not in {each["regression_id"] for each in content.data["regressions"]}
+    assert _HIDDEN in [line for part in content.sections if part.kind == "lines" for line in part.lines]
+
+
+def test_the_class_of_a_cause_is_no_part_of_the_build(recorded: Recorded) -> None:
+    """The series below may say that no part of the build is named as the cause."""
+    test = opened(Link(page=Page.REGRESSIONS))
+    (inbox,) = (each for each in test.dataframe if "recorded_at" in each.value.columns)
+    shown = json.loads(inbox.proto.columns)["cause"]
+    assert (shown["label"], "Not which part of the build" in shown["help"]) == ("Cause class", True)
+    content = freeze_link(href(Link(page=Page.REGRESSIONS)), title=None, by="ann", at=START)
+    table = next(part for part in content.sections if part.kind == "table")
+    assert "Cause class" in [column.title for column in table.columns]
 
 
 def test_what_could_not_be_compared_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

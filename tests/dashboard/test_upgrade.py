@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.links import Link, Page
+from dashboard.verdict_words import SIDES_HELP
 from db.queries.facets import builds, machines
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
@@ -139,6 +141,11 @@ def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: O
     assert {lane: len(values) for lane, values in lanes.items()} == {
         f"{side} · {name}": 6 for side in ("base", "head") for name in ("default", "eager")
     }
+    captions = " ".join(each.value for each in test.caption).replace("\\", "")
+    assert "(the table has the geometric mean of those compared)" in captions
+    table = next(each for each in test.dataframe if "moved" in each.value.columns)
+    shown = json.loads(table.proto.columns)
+    assert {shown[side]["help"] for side in ("base", "head")} == {SIDES_HELP}
     assert max(lanes["base · default"]) < 7.3 < min(lanes["head · default"])
     numbers = next(e.value for e in test.dataframe if "moved" in e.value.columns).set_index("metric")
     assert numbers.loc["Latency", "moved"] == "compiled"
