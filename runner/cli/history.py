@@ -13,7 +13,6 @@ from pandas import DataFrame
 
 from db.errors import NotFoundError
 from db.metrics.groups import floats
-from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
@@ -24,12 +23,13 @@ from db.verdicts.history import judge_series, withdrawals
 from db.verdicts.policy import Policy
 from db.verdicts.releases import ReleaseStep, release_steps
 from db.verdicts.results import ChangeEvent
-from db.verdicts.sequence import builds_took_turns, in_reading_order
+from db.verdicts.sequence import builds_took_turns
 from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
 from runner.cli.changes import show_changes
 from runner.cli.documents import print_document
 from runner.cli.filters import only
 from runner.cli.front import EXIT_CANNOT
+from runner.cli.history_choice import chosen_points
 from runner.cli.history_text import Told, history_document, history_sentences, history_table
 from runner.cli.judging import exit_code
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -58,7 +58,8 @@ def history(
     ] = None,
     metric: Annotated[Judgeable, typer.Option(help="What is followed.")] = Judgeable.SPEEDUP,
     machine: Annotated[
-        str | None, typer.Option("--machine", metavar="ID", help="The machine; default: the longest history.")
+        str | None,
+        typer.Option("--machine", metavar="ID", help="The machine; default: the longest measured history."),
     ] = None,
     reference: Annotated[
         str | None,
@@ -84,7 +85,7 @@ def history(
     with database_of(settings, migrate=False) as database:
         names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
         require_stored(database, names)
-        points, trials, left_out = _points(database, workload, strategy, machine)
+        points, trials, left_out = chosen_points(database, workload, strategy, machine)
         # Releases are judged as `compare` does: among all cases that were measured with them.
         peers = _all_of_machine(database, points) if builds_took_turns(trials) else trials
     _require_values(points, judged_metric, strategy)
@@ -123,43 +124,6 @@ def _judge(
     )
 
 
-def _points(
-    database: Database, workload: str, strategy: str, machine: str | None
-) -> tuple[DataFrame, DataFrame, list[str]]:
-    """The points of one series as they are read, the trials of its workload there, and a sentence for what
-    else has the same name.
-    """
-    # The eager trials come along: they are the control of compiled trials that have none of their own.
-    trials = trials_frame(database, Filters(workloads=(workload,)))
-    points = series_points(trials)
-    mine = points[points["strategy"] == strategy]
-    if mine.empty:
-        measured = ", ".join(sorted(set(points["strategy"]))) or "nothing"
-        raise NotFoundError(
-            f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}."
-        )
-    counts = mine["machine_id"].value_counts()
-    chosen = str(counts.index[0]) if machine is None else machine
-    if chosen not in counts:
-        raise NotFoundError(
-            f"{workload} / {strategy} was never measured on machine {chosen}.",
-            f"Measured on {', '.join(str(each) for each in counts.index)}.",
-        )
-    here = mine[mine["machine_id"] == chosen]
-    same = _like_the_newest(here)
-    left_out = []
-    if len(counts) > 1 and machine is None:
-        left_out.append(
-            f"{plural(len(counts) - 1, 'more machine')} measured it too; name one with --machine."
-        )
-    if len(same) < len(here):
-        other = plural(len(here) - len(same), "point")
-        left_out.append(f"{other} of other sizes, dtypes or options under this name left out.")
-    mine = trials[trials["machine_id"] == chosen]
-    of_series = mine[mine["series_id"].isin(set(same["series_id"]))]
-    return in_reading_order(same.reset_index(drop=True), of_series), mine, left_out
-
-
 def _origin(points: DataFrame) -> Iterator[str]:
     """A sentence of its own for what was not measured here."""
     newest = points.iloc[-1]
@@ -171,16 +135,6 @@ def _all_of_machine(database: Database, points: DataFrame) -> DataFrame:
     trials = trials_frame(database, Filters())
     here: DataFrame = trials[trials["machine_id"] == points["machine_id"].iloc[-1]]
     return here
-
-
-def _like_the_newest(points: DataFrame) -> DataFrame:
-    """The points that measured what the newest one does, whatever the version of the workload's code."""
-    newest = points.iloc[-1]
-    alike = points["strategy_id"] == newest["strategy_id"]
-    for name in ("task", "batch_size", "shape", "dtype"):
-        alike &= points[name].map(str) == str(newest[name])
-    found: DataFrame = points[alike]
-    return found
 
 
 def _require_reference(points: DataFrame, reference: str | None) -> None:

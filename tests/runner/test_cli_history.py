@@ -12,11 +12,20 @@ from typing import Any
 import pytest
 
 from db.queries.facets import machines
+from db.records import Source, SourceKind
 from db.session import open_database
 from db.store import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from tests.builders import MS, START, make_compiler_facts, make_history, make_machine
+from tests.builders import (
+    MS,
+    START,
+    make_compiler_facts,
+    make_history,
+    make_imported,
+    make_machine,
+    make_workload,
+)
 
 RUNS = 24
 CASE = ("-w", "mlp", "-s", "default")
@@ -147,6 +156,60 @@ def test_another_machine_is_named_and_can_be_chosen(
     assert document(capsys)["points"][0]["value"] == pytest.approx(0.75, rel=0.02)
     assert history(sqlite_url, *CASE, "--machine", "none-such") == 2
     assert ids["laptop"] in capsys.readouterr().err
+
+
+def imported(
+    url: str, machine: str = "gpu-box-3", device: str = "NVIDIA H200", *, runs: int, source: str = "csv"
+) -> None:
+    """The case as `source` gives it: a longer history than the measured one where `runs` says so."""
+    trials = [
+        make_imported(
+            workload=make_workload("mlp", version=f"imported-{source}"),
+            machine=make_machine(machine, device_name=device),
+            source=Source(kind=SourceKind.IMPORTED, name=source),
+            run_id=f"{source}-{machine}-{number}",
+            trial_id=f"{source}-{machine}-{number}",
+            started_at=START + timedelta(days=100 + number),
+        )
+        for number in range(runs)
+    ]
+    with open_database(url) as database:
+        save_trials(database, trials)
+
+
+def test_a_measured_series_comes_before_a_longer_imported_one(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(sqlite_url, lambda _run: 1.0, runs=12)
+    imported(sqlite_url, "their-box", "NVIDIA H100", runs=30)
+    imported(sqlite_url, runs=20)
+    assert history(sqlite_url, *CASE, "--json") == 0
+    found = document(capsys)
+    assert (found["machine"]["name"], found["source_kind"]) == ("gpu-box-3", "measured")
+    assert len(found["points"]) == 12
+    assert "Imported results of 1 more machine left out; name one with --machine." in found["sentences"]
+    assert "20 imported points under this name left out." in found["sentences"]
+    assert not [sentence for sentence in found["sentences"] if "measured it too" in sentence]
+    with open_database(sqlite_url) as database:
+        ids = dict(machines(database)[["machine", "machine_id"]].itertuples(index=False, name=None))
+    history(sqlite_url, *CASE, "--machine", ids["gpu-box-3"], "--json")
+    assert document(capsys)["source_kind"] == "measured"
+    history(sqlite_url, *CASE, "--machine", ids["their-box"], "--json")
+    found = document(capsys)
+    assert (found["source_kind"], len(found["points"])) == ("imported", 30)
+
+
+def test_where_nothing_was_measured_one_imported_series_is_told(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported(sqlite_url, runs=12)
+    imported(sqlite_url, runs=11, source="timm-csv")
+    imported(sqlite_url, "their-box", "NVIDIA H100", runs=3)
+    history(sqlite_url, *CASE, "--json")
+    found = document(capsys)
+    assert (found["machine"]["name"], found["source_name"], len(found["points"])) == ("gpu-box-3", "csv", 12)
+    assert "11 imported points under this name left out." in found["sentences"]
+    assert "Imported results of 1 more machine left out; name one with --machine." in found["sentences"]
 
 
 @pytest.mark.parametrize(
