@@ -10,9 +10,9 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from db.metrics.break_even import price
-from db.metrics.case_modes import GROUP_KEYS, mode_options, option_cases
+from db.metrics.case_modes import GROUP_KEYS, mode_options, option_cases, unpriced_options
 from db.metrics.mode_choice import best_option, lower_envelope
-from db.metrics.quantities import nanoseconds
+from db.metrics.quantities import Quantity, nanoseconds
 from db.units import NEVER
 
 _LABELS = (
@@ -46,8 +46,9 @@ def break_even_rows(
 
     `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts`
     restarts, `fastest_from_steps` where the strategy enters the lower envelope (null: nowhere), `reason` why
-    a case never pays off or has no figures. Break-even is null for eager, "never" where it does not exist.
-    Raises UnitError as `best_option` does.
+    a case never pays off or has no figures. A strategy is not chosen, and not fastest from a step on, where
+    one of unknown compile cost may be done before it. Break-even is null for eager, "never" where it does not
+    exist. Raises UnitError as `best_option` does.
     """
     groups = (group for _, group in cases.groupby(GROUP_KEYS, sort=False))
     return [row for group in groups for row in _rows(group, steps, restarts, price_per_hour)]
@@ -57,8 +58,18 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
     options, left_out = mode_options(group)
     if not options:
         return
+    unpriced = unpriced_options(group)
+
+    def sure(total: Quantity, count: int) -> bool:
+        return all(option.total(count, restarts).value >= total.value for option in unpriced)
+
     best = best_option(options, steps, restarts)
-    firsts = {segment.strategy: segment.first_steps for segment in lower_envelope(options, restarts)}
+    known = sure(best.total(steps, restarts), steps)
+    firsts = {
+        segment.strategy: segment.first_steps
+        for segment in lower_envelope(options, restarts)
+        if sure(segment.total_at_first, segment.first_steps)
+    }
     labels = group.iloc[0]
     common = {name: labels[name] for name in _LABELS} | _sizes(labels)
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in option_cases(group))]
@@ -68,7 +79,7 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
             "strategy": option.strategy,
             **repayment,
             "total_ns": float(option.total(steps, restarts).value),
-            "chosen": option is best,
+            "chosen": known and option is best,
             "fastest_from_steps": firsts.get(option.strategy),
         }
     for case in left_out:

@@ -74,19 +74,39 @@ def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
     """
     require_one(cases, ("machine_id", "build_id", "workload_id"), "A mode choice")
     usable, left_out = _usable(cases)
-    eager_ns = [row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable]
-    if not eager_ns:
+    if not usable:
         return [], left_out
-    subject = Subject(usable[0]["machine_id"], usable[0]["workload_id"])
-    base_ns = median(eager_ns)
+    subject, base_ns = _base(usable)
     options = [ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))]
     options += [_option(row, base_ns, subject) for row in usable if not _is_eager(row)]
     return options, left_out
 
 
+def unpriced_options(cases: DataFrame) -> list[ModeOption]:
+    """The strategies that `mode_options` leaves out for their compile cost alone, as if they had none: no
+    cost makes them faster than that. Empty where `mode_options` finds no option.
+    """
+    usable, _ = _usable(cases)
+    if not usable:
+        return []
+    subject, base_ns = _base(usable)
+    free = [
+        row | {"compile_cost_ns": 0}
+        for row in row_dicts(cases)
+        if not _is_eager(row) and pd.isna(row["compile_cost_ns"])
+    ]
+    return [_option(row, base_ns, subject) for row in free if _reason(row) is None]
+
+
 def option_cases(cases: DataFrame) -> list[dict[str, Any]]:
     """The rows behind the options of `mode_options` that follow eager, in their order, as column -> value."""
     return [row for row in _usable(cases)[0] if not _is_eager(row)]
+
+
+def _base(usable: Sequence[_Row]) -> tuple[Subject, float]:
+    """What all options are of, and the eager latency in ns on which they stand."""
+    eager_ns = (row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable)
+    return Subject(usable[0]["machine_id"], usable[0]["workload_id"]), median(eager_ns)
 
 
 def _usable(cases: DataFrame) -> tuple[list[_Row], list[LeftOut]]:
