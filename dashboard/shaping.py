@@ -142,9 +142,9 @@ def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, s
     for part in ("settings", "packages"):
         stored = {row["build_id"]: _flat(row[part] or {}) for row in builds}
         for name in sorted({name for mapping in stored.values() for name in mapping}):
-            values = {key: _short(mapping.get(name)) for key, mapping in stored.items()}
+            values = {key: _stated(mapping, name, part) for key, mapping in stored.items()}
             if len(set(values.values())) > 1:
-                yield {key: f"{name} {value}" for key, value in values.items()}
+                yield {key: f"{name} {value}" if value else "" for key, value in values.items()}
 
 
 def _flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,8 +155,14 @@ def _flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _short(value: object) -> str:
-    text = "default" if value in (None, "") else str(value)
+def _stated(mapping: Mapping[str, Any], name: str, part: str) -> str:
+    """The value of `name`, cut short. Empty where it is not stated, but for a setting of a build that states
+    others: it was left at its default.
+    """
+    value = mapping.get(name)
+    if value in (None, ""):
+        return "default" if part == "settings" and mapping else ""
+    text = str(value)
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from db import units
+from db.records import SourceKind
 from db.verdicts.results import CaseKey, Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.verdicts.whole import overall_verdict
@@ -45,6 +46,12 @@ _LEAST_CHANGE = 5e-5
 def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
     """What the workload of `case` is called; `labels`: workload id -> label."""
     return labels.get(case.workload_id, case.workload)
+
+
+def left_out_label(case: LeftOut) -> str:
+    """What the workload of a case that was not compared is called: imported ones say so, as labels do."""
+    mark = f" (imported, {case.source_name})" if case.source_kind == SourceKind.IMPORTED else ""
+    return f"{case.workload}{mark}"
 
 
 def figure(metric: Metric, value: float | str | None) -> str:
@@ -168,7 +175,7 @@ def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
     by_reason: dict[tuple[str, str], list[str]] = {}
     for case in left_out:
         by_reason.setdefault((case.verdict.value, case.reason), []).append(
-            f"{case.workload} with {case.strategy}"
+            f"{left_out_label(case)} with {case.strategy}"
         )
     return [
         f"{units.plural(len(cases), 'case')} {verdict}: {reason.rstrip('.')}: {_named(cases)}"

@@ -52,7 +52,8 @@ def cells(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> 
         if row.metric is Metric.NUMERICS and (row.base, row.head) != ("pass", "pass")
     ]
     instead += [
-        _empty(case.workload, case.strategy, case.verdict, case.reason) for case in comparison.left_out
+        _empty(verdict_words.left_out_label(case), case.strategy, case.verdict, case.reason)
+        for case in comparison.left_out
     ]
     known = {(cell["workload"], cell["strategy"]) for cell in cells}
     no_eager = metric not in (Metric.LATENCY, Metric.PEAK_MEMORY)

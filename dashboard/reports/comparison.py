@@ -187,7 +187,10 @@ def _left_out(comparison: Comparison) -> tuple[Section, ...]:
     if not comparison.left_out:
         return ()
     rows = pd.DataFrame(
-        [(case.workload, case.strategy, case.verdict.value, case.reason) for case in comparison.left_out],
+        [
+            (verdict_words.left_out_label(case), case.strategy, case.verdict.value, case.reason)
+            for case in comparison.left_out
+        ],
         columns=["workload", "strategy", "verdict", "reason"],
     )
     columns = _CASE | {"verdict": "Verdict", "reason": "Why"}

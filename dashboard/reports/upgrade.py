@@ -48,7 +48,11 @@ def _in_focus(
         if (verdict_words.workload_label(row.case, labels), row.strategy) == asked
     ]
     if not rows:
-        left_out = [case for case in comparison.left_out if (case.workload, case.strategy) == asked]
+        left_out = [
+            case
+            for case in comparison.left_out
+            if (verdict_words.left_out_label(case), case.strategy) == asked
+        ]
         said = [f"Left out of the comparison, {case.verdict}: {case.reason}" for case in left_out]
         return (Lines(title=title, lines=tuple(said) or (f"{title} is no case of this comparison.",)),)
     filters = replace(filters_of(link), builds=(str(link.base), str(link.head)))

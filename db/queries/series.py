@@ -14,7 +14,13 @@ from db.queries.selection import matching_series, matching_trials
 from db.session import Database
 from db.tables import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
-_COLUMNS = {
+
+def _of_series(column: Column[Any]) -> ColumnElement[Any]:
+    """What a column says of any trial of the series."""
+    return select(column).where(TRIAL.c.series_id == SERIES.c.series_id).limit(1).scalar_subquery()
+
+
+_COLUMNS: dict[str, tuple[ColumnElement[Any], str]] = {
     "series_id": (SERIES.c.series_id, "str"),
     "machine_id": (SERIES.c.machine_id, "str"),
     "machine": (MACHINE.c.name, "str"),
@@ -29,6 +35,9 @@ _COLUMNS = {
     "failed_trials": (SERIES.c.failed_trials, "Int64"),
     "first_seen_at": (SERIES.c.first_seen_at, MOMENT),
     "last_seen_at": (SERIES.c.last_seen_at, MOMENT),
+    # A series has one origin, as its workload has.
+    "source_kind": (_of_series(TRIAL.c.source_kind), "str"),
+    "source_name": (_of_series(TRIAL.c.source_name), "str"),
 }
 
 

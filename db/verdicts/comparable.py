@@ -220,4 +220,6 @@ def _entry(case: _Case, verdict: Verdict, reason: str, fields: tuple[str, ...] =
         reason=reason,
         fields=fields,
         cause=CauseClass.METHOD if fields else None,
+        source_kind=_text_or_none(case.get("source_kind")),
+        source_name=_text_or_none(case.get("source_name")),
     )

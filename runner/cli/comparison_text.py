@@ -77,7 +77,7 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     by_reason: dict[tuple[str, str], list[str]] = {}
     for case in left_out:
         by_reason.setdefault((case.verdict.value, case.reason), []).append(
-            f"{case.workload} / {case.strategy}"
+            f"{marked(case)} / {case.strategy}"
         )
     ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     for (verdict, reason), cases in ordered[:_NAMED_REASONS]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from db.records import SourceKind
-from db.verdicts.results import CaseKey
+from db.verdicts.results import CaseKey, LeftOut
 
 
-def marked(case: CaseKey) -> str:
+def marked(case: CaseKey | LeftOut) -> str:
     """The name of the case's workload, with where its numbers were imported from."""
     return case.workload + _mark(case.source_kind, case.source_name)
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pyarrow as pa
 import pytest
+from starlette.applications import Starlette
 
+from dashboard import upgrade_rows, verdict_words
+from dashboard.api.routes import routes
+from dashboard.charts import verdict_matrix
 from dashboard.links import Link, Page
+from dashboard.reports.comparison import Beside, sections
 from dashboard.shaping import build_names, with_labels
+from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records import Source, SourceKind, Task, Trial
 from db.session import open_database
 from db.store import save_trials
+from db.verdicts.upgrade import compare_builds
+from db.verdicts.vocabulary import Metric
 from tests.builders import START, make_history, make_imported, make_workload
+from tests.dashboard.asking import ask
 from tests.dashboard.conftest import DATABASE, opened, texts
 
 
@@ -126,3 +136,58 @@ def test_a_name_of_a_build_leaves_out_what_is_not_known() -> None:
     assert build_names(rows) == {"a": "torch 2.4.0 · cu121", "b": "torch 2.4.0"}
     three = [*rows, rows[0] | {"build_id": "c", "python": "3.12"}]
     assert build_names(three)["b"] == "torch 2.4.0"
+
+
+def test_a_name_of_a_build_tells_only_the_settings_and_packages_that_it_states() -> None:
+    parts = ("build_label", "torch_variant", "cuda", "python", "driver", "triton", "cudnn", "os", "compiler")
+    untold = dict.fromkeys((*parts, "torch_git", "settings", "packages")) | {"torch": "2.8.0"}
+    packages = [{"accelerate": "1.2.0", "timm": "1.0.9"}, {"accelerate": "1.3.0"}, None]
+    rows = [untold | {"build_id": str(key), "packages": each} for key, each in enumerate(packages)]
+    assert build_names(rows) == {
+        "0": "torch 2.8.0 · accelerate 1.2.0",
+        "1": "torch 2.8.0 · accelerate 1.3.0",
+        "2": "torch 2.8.0",
+    }
+    settings = [{"matmul_precision": "high", "tf32": None}, {"tf32": "on"}, None]
+    rows = [untold | {"build_id": str(key), "settings": each} for key, each in enumerate(settings)]
+    assert build_names(rows) == {
+        "0": "torch 2.8.0 · matmul_precision high",
+        "1": "torch 2.8.0 · matmul_precision default",
+        "2": "torch 2.8.0",
+    }
+
+
+def test_a_case_that_was_not_compared_is_marked_as_imported(mixed_url: str) -> None:
+    with open_database(mixed_url) as database:
+        save_trials(database, _imported_unet("oss-v3")[:2])
+        base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.12.0", "2.13.0"))
+        comparison = compare_builds(trials_frame(database), base, head)
+    asked = {("unet (imported, oss-v3)", strategy) for strategy in ("eager", "default")}
+    for frame in (
+        upgrade_rows.left_out_table(comparison.left_out),
+        verdict_matrix.cells(comparison, Metric.LATENCY, {}),
+    ):
+        assert asked <= set(zip(frame["workload"], frame["strategy"], strict=True))
+    (line,) = verdict_words.left_out_lines(comparison.left_out)
+    assert "unet (imported, oss-v3) with default" in line
+    (section,) = [
+        each
+        for each in sections(comparison, {}, Metric.LATENCY, Beside(differs=pd.DataFrame()))
+        if getattr(each, "title", "") == "Left out of the comparison"
+    ]
+    assert "unet (imported, oss-v3)" in section.model_dump_json()
+    found = ask(Starlette(routes=routes()), "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0").json
+    assert {(case["source_kind"], case["source_name"]) for case in found["left_out"]} == {
+        ("imported", "oss-v3")
+    }
+
+
+def test_a_row_of_series_says_its_source(mixed_url: str) -> None:
+    app = Starlette(routes=routes())
+    rows = ask(app, "/api/v1/series").json["rows"]
+    assert {row["workload_version"]: row["source_kind"] for row in rows} == {
+        make_workload("mlp").version: "measured",
+        "imported-timm-csv": "imported",
+    }
+    (found,) = [row for row in rows if (row["source_name"], row["strategy"]) == ("timm-csv", "default")]
+    assert ask(app, f"/api/v1/series/{found['series_id']}").json["series"] == found

@@ -295,3 +295,18 @@ def test_a_doubled_latency_of_one_trial_a_side_is_not_called_unchanged(
     code, found = judged(capsys, sqlite_url, "compare", "previous", "latest")
     change = {row["metric"]: row["change"] for row in found["rows"]}["latency"]
     assert change == pytest.approx(1.0)
+
+
+def test_a_case_that_was_left_out_says_that_it_was_imported(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, 1.1, builds=BUILDS))
+    bring(sqlite_url, 8, BUILDS[0], "2026-11-01", TABLE.replace("mlp", "ranker"))
+    words = ("compare", *(f"torch={torch}" for torch in BUILDS))
+    left_out = judged(capsys, sqlite_url, *words)[1]["left_out"]
+    assert {"ranker", "bert-base"} == {case["workload"] for case in left_out}
+    assert all(case.items() >= IMPORTED.items() for case in left_out)
+    for shown in ((), ("--markdown",)):
+        exit_code_of(app, [*words, *shown, "--db", sqlite_url])
+        assert "ranker (imported, csv) / default" in " ".join(capsys.readouterr().out.split())
