@@ -16,6 +16,7 @@ from db.regressions import Regression, TriageState, side_title
 from db.verdicts.results import BuildSide, Row
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
+_MOST_NAMED = 3
 OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
 """States that somebody still has to do something about."""
 
@@ -114,12 +115,20 @@ def finding_row(row: Row) -> dict[str, object]:
 
 def line(each: RegressionState) -> str:
     """A regression in one line."""
+    return f"{name(each)}, {each.state.value}, recorded {units.moment(each.regression.recorded_at)}"
+
+
+def name(each: RegressionState) -> str:
+    """Which regression it is: its case, figure and change."""
     row = each.regression.row
-    name = METRIC_NAMES[row.metric].lower()
-    return (
-        f"{row.workload} with {row.strategy}: {name} {verdict_words.change(row)}, {each.state.value}, "
-        f"recorded {units.moment(each.regression.recorded_at)}"
-    )
+    metric = METRIC_NAMES[row.metric].lower()
+    return f"{row.workload} with {row.strategy}: {metric} {verdict_words.change(row)}"
+
+
+def first_names(states: Sequence[RegressionState]) -> list[str]:
+    """The names of the first `_MOST_NAMED`, and how many more there are."""
+    more = [f"and {units.count(len(states) - _MOST_NAMED)} more"] if len(states) > _MOST_NAMED else []
+    return [*map(name, states[:_MOST_NAMED]), *more]
 
 
 def web_link(url: str | None) -> str | None:

@@ -142,7 +142,7 @@ def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
         elements.note(f"There is no standing regression {unknown}; a later verdict may have replaced it.")
     if not known:
         return
-    triage_form.draw(known)
+    triage_form.draw([by_id[each] for each in known])
     if len(known) > 1:
         elements.note(f"{units.plural(len(known), 'regression')} chosen; the evidence is that of the first.")
     _one(view, by_id[known[0]])

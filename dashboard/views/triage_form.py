@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard import triage
+from dashboard import inbox, triage
 from dashboard.access import Role, person_here
 from dashboard.database import database_url
 from dashboard.foreign_text import escaped
 from dashboard.inbox import MEANINGS, state_text
 from dashboard.views import elements, signing, telling
+from db.queries.regressions import RegressionState
 from db.regressions import TriageState
 from db.units import plural
 
@@ -21,8 +22,9 @@ _IS = {True: "is", False: "are"}
 _CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
 
 
-def draw(regression_ids: Sequence[str]) -> None:
+def draw(regressions: Sequence[RegressionState]) -> None:
     """The form over the regressions that are chosen, and the question whether to record what was typed."""
+    regression_ids = tuple(each.regression.regression_id for each in regressions)
     if not person_here().may(Role.EDITOR):
         elements.note("Saying what a regression is needs the role editor.")
         return
@@ -52,8 +54,8 @@ def draw(regression_ids: Sequence[str]) -> None:
         if st.form_submit_button("Record", icon=":material/edit_note:"):
             _ask(regression_ids)
     asked: triage.Said | None = st.session_state.get(_ASKED)
-    if asked is not None and asked.regression_ids == tuple(regression_ids):
-        _question(asked)
+    if asked is not None and asked.regression_ids == regression_ids:
+        _question(asked, inbox.first_names(regressions))
     else:
         _forget()
 
@@ -79,10 +81,10 @@ def _forget() -> None:
 
 
 @st.dialog("Record this?", on_dismiss=_forget)
-def _question(asked: triage.Said) -> None:
-    """In sight wherever the page is scrolled to. A rerun closes it."""
+def _question(asked: triage.Said, names: Sequence[str]) -> None:
+    """In sight wherever the page is scrolled to. A rerun closes it. `names` of the regressions, the first."""
     st.markdown(escaped(asked.question))
-    elements.notes([asked.note] if asked.note else [])
+    elements.notes([*names, *filter(None, [asked.note]), *([f"Link: {asked.url}"] if asked.url else [])])
     with st.container(horizontal=True):
         yes = st.button(
             "Record it",
