@@ -12,7 +12,14 @@ import pandas as pd
 from dashboard import links, verdict_words
 from dashboard.api.judged import COMPARE_SCHEMA
 from dashboard.choices import Choices
-from dashboard.data import filters_of, newest_build, read_choices, read_workloads
+from dashboard.data import (
+    filters_of,
+    newest_build,
+    read_builds,
+    read_choices,
+    read_measured_builds,
+    read_workloads,
+)
 from dashboard.database import reader
 from dashboard.link_sentence import sentence
 from dashboard.links import Link, Page
@@ -23,6 +30,7 @@ from dashboard.reports.page import render
 from dashboard.reports.tables import environment, policy_table
 from dashboard.settled_links import settle
 from dashboard.snapshots import Snapshot
+from dashboard.upgrade_pair import with_builds
 from db import __version__
 from db.errors import one_line
 from db.metrics.frame_rows import row_dicts
@@ -92,15 +100,27 @@ def _link(url: str, choices: Choices) -> Link:
 
 
 def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
-    if link.base is None or link.head is None:
-        raise ReportError(
-            "This link leaves open which builds are compared.", "Copy the link with the page's own button."
-        )
-    sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in (link.base, link.head))
+    link = _with_builds(snapshot, link)
+    pair = (str(link.base), str(link.head))
+    sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in pair)
     made_from = links.href(link, full=True)
     return _compared(
         snapshot, choices, sides, filters_of(link), Metric(link.metric), made_from=made_from, link=link
     )
+
+
+def _with_builds(snapshot: Snapshot, link: Link) -> Link:
+    """Both builds named, as the page names them. Raises ReportError where there are no two."""
+    if link.base and link.head:
+        return link
+    filters = filters_of(link)
+    builds = read_builds(snapshot, filters)
+    if len(builds) < 2:
+        raise ReportError(
+            "Under the filters of this link fewer than two builds were measured.",
+            "Name both builds in the link, or widen its filters.",
+        )
+    return with_builds(link, read_measured_builds(snapshot, filters), builds)
 
 
 def _compared(

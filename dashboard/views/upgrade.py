@@ -21,6 +21,7 @@ from dashboard.data import (
 )
 from dashboard.links import Link, Page
 from dashboard.snapshots import Snapshot, remembered
+from dashboard.upgrade_pair import with_builds
 from dashboard.views import controls, elements, sign_off, upgrade_matrix, upgrade_tables, upgrade_verdict
 from dashboard.views.shell import View
 from db.queries.regressions import RegressionState
@@ -92,7 +93,7 @@ def draw(view: View) -> Link:
     if len(builds) < 2:
         _one_build(view, builds[0])
         return view.link
-    link = _with_builds(view.link, read_measured_builds(view.snapshot, filters), builds)
+    link = with_builds(view.link, read_measured_builds(view.snapshot, filters), builds)
     _builds(view, link, builds)
     try:
         seen = _seen(view.snapshot, replace(link, focus=None, focus_strategy=None))
@@ -118,22 +119,6 @@ def _one_build(view: View, build: str) -> None:
         f"Under these filters only one build was measured on {machine}: {view.choices.builds[build]}.",
         next_step="Measure the same suite with another build, or choose another machine in the sidebar.",
     )
-
-
-def _with_builds(link: Link, measured: list[str], builds: list[str]) -> Link:
-    """Both builds named: the one measured last against the one measured before it, unless asked otherwise.
-
-    Imported ones of `builds` come after all that were `measured`.
-    """
-    order = [*measured, *builds]
-    head = link.head or next(build for build in order if build != link.base)
-    return replace(link, base=link.base or [*_before(head, measured), *_before(head, builds)][0], head=head)
-
-
-def _before(head: str, builds: list[str]) -> list[str]:
-    """The others of `builds`, newest first: those before `head`, then those after it."""
-    place = builds.index(head) if head in builds else len(builds)
-    return [*builds[place + 1 :], *builds[:place]]
 
 
 def _builds(view: View, link: Link, builds: list[str]) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 
 from dashboard.charts import verdict_matrix
+from dashboard.links import Link, Page
 from dashboard.reports import comparison, freeze
 from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Table, content_of
 from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link
@@ -33,7 +34,7 @@ from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import DATABASE, opened
 from tests.runner import terminal
 
 ROOT = Path(__file__).parents[2]
@@ -191,7 +192,7 @@ def test_what_the_command_cannot_do_is_a_sentence(
         ("trends?focus=none-such", "none-such"),
         ("modes?since=2026-11-20", "since selects nothing"),
         ("guide", "cannot be frozen"),
-        ("upgrade", "which builds"),
+        ("upgrade?machine=cpu-box", "fewer than two builds"),
     ],
 )
 def test_a_link_that_means_no_one_view_is_refused(copied_url: str, link: str, said: str) -> None:
@@ -217,6 +218,14 @@ def test_an_upgrade_link_is_the_comparison_of_its_builds(copied_url: str) -> Non
     content = freeze_link(link, **SIGNED)
     assert {row["workload"] for row in content.data["comparison"]["rows"]} == {"mlp"}
     assert any(isinstance(part, Chart) and part.title.startswith("Speedup") for part in content.sections)
+
+
+def test_an_upgrade_link_without_builds_freezes_the_pair_that_its_page_opens_with(copied_url: str) -> None:
+    shown = opened(Link(page=Page.UPGRADE))
+    base, head = (shown.selectbox(f"select-{key}").value for key in ("base", "head"))
+    for link in ("upgrade", f"upgrade?head={head}", f"upgrade?base={base}"):
+        frozen = freeze_link(link, **SIGNED)
+        assert f"base={base}&head={head}" in frozen.link
 
 
 def test_hostile_names_stay_text(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
