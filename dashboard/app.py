@@ -9,9 +9,9 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard import links
+from dashboard.asked_links import settled
 from dashboard.data import read_choices
 from dashboard.links import TITLES, Link, Page, tab_title
-from dashboard.settled_links import settle
 from dashboard.snapshots import Snapshot
 from dashboard.stored_views import why_not_opened
 from dashboard.turns import TURNS
@@ -77,7 +77,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     snapshot = Snapshot.now()
     seen = live.pulse(page, snapshot.version)
     choices = read_choices(snapshot)
-    asked, unknown = settle(asked, choices.known, choices.called)
+    asked, unknown = settled(asked, snapshot, choices)
     controls.remember(asked)
     controls.register(pages)
     view = shell.look(asked, snapshot, choices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from dashboard import theme
@@ -48,11 +49,16 @@ class Choices:
             "strategy": self.strategies,
         }
 
-    @property
+    @cached_property
     def called(self) -> dict[str, Sequence[tuple[str, str]]]:
-        """What people call the values of selectors that are ids, beside these."""
-        machines = [*self.machine_names.items(), *self.machines.items()]
-        builds = [(name, build) for build, name in self.builds.items()]
+        """What people call the values of selectors that are ids, whole names before short ones."""
+        machines = [*self.machines.items(), *self.machine_names.items()]
+        whole = [(name, build) for build, name in self.builds.items()]
+        torches = [(str(row["torch"]), build) for build, row in self.build_rows.items()]
+        short = [(name, build) for torch, build in torches for name in (f"torch {torch}", torch)]
+        # What is the whole name of one build means that one.
+        taken = set(self.builds.values())
+        builds = [*whole, *((name, build) for name, build in short if name not in taken)]
         return {
             "machine": [(name, machine) for machine, name in machines],
             **dict.fromkeys(("build", "base", "head"), builds),

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from dashboard.links import Link
 from dashboard.selectors import quoted
+from db.units import plural
+
+Names = Sequence[tuple[str, str]]
+"""What values are called, each name beside its value; one may have several, best first."""
+
+_NOUNS = {"base": "build", "head": "build"}
+_MOST_OFFERED = 4
 
 
 def settle(
     link: Link,
     known: Mapping[str, Sequence[str]],
-    called: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    called: Mapping[str, Names] | None = None,
+    likely: Mapping[str, Callable[[Link], Collection[str]]] | None = None,
 ) -> tuple[Link, tuple[str, ...]]:
     """Take names for ids, and drop values that the database does not know.
 
-    `known` maps a key to its values; absent keys pass. `called` has names beside the values that they stand
-    for; a name of several values is none of them.
+    `known` maps a key to its values; absent keys pass. A name in `called` of several values is the only one
+    of them that is `likely` for the link, settled up to that key; else it is none of them.
     """
-    changes: dict[str, Any] = {}
     problems: list[str] = []
     for field in fields(link):
         if field.name not in known:
@@ -31,28 +38,52 @@ def settle(
         if all(item in options for item in asked):
             continue
         names = (called or {}).get(field.name, ())
-        meant = [_meant(item, options, names) for item in asked]
+        first = likely[field.name](link) if likely and field.name in likely else ()
+        meant = [the_one(item, options, names, first) for item in asked]
         kept = tuple(dict.fromkeys(item for item in meant if item is not None))
-        changes[field.name] = kept if isinstance(value, tuple) else next(iter(kept), None)
+        found: Any = kept if isinstance(value, tuple) else next(iter(kept), None)
+        link = replace(link, **{field.name: found})
         problems += [
-            f"No {field.name} {quoted(item)} is stored here; it was left out.{_hint(item, options, names)}"
-            for item, found in zip(asked, meant, strict=True)
-            if found is None
+            _why_left_out(field.name, item, options, names)
+            for item, one in zip(asked, meant, strict=True)
+            if one is None
         ]
-    return replace(link, **changes), tuple(problems)
+    return link, tuple(problems)
 
 
-def _meant(item: str, options: Sequence[str], names: Sequence[tuple[str, str]]) -> str | None:
-    """`item` itself, or the only one of `options` that is called so."""
+def the_one(item: str, options: Collection[str], names: Names, likely: Collection[str] = ()) -> str | None:
+    """`item` itself, or the only one of `options` that is called so, of several the only `likely` one."""
     if item in options:
         return item
-    found = {value for name, value in names if name == item}
-    return found.pop() if len(found) == 1 else None
+    found = _called(item, names)
+    if len(found) > 1:
+        found = [value for value in found if value in likely]
+    return found[0] if len(found) == 1 else None
 
 
-def _hint(item: str, options: Sequence[str], names: Sequence[tuple[str, str]]) -> str:
+def _called(item: str, names: Names) -> list[str]:
+    return list(dict.fromkeys(value for name, value in names if name == item))
+
+
+def _why_left_out(key: str, item: str, options: Sequence[str], names: Names) -> str:
+    found = _called(item, names)
+    if not found:
+        return f"No {key} {quoted(item)} is stored here; it was left out.{_hint(item, options, names)}"
+    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in found[:_MOST_OFFERED]]
+    more = f" or {len(found) - _MOST_OFFERED} more" if len(found) > _MOST_OFFERED else ""
+    return (
+        f"{key}: {quoted(item)} is {plural(len(found), _NOUNS.get(key, key))}, so it was left out: "
+        f"take {' or '.join(offered)}{more}."
+    )
+
+
+def _best_name(value: str, names: Names) -> str:
+    return next(name for name, each in names if each == value)
+
+
+def _hint(item: str, options: Sequence[str], names: Names) -> str:
     close = difflib.get_close_matches(item, [name for name, _ in names], n=1)
-    found = dict.fromkeys(value for name, value in names if name in close)
-    offered = [f"{quoted(value)} ({close[0]})" for value in found]
+    found = _called(close[0], names)[:_MOST_OFFERED] if close else []
+    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in found]
     offered = offered or [quoted(value) for value in difflib.get_close_matches(item, options, n=1)]
     return f" Did you mean {' or '.join(offered)}?" if offered else ""

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dashboard import links, verdict_words
 from dashboard.api.judged import COMPARE_SCHEMA
+from dashboard.asked_links import ALL_MACHINES, settled
 from dashboard.choices import Choices
 from dashboard.data import (
     filters_of,
@@ -28,7 +29,6 @@ from dashboard.reports import comparison, upgrade, views
 from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
 from dashboard.reports.tables import environment, policy_table
-from dashboard.settled_links import settle
 from dashboard.snapshots import Snapshot
 from dashboard.upgrade_pair import with_builds
 from db import __version__
@@ -49,9 +49,8 @@ LARGEST_BYTES = 200_000
 _FEWEST_ROWS = 30
 _CUT = "Cut to the first rows; the frozen data has all."
 _MOST_BUILDS = 4
-# Pages whose default is every machine, and those whose default is every build.
-_ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS})
-_ALL_BUILDS = _ALL_MACHINES | {Page.TRENDS, Page.TRIAL}
+# Pages whose default is every build.
+_ALL_BUILDS = ALL_MACHINES | {Page.TRENDS, Page.TRIAL}
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,8 @@ def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Conten
     """What `url` shows now. Raises ReportError where it does not mean exactly one view."""
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
-    link = _link(url, choices)
-    machine = link.machine or (None if link.page in _ALL_MACHINES else choices.newest_machine)
+    link = _link(url, snapshot, choices)
+    machine = link.machine or (None if link.page in ALL_MACHINES else choices.newest_machine)
     link = replace(link, machine=machine, data=snapshot.version)
     show = _upgrade if link.page is Page.UPGRADE else _view
     shown = show(snapshot, choices, link)
@@ -88,15 +87,15 @@ def freeze_comparison(base: str, head: str, *, title: str | None, by: str, at: d
     return _signed(shown, choices, snapshot, title=title, by=by, at=at)
 
 
-def _link(url: str, choices: Choices) -> Link:
+def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
     """Raises ReportError for anything that a page would only mention: a report shows what was asked for."""
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
     link, problems = links.read_url(url.strip())
-    settled, unknown = settle(link, choices.known, choices.called)
+    found, unknown = settled(link, snapshot, choices)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
-    return settled
+    return found
 
 
 def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
