@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard import theme
-from dashboard.api.parameters import Parameter, Text, Word, read_all
+from dashboard.api.called import with_ids
+from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, read_all
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.database import database_url, kept_of, read_version, reader
 from db import units
@@ -25,8 +26,8 @@ NO_DATA = "no data"
 SPEEDUP, BREAK_EVEN = "speedup", "break_even"
 _PARAMETERS = (
     Parameter("metric", Word((SPEEDUP, BREAK_EVEN)), "speedup or break_even.", default=SPEEDUP),
-    Parameter("machine", Text(), "A machine's id; default: the one measured last."),
-    Parameter("build", Text(), "A build's id; default: the newest of that machine."),
+    Parameter("machine", Text(), f"{A_MACHINE} Default: the one measured last."),
+    Parameter("build", Text(), f"{A_BUILD} Default: the newest of that machine."),
 )
 _LONGEST_LABEL = 60
 # Verdana at 11 px, the widest face that such images are drawn in; `textLength` makes any other one fit.
@@ -55,6 +56,7 @@ def badge(request: Request) -> Response:
     tag = entity_tag(version, request.url.path, request.url.query)
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))
+    values = with_ids(reader(), values)
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
     asked = Filters(
         workloads=(workload,),

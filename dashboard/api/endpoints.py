@@ -8,6 +8,8 @@ from typing import Any
 
 from dashboard.api import judged, recorded, stored
 from dashboard.api.parameters import (
+    A_BUILD,
+    A_MACHINE,
     CURSOR,
     FILTERS,
     FORMAT,
@@ -136,7 +138,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("head", Text(), _SIDE, required=True, example="latest"),
             WORKLOAD,
             STRATEGY,
-            Parameter("machine", Text(), "A machine's id; default: the one with most matched cases."),
+            Parameter("machine", Text(), f"{A_MACHINE} Default: the one with most matched cases."),
             FORMAT,
         ),
         judged.compare,
@@ -150,7 +152,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             WORKLOAD,
             STRATEGY,
             MACHINE,
-            Parameter("build", Text(), "A build's id; default: each machine's newest.", several=True),
+            Parameter("build", Text(), f"{A_BUILD} Default: each machine's newest.", several=True),
             SUITE,
             TASK,
             Parameter("steps", Whole(1, 1_000_000_000), "Steps per process.", default=10_000),

@@ -189,9 +189,11 @@ def read_all(parameters: Sequence[Parameter], given: Mapping[str, Sequence[str]]
 FORMAT = Parameter("format", Word(("json", "csv")), "json or csv; without it the Accept header decides.")
 LIMIT = Parameter("limit", Whole(1, 1000), "At most this many rows.", default=100)
 CURSOR = Parameter("cursor", Text(), "The `next` of the page before: the id of its last row.")
+A_MACHINE = "A machine's id, or its name where only one is called so."
+A_BUILD = "A build's id, or its version of torch where only one has it."
 WORKLOAD = Parameter("workload", Text(), "A workload by name.", several=True)
 STRATEGY = Parameter("strategy", Text(), "A strategy by name.", several=True)
-MACHINE = Parameter("machine", Text(), "A machine's id.", several=True)
+MACHINE = Parameter("machine", Text(), A_MACHINE, several=True)
 TASK = Parameter("task", Word(tuple(Task)), "What is measured.", several=True)
 SUITE = Parameter("suite", Text(), "A suite by name.", several=True)
 SINCE = Parameter("since", Moment(), "Started at or after this day or time (UTC).")
@@ -200,7 +202,7 @@ FILTERS = (
     WORKLOAD,
     STRATEGY,
     MACHINE,
-    Parameter("build", Text(), "A build's id.", several=True),
+    Parameter("build", Text(), A_BUILD, several=True),
     SUITE,
     Parameter("run", Text(), "A run's id.", several=True),
     TASK,

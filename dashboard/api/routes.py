@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from dashboard.api import openapi
 from dashboard.api.badge import badge
+from dashboard.api.called import with_ids
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.errors import defect, told_by_starlette, told_by_us
 from dashboard.api.kept_answers import HELD_S, KeptAnswers
@@ -101,7 +102,7 @@ def _handler(endpoint: Endpoint) -> Handler:
         headers = tagged(tag, may_be_kept=endpoint.may_be_kept)
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
-        answer = endpoint.answer(reader(), values)
+        answer = endpoint.answer(reader(), with_ids(reader(), values))
         return response(answer, media, headers, _next_url(asked, answer))
 
     return handle

@@ -1,0 +1,27 @@
+"""What people call machines and builds, taken for their ids as in the links of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.settled_links import Names, the_one
+from db.queries.called import build_names, machine_names
+from db.session import Database
+
+_NAMES = {"machine": machine_names, "build": build_names}
+
+
+def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` of parameters with ids for names that only one machine or build has, and all else as it is."""
+    return {
+        key: _ids(value, _NAMES[key](database)) if value and key in _NAMES else value
+        for key, value in values.items()
+    }
+
+
+def _ids(asked: str | tuple[str, ...], names: Names) -> str | tuple[str, ...]:
+    ids = {value for _, value in names}
+    if isinstance(asked, str):
+        return the_one(asked, ids, names) or asked
+    return tuple(dict.fromkeys(the_one(item, ids, names) or item for item in asked))
