@@ -15,7 +15,7 @@ from db.errors import CompilewatchError
 from db.interchange.generic_csv import UnmappedError
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
-from db.interchange.options import ImportOptions, ToldDevice, ToldStrategy, past
+from db.interchange.options import ImportOptions, ToldDevice, ToldStrategy, past, torch_version
 from db.records import Task, Trial
 from db.samples import percentile_ns
 from db.session import open_database
@@ -132,7 +132,7 @@ def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
 
 def options_of(told: Mapping[str, str]) -> ImportOptions:
     """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
-    kind of device, task or strategy.
+    version of torch, kind of device, task or strategy.
     """
     given: dict[str, Any] = {name: " ".join(text.split()) for name, text in told.items() if text.strip()}
     for name, text in given.items():
@@ -147,6 +147,8 @@ def options_of(told: Mapping[str, str]) -> ImportOptions:
                     f"There is no {name} {given[name]}.", f"Name one of {', '.join(words)}."
                 )
             given[name] = words(given[name])
+    if "torch" in given:
+        given["torch"] = torch_version(given["torch"])
     if "device" in given:
         given["device"] = given["device"].value
     return ImportOptions(**given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from db.records import Task
 
 # The date of today is that of tomorrow where the sun rises first.
 _AHEAD = timedelta(days=1)
+_TORCH = re.compile(r"\d+\.\d+")
 
 
 class ToldDevice(StrEnum):
@@ -67,3 +69,13 @@ def past(told: datetime) -> datetime:
             "Say when it was measured.",
         )
     return told
+
+
+def torch_version(told: str) -> str:
+    """`told` as a version of torch. Raises ConfigError for what does not begin like one."""
+    version = told.strip()
+    if not _TORCH.match(version):
+        raise ConfigError(
+            f"{version or 'Nothing'} is no version of torch.", "Write it as 2.13.0 or 2.13.0+cu130."
+        )
+    return version

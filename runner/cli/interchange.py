@@ -16,7 +16,7 @@ from db.interchange.exporting import export as export_trials
 from db.interchange.exporting import format_of
 from db.interchange.flat import latencies_ns
 from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
-from db.interchange.options import ImportOptions, past
+from db.interchange.options import ImportOptions, past, torch_version
 from db.queries.filters import Filters
 from db.queries.newest_trials import any_trial
 from db.queries.stored_names import require_stored
@@ -106,7 +106,7 @@ def import_(
         measured_at=past(moment) if moment else None,
         pair_key=pair_key,
         columns=_columns(column) or settings.csv_columns,
-        torch=torch,
+        torch=torch_version(torch) if torch is not None else None,
         cuda=cuda,
         driver=driver,
         python=python,
@@ -212,6 +212,12 @@ def _require_files(paths: Sequence[Path]) -> None:
     if folder is not None:
         raise CompilewatchError(
             f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."
+        )
+    pipe = next((path for path in paths if not path.is_file()), None)
+    if pipe is not None:
+        raise CompilewatchError(
+            f"{pipe} is a pipe or a device, and an import reads a file more than once; nothing was imported.",
+            "Write its content to a file and import that.",
         )
 
 

@@ -1,5 +1,6 @@
 """`import` as it is typed: what it shows before anything is stored, and what is typed wrongly."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,9 @@ def test_what_is_typed_wrongly_is_one_sentence_and_a_next_step(
         ),
         (("--device", "cuda, hip or cpu"), "--device"),
         (("--device", "gpu"), "--device"),
+        (("--torch", "banana"), "banana is no version of torch."),
+        (("--torch", "v2.9.1"), "Write it as 2.13.0 or 2.13.0+cu130."),
+        (("--torch", ""), "Nothing is no version of torch."),
     ],
 )
 def test_what_no_result_can_be_of_is_refused(folder: Path, typed: tuple[str, str], says: str) -> None:
@@ -131,3 +135,20 @@ def test_what_no_result_can_be_of_is_refused(folder: Path, typed: tuple[str, str
     assert refused.returncode == 2
     assert says in refused.stderr
     assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("torch", ["2.9.1", "2.12.0.dev20260101+cu130", "2.9.0a0+git123"])
+def test_every_kind_of_torch_version_is_taken(folder: Path, torch: str) -> None:
+    words = ("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, "--torch", torch)
+    looked = in_this_process(*words, cwd=folder)
+    assert looked.returncode == 0
+    assert f"torch {torch.partition('+')[0]}" in looked.stdout
+
+
+def test_a_pipe_is_refused_with_what_to_do(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    refused = in_this_process("import", "pipe", *FACTS, cwd=folder)
+    assert refused.returncode == 2
+    message, step = refused.stderr.splitlines()
+    assert "pipe is a pipe or a device, and an import reads a file more than once" in message
+    assert step.strip() == "Write its content to a file and import that."
