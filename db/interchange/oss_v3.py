@@ -2,21 +2,26 @@
 
 Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/schema.sql and its loader
 .github/scripts/upload_benchmark_results.py. Only `metric` is required. Records that agree in everything
-but `metric` are one result. The metric names of PyTorch `benchmarks/dynamo` (and of our own export) have
-the meaning they have there; every other metric is kept under its name, without a guess at its unit.
+but `metric` are one result, of a case that `oss_v3_settings` tells apart. The metric names of PyTorch
+`benchmarks/dynamo` (and of our own export) have the meaning they have there; every other metric is kept
+under its name, without a guess at its unit.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
-from db.interchange import dynamo_metrics
+from db.identities import build_identity, machine_identity, strategy_identity, workload_identity
+from db.interchange import dynamo_csv, dynamo_metrics
 from db.interchange.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
 from db.interchange.files import InputFile
 from db.interchange.imported import Result, strategy_called, to_trial, torch_facts
 from db.interchange.options import ImportOptions
+from db.interchange.oss_v3_settings import Settings, own_settings, settings_of
 from db.records import Strategy, Summary, Task, Trial
 from db.strategies import EAGER
 
@@ -24,7 +29,8 @@ SOURCE = "oss-v3"
 
 # benchmark.name of pytorch/pytorch benchmarks/dynamo (`output_json` in common.py) and of our export.
 OWN_BENCHMARK = "compilewatch"
-DYNAMO_BENCHMARKS = {"TorchInductor", OWN_BENCHMARK}
+DYNAMO_BENCHMARK = "TorchInductor"
+DYNAMO_BENCHMARKS = {DYNAMO_BENCHMARK, OWN_BENCHMARK}
 _MODES = {
     "inference": Task.INFERENCE,
     "eval": Task.INFERENCE,
@@ -38,7 +44,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     """One trial per group of records that agree in everything but the metric.
 
     Memory grows with the number of results, not with what each record repeats. Raises RecordError naming
-    file, line or record, and field.
+    file, line or record, and field; also where results would share a case though their settings differ.
     """
     groups: dict[str, _Group] = {}
     for fields in _records(file):
@@ -48,8 +54,32 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         rest = {key: value for key, value in fields.data.items() if key != "metric"}
         key = json.dumps(rest, sort_keys=True)
         groups.setdefault(key, _Group(Fields(fields.place, rest, fields.path))).add(metric)
-    for group in groups.values():
-        yield to_trial(group.result(options), SOURCE, options)
+    yield from _told_apart(groups.values(), options)
+
+
+def _told_apart(groups: Iterable[_Group], options: ImportOptions) -> Iterator[Trial]:
+    first: dict[tuple[str, ...], _Group] = {}
+    for group in groups:
+        trial = to_trial(group.result(options), SOURCE, options)
+        other = first.setdefault(_case(trial), group)
+        mine, theirs = group.settings.untold, other.settings.untold
+        differing = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
+        if differing:
+            raise group.fields.place.error(
+                group.fields.name_of(differing[0]),
+                f"is not that of {other.fields.path}, and too long to tell their cases apart by name",
+                "Write what differs into model.name.",
+            )
+        yield trial
+
+
+def _case(trial: Trial) -> tuple[str, ...]:
+    return (
+        workload_identity(trial.workload),
+        strategy_identity(trial.strategy),
+        machine_identity(trial.machine),
+        build_identity(trial.build),
+    )
 
 
 def _records(file: InputFile) -> Iterator[Fields]:
@@ -110,16 +140,29 @@ class _Group:
     def result(self, options: ImportOptions) -> Result:
         said = _facts(self.fields, options)
         parts, failure = self._outcome(str(said["device"] or options.device))
-        benchmark, model = self.fields.part("benchmark"), self.fields.part("model")
         return Result(
             place=self.fields.place,
-            workload=model.text("name") or benchmark.required_text("name"),
+            workload=self.settings.named(self._name),
             strategy=_strategy(self.fields),
             raw={"values": self.values, "texts": self.texts},
             said=said,
+            shape=self.settings.shape,
             failure=failure,
             parts=parts,
         )
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What tells its case apart from others of the model."""
+        benchmark = self.fields.part("benchmark").text("name")
+        if benchmark == OWN_BENCHMARK:
+            return own_settings(self.fields)
+        return settings_of(self.fields, self._name, of_benchmark=benchmark != DYNAMO_BENCHMARK)
+
+    @property
+    def _name(self) -> str:
+        named = self.fields.part("model").text("name")
+        return named or self.fields.part("benchmark").required_text("name")
 
     def _outcome(self, device: str) -> tuple[dict[str, Any], Any]:
         name = self.fields.part("benchmark").text("name")
@@ -138,12 +181,23 @@ def _strategy(fields: Fields) -> Strategy:
     word = info.text("compilewatch_strategy") or model.text("backend") or "compiled"
     if word == EAGER.name and benchmark.text("name") == OWN_BENCHMARK:
         return EAGER
-    dynamic = info.data.get("dynamic_shapes", info.data.get("is_dynamic"))
-    facts: dict[str, Any] = {"dynamic": dynamic if isinstance(dynamic, bool) else None}
+    facts: dict[str, Any] = {}
+    dynamic = str(info.data.get("dynamic_shapes", info.data.get("is_dynamic"))).lower()
+    if dynamic in ("true", "false"):
+        facts["dynamic"] = dynamic == "true"
     mode = info.data.get("inductor_compile_mode", info.data.get("compile_mode"))
     if isinstance(mode, str) and mode:
         facts["mode"] = info.storable("compile_mode", mode)
-    return strategy_called(word).model_copy(update=facts)
+    compiler = _compiler(info) if benchmark.text("name") == DYNAMO_BENCHMARK else None
+    strategy = dynamo_csv.strategy_of(compiler) if compiler else strategy_called(word)
+    return strategy.model_copy(update=facts)
+
+
+def _compiler(info: Fields) -> str | None:
+    """The label by which PyTorch's CI tells runs of its benchmark apart, in the name of the file beside."""
+    output = info.data.get("output")
+    named = dynamo_csv.file_name_facts(PurePosixPath(output).name) if isinstance(output, str) else {}
+    return named.get("compiler")
 
 
 def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:

@@ -1,0 +1,139 @@
+"""What tells cases of OSS v3 records apart: sizes, short values, and what is refused or left out."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.errors import RecordError
+from db.interchange.exporting import ExportFormat, export
+from db.interchange.importing import import_paths
+from db.interchange.options import ImportOptions
+from db.queries.filters import Filters
+from db.queries.trials import trial_records
+from db.records import Trial
+from db.session import Database, open_database
+from db.store import save_trials
+from tests.builders import MS, make_trial, make_workload
+from tests.db.interchange.reading import TOLD, read_told
+
+LONG = "x" * 70
+
+
+def record(model: Any = None, benchmark: Any = None, /, *, name: str = "vLLM", **more: Any) -> dict[str, Any]:
+    return {
+        "benchmark": {"name": name, "mode": "inference", "extra_info": benchmark},
+        "model": {"name": "m", "backend": "inductor", "extra_info": model},
+        "metric": {"name": "speedup", "benchmark_values": [1.5]},
+        **more,
+    }
+
+
+def write(folder: Path, *records: dict[str, Any]) -> Path:
+    path = folder / "results.json"
+    path.write_text(json.dumps(records))
+    return path
+
+
+def trials(folder: Path, *records: dict[str, Any]) -> list[Trial]:
+    return read_told(write(folder, *records), format="oss-v3")
+
+
+def test_sizes_of_our_own_export_come_back(database: Database, tmp_path: Path) -> None:
+    shapes = [{"sequence_length": 64}, {"sequence_length": 512}, {"sequence_length": 0, "time": -3}]
+    save_trials(
+        database,
+        [make_trial(workload=make_workload("w", shape=shape), latency_ns=MS) for shape in shapes],
+    )
+    output = io.BytesIO()
+    export(database, Filters(), format=ExportFormat.OSS_V3, output=output)
+    path = tmp_path / "results.json"
+    path.write_bytes(output.getvalue())
+    with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
+        assert import_paths(copy, [path]).new == len(shapes)
+        workloads = [trial.workload for trial in trial_records(copy, Filters())]
+        assert {workload.name for workload in workloads} == {"w"}
+        assert sorted(json.dumps(workload.shape) for workload in workloads) == sorted(map(json.dumps, shapes))
+        assert import_paths(copy, [path]).new == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "benchmark", "inputs", "name", "shape"),
+    [
+        ({"tp": 8}, None, None, "m", {"tp": 8}),
+        (None, {"tp": "8"}, None, "m", {"tp": 8}),
+        (None, {"args": {"tp": 8, "seed": 3}}, None, "m", {"args.tp": 8}),
+        ({"tp": 8}, {"tp": 2}, None, "m", {"tp": 8, "benchmark.extra_info.tp": 2}),
+        (None, {"dtype": "int4", "use_compile": True}, None, "m[dtype=int4, use_compile=true]", {}),
+        (None, {"use_compile": "True", "sparsity": 0.5}, None, "m[sparsity=0.5, use_compile=true]", {}),
+        (None, {"fast": False, "slow": "false", "kind": None, "way": ""}, None, "m", {}),
+        (None, None, {"x": {"dtype": "i8", "extra_info": {"rows": "16"}}}, "m[x.dtype=i8]", {"x.rows": 16}),
+        ({"revision": "abc"}, {"job_id": 7, "startTime": 1, "the_version": "2", "url": "u"}, None, "m", {}),
+        (None, {"device": "cuda", "batch_size": 4, "is_dynamic": True, "arch": "H100"}, None, "m", {}),
+        (None, {"description": "a loop", "config": LONG}, None, "m", {}),
+        (None, {f"{key}{LONG[:50]}": LONG[:50] for key in "abc"}, None, "m", {}),
+    ],
+)  # fmt: skip
+def test_settings_are_the_shape_and_behind_the_name(
+    tmp_path: Path, model: Any, benchmark: Any, inputs: Any, name: str, shape: dict[str, int]
+) -> None:
+    (trial,) = trials(tmp_path, record(model, benchmark, inputs=inputs))
+    assert (trial.workload.name, trial.workload.shape) == (name, shape)
+
+
+def test_a_case_is_the_same_whatever_else_stands_in_the_file(tmp_path: Path) -> None:
+    first, second = record(None, {"tp": 2}), record(None, {"tp": 8})
+    (alone,) = trials(tmp_path, second)
+    both = trials(tmp_path, first, second)
+    assert len({trial.trial_id for trial in both}) == 2
+    assert both[1] == alone
+
+
+@pytest.mark.parametrize(
+    ("other", "path"),
+    [
+        ({"config": LONG + "y"}, "benchmark.extra_info.config"),
+        ({}, "benchmark.extra_info.config"),
+        ({"config": LONG, "flags": ["a", "b"]}, "benchmark.extra_info.flags"),
+    ],
+)
+def test_cases_that_no_name_can_tell_apart_are_refused(
+    tmp_path: Path, other: dict[str, Any], path: str
+) -> None:
+    with pytest.raises(RecordError) as raised:
+        trials(tmp_path, record(None, {"config": LONG}), record(None, other))
+    assert raised.value.message.endswith(
+        f"record 2.{path}: is not that of record 1, and too long to tell their cases apart by name."
+    )
+    assert raised.value.next_step == "Write what differs into model.name."
+
+
+def test_what_speaks_of_one_execution_makes_repeats_of_one_case(tmp_path: Path) -> None:
+    first, second = trials(tmp_path, record(None, {"run_id": 1}), record(None, {"run_id": 2}, head_sha="b"))
+    assert first.workload == second.workload
+    assert first.trial_id != second.trial_id
+
+
+def test_arguments_of_pytorchs_benchmark_are_told_by_its_file(tmp_path: Path) -> None:
+    """Its `extra_info` has 130 of them; CI tells its runs apart by the compiler in the file's name."""
+    name = "out/inductor_with_cudagraphs_huggingface_amp_inference_cuda_performance.csv"
+    plain = record(None, {"repeat": 30, "threads": 4}, name="TorchInductor")
+    named = record(None, {"repeat": 30, "threads": 4, "output": name}, name="TorchInductor")
+    first, second = trials(tmp_path, plain, named)
+    assert (first.workload, first.workload.shape) == (second.workload, {})
+    assert (first.strategy.name, second.strategy.name) == ("inductor", "inductor_with_cudagraphs")
+
+
+@pytest.mark.parametrize(("told", "dynamic"), [(True, True), ("false", False), (None, None)])
+def test_dynamic_may_be_a_text(tmp_path: Path, told: object, dynamic: bool | None) -> None:
+    (trial,) = trials(tmp_path, record(None, {"is_dynamic": told}))
+    assert trial.strategy.dynamic is dynamic
+
+
+def test_the_same_file_twice_adds_nothing(database: Database, tmp_path: Path) -> None:
+    path = write(tmp_path, record({"tp": 2}, {"kind": "a"}), record({"tp": 8}, {"kind": "a"}))
+    options = ImportOptions(**TOLD)
+    assert import_paths(database, [path], format="oss-v3", options=options).new == 2
+    assert import_paths(database, [path], format="oss-v3", options=options).new == 0
