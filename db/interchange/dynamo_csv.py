@@ -6,14 +6,14 @@ by name. `speedup` 0 is how the tool writes a failure.
 
 A performance file is joined with the accuracy file beside it by device, model and tag, as PyTorch's
 dashboard does, and by batch size where a model has rows of several: a model that fails its accuracy run
-failed. Either file of a pair stands for both.
+failed. Either file of a pair stands for both. The strategy stands in the file's name alone; " (1)" before the
+suffix is a browser's, for a copy.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
 from db.errors import RecordError
@@ -32,6 +32,12 @@ _NAME = re.compile(
     r"(?P<compiler>.+?)_(?P<suite>torchbench|huggingface|timm_models|timm)_(?P<dtype>[a-z0-9]+(?:_bf16|_fp16)?)"
     r"_(?P<task>inference|training)_(?P<device>[a-z]+)_(?:accuracy|performance)\.csv"
 )
+# <compiler>_<suite>[_<mode>].csv, the accuracy that CI expects, in benchmarks/dynamo/ci_expected_accuracy.
+_EXPECTED_NAME = re.compile(
+    r"(?P<compiler>(?:[a-z]+_)*(?:inductor|aot_eager)(?:_[a-z]+)*_(?:torchbench|huggingface|timm_models|timm)"
+    r"(?:_inference|_training)?)\.csv"
+)
+_COPY = re.compile(r" ?\(\d+\)(?=\.csv\Z)")
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
@@ -39,7 +45,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
 
     Raises RecordError naming file, line and field.
     """
-    if file.name.endswith("_compilation_metrics.csv"):
+    if _original(file.name).endswith("_compilation_metrics.csv"):
         raise RecordError(
             f"{file.shown}: the names of its columns do not hold for every row.",
             "Import the performance and accuracy files beside it instead.",
@@ -54,9 +60,17 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
 
 
 def _partner(file: InputFile, ending: str, other: str) -> InputFile | None:
-    if not file.name.endswith(ending):
+    original = _original(file.name)
+    if not original.endswith(ending):
         return None
-    return file.sibling(file.name.removesuffix(ending) + other)
+    partner = original.removesuffix(ending) + other
+    copy = _COPY.search(file.name)
+    beside = file.sibling(f"{partner.removesuffix('.csv')}{copy[0]}.csv") if copy else None
+    return beside or file.sibling(partner)
+
+
+def _original(name: str) -> str:
+    return _COPY.sub("", name)
 
 
 def _read_pair(
@@ -80,7 +94,7 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
     return Result(
         place=row.place,
         workload=row.required_text("name"),
-        strategy=strategy_of(named.pop("compiler", PurePosixPath(file.name).stem)),
+        strategy=_strategy(file.name, named.pop("compiler", None)),
         raw=dict(row.data),
         # An empty batch size and the 0 of a failed row both mean that the file does not say it.
         said={"device": row.text("dev"), "batch_size": row.count("batch_size") or None},
@@ -93,10 +107,18 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
 
 def file_name_facts(name: str) -> dict[str, Any]:
     """Compiler, suite, dtype, task and device as the tool writes them into the file's name, if it is one."""
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(_original(name))
     if match is None:
         return {}
     return {**match.groupdict(), "task": Task(match["task"])}
+
+
+def _strategy(name: str, compiler: str | None) -> Strategy | None:
+    """None where the file's name is not the tool's."""
+    if compiler is None:
+        expected = _EXPECTED_NAME.fullmatch(_original(name))
+        compiler = expected["compiler"] if expected else None
+    return strategy_of(compiler) if compiler else None
 
 
 def strategy_of(compiler: str) -> Strategy:

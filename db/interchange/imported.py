@@ -113,6 +113,11 @@ def strategy_called(word: str) -> Strategy:
     return compiled(word)
 
 
+def tells_strategy(word: str) -> bool:
+    """Whether `word` is a mode, a backend, or a yes or no, and so no name that says something else."""
+    return word in MODES | BACKENDS or word.lower() in _EAGER_WORDS | _COMPILED_WORDS
+
+
 def strategy_told(word: str) -> Strategy:
     """From a word that tells eager from compiled: a yes or no, or what `strategy_called` takes."""
     if word.lower() in _EAGER_WORDS:

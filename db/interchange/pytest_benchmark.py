@@ -1,8 +1,9 @@
 """pytest-benchmark JSON, as written by 4.x and 5.x; times are seconds per round.
 
 The format knows neither eager nor compiled. The pairing rule: one parameter or extra_info entry, the
-pair key, tells the strategy of each benchmark; benchmarks of the same test whose other parameters are
-equal are one workload, and the eager one is the control of the others.
+pair key, tells the strategy of each benchmark: the first whose value is a mode or backend of
+torch.compile, or yes or no; one that the user names tells it by any value. Benchmarks of the same test
+whose other parameters are equal are one workload, and the eager one is the control of the others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from db.errors import RecordError
 from db.interchange.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files import InputFile
-from db.interchange.imported import Result, strategy_told, to_trial, torch_facts
+from db.interchange.imported import Result, strategy_told, tells_strategy, to_trial, torch_facts
 from db.interchange.options import ImportOptions
 from db.records import Strategy, Summary, Task, Trial
 from db.strategies import EAGER
@@ -84,7 +85,7 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
     keys = (options.pair_key,) if options.pair_key else PAIR_KEYS
     for part in (fields.part("params"), fields.part("extra_info")):
         for key in keys:
-            if key in part.data:
+            if key in part.data and (options.pair_key or tells_strategy(_word(part.data[key]))):
                 return key, part.data[key]
     raise RecordError(
         f"{fields.place}: {fields.path}: nothing tells eager from compiled (looked for {', '.join(keys)}).",
@@ -92,9 +93,12 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
     )
 
 
+def _word(value: object) -> str:
+    return "none" if value is None else str(value).strip()
+
+
 def _strategy(fields: Fields, key: str, value: object) -> Strategy:
-    word = "none" if value is None else str(value).strip()
-    return strategy_told(fields.storable(key, word or "compiled"))
+    return strategy_told(fields.storable(key, _word(value) or "compiled"))
 
 
 def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str, Any]:

@@ -25,7 +25,7 @@ BatchSizeOption = Annotated[int | None, typer.Option("--batch-size", min=1, help
 TaskOption = Annotated[Task | None, typer.Option("--task", help=f"Task, {_UNSAID}")]
 ToldStrategyOption = Annotated[
     ToldStrategy | None,
-    typer.Option("--strategy", help="timm-csv: how it was executed, where no file name says it."),
+    typer.Option("--strategy", help="csv, timm-csv, dynamo-csv: how it was executed, where nothing says it."),
 ]
 MeasuredAtOption = Annotated[
     str | None, typer.Option("--measured-at", metavar="TIME", help=f"When it was measured, {_UNSAID}")

@@ -202,10 +202,41 @@ def test_what_the_file_does_not_say_is_asked_for_all_at_once(tmp_path: Path) -> 
     with pytest.raises(RecordError) as raised:
         read(write(tmp_path, "dev,name,batch_size,speedup,abs_latency\ncuda,m,8,2.0,1.5\n", "results.csv"))
     assert raised.value.message.endswith(
-        "does not say the torch version, the GPU (or CPU), when it was measured, the dtype and the task."
+        "does not say the torch version, the GPU (or CPU), when it was measured, the dtype, the task and "
+        "whether it was compiled."
     )
     assert "--torch" in raised.value.next_step
     assert "--measured-at" in raised.value.next_step
+
+
+SHORT = "dev,name,batch_size,speedup,abs_latency\ncuda,m,8,2.0,1.5\n"
+
+
+@pytest.mark.parametrize("name", ["perf2.csv", "expected (1).csv", "results_torchbench.csv"])
+def test_whether_it_was_compiled_is_asked_under_another_name(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, SHORT, name)
+    with pytest.raises(RecordError, match=r"does not say whether it was compiled\.") as raised:
+        read_told(path, strategy=None)
+    assert raised.value.next_step == "Tell it with --strategy eager."
+    told = read_told(path, strategy="max-autotune")
+    assert [trial.strategy.name for trial in told] == ["max-autotune"]
+    assert told == read_told(write(tmp_path, SHORT, "other.csv"), strategy="max-autotune")
+
+
+@pytest.mark.parametrize("name", [NAME, "aot_eager_huggingface_training.csv"])
+def test_a_browsers_copy_is_known_by_its_name(tmp_path: Path, name: str) -> None:
+    trials = read_told(write(tmp_path, SHORT, name))
+    assert trials == read_told(write(tmp_path, SHORT, name.replace(".csv", " (1).csv")))
+    assert trials[0].strategy.name in ("inductor", "aot_eager_huggingface_training")
+
+
+@pytest.mark.parametrize("copy", ["", " (1)"])
+def test_a_copy_finds_its_partner(tmp_path: Path, copy: str) -> None:
+    name = NAME.replace("performance.csv", f"accuracy{copy}.csv")
+    write(tmp_path, "dev,name,batch_size,accuracy\ncuda,m,8,fail_accuracy\n", name)
+    (trial,) = read(write(tmp_path, SHORT, NAME.replace(".csv", " (1).csv")), **ASKED)
+    assert trial.failure is not None
+    assert trial.failure.kind is FailureKind.WRONG_RESULT
 
 
 @pytest.mark.parametrize(

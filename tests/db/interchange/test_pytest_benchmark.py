@@ -63,7 +63,6 @@ def test_real_file_reads_as_it_says() -> None:
         (False, True, "compiled"),
         (None, "reduce-overhead", "reduce-overhead"),
         ("none", "inductor", "inductor"),
-        ("eager", "my own flags", "my own flags"),
     ],
 )
 def test_the_pair_key_tells_eager_from_compiled(
@@ -86,6 +85,31 @@ def test_the_pair_key_tells_eager_from_compiled(
     summary = trials["test_b.py::test_m[batch=8]", strategy].summary
     assert summary is not None
     assert (summary.latency_ns, summary.control_latency_ns) == (2_000_000, 4_000_000)
+
+
+def test_a_value_that_is_no_strategy_leaves_it_to_the_next_key(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        document(
+            benchmark("test_m[a]", 4e-3, {"mode": "train", "compile": False}),
+            benchmark("test_m[b]", 2e-3, {"mode": "train", "compile": True}),
+        ),
+    )
+    trials = by_name(read_told(path))
+    name = "test_b.py::test_m[mode=train]"
+    assert set(trials) == {(name, "eager"), (name, "compiled")}
+    summary = trials[name, "compiled"].summary
+    assert summary is not None
+    assert summary.control_latency_ns == 4_000_000
+
+
+def test_where_no_value_is_a_strategy_the_pair_key_is_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, document(benchmark("test_m", 2e-3, {"mode": "my own flags"})))
+    with pytest.raises(RecordError, match="nothing tells eager from compiled") as raised:
+        read_told(path)
+    assert "--pair-key" in raised.value.next_step
+    (trial,) = read_told(path, pair_key="mode")
+    assert trial.strategy.name == "my own flags"
 
 
 def test_the_pair_key_may_stand_in_extra_info_or_be_named(tmp_path: Path) -> None:
