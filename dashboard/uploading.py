@@ -12,7 +12,7 @@ import pandas as pd
 from dashboard.access import Role, require
 from dashboard.snapshots import PACE
 from db.errors import CompilewatchError
-from db.interchange.generic_csv import UnmappedError
+from db.interchange.csv_mapping import UnmappedError, not_used
 from db.interchange.imported import UntoldError
 from db.interchange.importing import AUTO, ImportReport, import_uploads
 from db.interchange.options import ImportOptions, ToldDevice, ToldStrategy, past, torch_version
@@ -59,8 +59,9 @@ class Upload:
 class Preview:
     """What an upload would bring: `rows` are the first trials, `missing` what must be told before.
 
-    `unmapped` are the columns of which it must be said what they mean, each with its first cell. `problems`
-    are sentences; a file with one brings nothing, the others come in.
+    `unmapped` are the columns of which it must be said what they mean, `unused` those that bring nothing and
+    of which it may be said; each with its first cell. `problems` are sentences; a file with one brings
+    nothing, the others come in.
     """
 
     upload: Upload
@@ -70,6 +71,20 @@ class Preview:
     problems: tuple[str, ...]
     missing: tuple[str, ...]
     unmapped: Mapping[str, str]
+    unused: Mapping[str, str]
+
+    @property
+    def left_out(self) -> str:
+        """Which columns are not used; empty where all are."""
+        if not self.unused:
+            return ""
+        step = "Say above what they mean" if self.asks_of_unused else "Name them as fields in the file"
+        return f"{not_used(self.unused)} {step}, or leave them out."
+
+    @property
+    def asks_of_unused(self) -> bool:
+        """Whether they are few enough to be asked about one by one."""
+        return len(self.unused) <= MOST_COLUMNS
 
     @property
     def sentence(self) -> str:
@@ -106,7 +121,8 @@ def preview(url: str, upload: Upload) -> Preview:
         problems.append(f"{error.message} {_next_step(error)}".strip())
     rows = [_row(file.path, trial) for file in report.files for trial in file.first]
     frame = pd.DataFrame(rows)
-    return Preview(upload, frame, report.new, report.known, tuple(problems), tuple(missing), unmapped)
+    unused = {column: cell for file in report.files for column, cell in file.unused.items()}
+    return Preview(upload, frame, report.new, report.known, tuple(problems), tuple(missing), unmapped, unused)
 
 
 def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
@@ -123,7 +139,7 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
 
 
 def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
-    options = replace(options_of(upload.told), columns=_columns_of(upload.meanings))
+    options = replace(options_of(upload.told), meanings=_meanings_of(upload.meanings))
     with open_database(url) as database:
         return import_uploads(
             database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
@@ -154,18 +170,17 @@ def options_of(told: Mapping[str, str]) -> ImportOptions:
     return ImportOptions(**given)
 
 
-def _columns_of(meanings: Mapping[str, str]) -> dict[str, str]:
-    """Field -> column, from what each column means. Raises CompilewatchError for a field that two mean."""
+def _meanings_of(meanings: Mapping[str, str]) -> dict[str, str]:
+    """What each column means, as chosen. Raises CompilewatchError for a field that two mean."""
     columns: dict[str, str] = {}
-    for column, meaning in meanings.items():
-        name = meaning.strip()
+    for column, name in meanings.items():
         if name in columns:
             raise CompilewatchError(
                 f"Two columns mean {name}: {columns[name]} and {column}.", "Choose one of them."
             )
         if name:
             columns[name] = column
-    return columns
+    return dict(meanings)
 
 
 def _moment(text: str) -> datetime:

@@ -13,8 +13,8 @@ from dashboard.foreign_text import escaped
 from dashboard.uploading import QUESTIONS, Preview, Upload
 from dashboard.views import elements, telling
 from db.errors import CompilewatchError
+from db.interchange.csv_mapping import FIELDS, GROUPS, is_field
 from db.interchange.formats import Format
-from db.interchange.generic_csv import FIELDS, GROUPS
 from db.interchange.importing import AUTO
 
 _PAGE = "import"
@@ -59,20 +59,30 @@ def _meanings(columns: Mapping[str, str]) -> dict[str, str]:
     if not columns:
         return {}
     st.markdown("**What the columns mean**")
-    elements.note("A workload and a latency are needed. A metric keeps the column's name and unit.")
+    elements.note(
+        "A workload and a latency are needed, all else may stay unused. A metric keeps the column's name and "
+        "unit."
+    )
     places = st.columns(3)
     found = {}
     for number, (column, cell) in enumerate(columns.items()):
+        names = _names(column)
         with places[number % len(places)]:
             found[column] = st.selectbox(
                 escaped(column) or "(no name)",
-                (_UNUSED, *FIELDS, *(f"{group}.{column}" for group in GROUPS if column)),
-                index=1 + FIELDS.index(column) if column in FIELDS else 0,
+                names,
+                index=names.index(column) if column in names else 0,
                 format_func=lambda name: name or "not used",
                 help=escaped(f"First cell: {cell[:80]}") if cell else None,
                 key=f"import-column-{st.session_state.get(_ROUND, 0)}-{number}",
             )
     return found
+
+
+def _names(column: str) -> list[str]:
+    """What a column can mean, by the names of fields; one that has such a name can mean that."""
+    own = [column] if is_field(column) and column not in FIELDS else []
+    return [_UNUSED, *FIELDS, *own, *(f"{group}.{column}" for group in GROUPS if column)]
 
 
 def _look(
@@ -93,7 +103,8 @@ def _look(
     state[_LOOKED] = seen
     asked = state.get(_ASKED, ())
     more = tuple(name for name in seen.missing if name not in asked)
-    columns = {**state.get(_COLUMNS, {}), **seen.unmapped}
+    offered = seen.unused if seen.asks_of_unused else {}
+    columns = {**state.get(_COLUMNS, {}), **seen.unmapped, **offered}
     if more or columns != state.get(_COLUMNS, {}):
         state[_ASKED] = (*asked, *more)
         state[_COLUMNS] = columns
@@ -104,6 +115,8 @@ def _show(looked: Preview) -> None:
     with st.container(border=True):
         for problem in looked.problems:
             st.warning(escaped(problem), icon=":material/report:")
+        if looked.left_out:
+            elements.note(looked.left_out)
         if looked.rows.empty:
             elements.note("Nothing would come in.")
             return

@@ -2,25 +2,27 @@
 
 Fields carry their unit: `latency_ms`, `eager_latency_us`, `compile_s`, `peak_gb`. Without a mapping the
 columns must bear these names themselves. A cell like "0.493 (0.503)" is read as its first number; "nan",
-"NA", "-" and an empty cell mean that there is no value.
+"NA", "-" and an empty cell mean that there is no value. Without a strategy a latency is that of a compiled
+result where its file has a column for eager beside it, else it must be told whether it was compiled.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from db.errors import RecordError
-from db.interchange.fields import Fields, csv_header, csv_rows, moment
+from db.interchange.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
+from db.interchange.fields import Fields, csv_rows, moment
 from db.interchange.files import InputFile
 from db.interchange.imported import (
     SPEEDUP_ZERO,
     Result,
     compile_cost,
+    compiled,
     counted_events,
     failed,
-    strategy_called,
+    strategy_told,
     to_trial,
     torch_facts,
 )
@@ -30,86 +32,24 @@ from db.strategies import EAGER
 
 SOURCE = "csv"
 
-_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_BYTES = {"bytes": 1, "mb": 10**6, "gb": 10**9, "mib": 2**20, "gib": 2**30}
-_TIMES = ("latency", "eager_latency", "compile")
-_SIZES = ("peak", "eager_peak")
-_FACTS = ("device", "device_name", "machine", "cuda", "driver", "python", "dtype", "suite")
-_OTHERS = (
-    "workload", "strategy", "torch", "task", "measured_at", "batch_size", "speedup", "samples",
-    "throughput_per_s", "graphs", "graph_breaks", "failure",
-)  # fmt: skip
-GROUPS = ("shape", "package", "metric")
-FIELDS: tuple[str, ...] = (
-    *_OTHERS,
-    *_FACTS,
-    *(f"{name}_{unit}" for name in _TIMES for unit in _NS),
-    *(f"{name}_{unit}" for name in _SIZES for unit in _BYTES),
-)
-
-
-class UnmappedError(RecordError):
-    """No column is known to hold what is needed; `columns` are the file's, each with its first cell."""
-
-    def __init__(self, message: str, next_step: str, columns: Mapping[str, str]) -> None:
-        super().__init__(message, next_step)
-        self.columns = columns
-
-
 _BRACKETED = re.compile(r"(\S+)\s*\([^)]*\)")
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     """One trial per row; a row with an eager latency only is an eager trial.
 
-    Raises UnmappedError where it is not known which columns to read, RecordError for a mapping that does not
-    fit and for every cell that cannot be read.
+    Raises UnmappedError where it is not known which columns to read, UntoldError for what no column tells,
+    RecordError for a mapping that does not fit and for every cell that cannot be read.
     """
-    mapping = _mapping(file, options)
+    mapping = mapping_of(file, options)
     for row in csv_rows(file):
         data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
         yield to_trial(_result(Fields(row.place, data), dict(row.data)), SOURCE, options)
 
 
-def _mapping(file: InputFile, options: ImportOptions) -> dict[str, str]:
-    header = csv_header(file)
-    mapping = dict(options.columns) or {name: name for name in header if is_field(name)}
-    for field, column in mapping.items():
-        if not is_field(field):
-            raise RecordError(
-                f"{file.shown}: {field}: is no field that a CSV can be mapped to.",
-                f"Known are {', '.join(_OTHERS + _FACTS)}, times and sizes with their unit such as "
-                "latency_ms, compile_s and peak_gb, and shape.NAME, package.NAME and metric.NAME.",
-            )
-        if column not in header:
-            raise RecordError(
-                f"{file.shown}, line 1: {column}: is no column of this file, and {field} is mapped to it.",
-                f"Its columns are {', '.join(header)[:500]}.",
-            )
-    if "workload" not in mapping or not any("latency_" in field for field in mapping):
-        raise UnmappedError(
-            f"{file.shown}: no column is mapped to workload and to a latency; its columns are "
-            f"{', '.join(header)[:500]}.",
-            "Say which they are, such as --column workload=model --column latency_ms=time.",
-            _first_cells(file, header),
-        )
-    return mapping
-
-
-def _first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:
-    row = next(csv_rows(file), None)
-    return {name: row.data[name] if row else "" for name in header}
-
-
-def is_field(name: str) -> bool:
-    """Whether a column can be mapped to `name`."""
-    group, dot, rest = name.partition(".")
-    return name in FIELDS or bool(dot and rest and group in GROUPS)
-
-
 def _plain(field: str, cell: str) -> str:
     match = _BRACKETED.fullmatch(cell)
-    numeric = field not in _FACTS and field not in ("workload", "strategy", "torch", "task", "failure")
+    numeric = field not in FACTS and field not in ("workload", "strategy", "torch", "task", "failure")
     return match[1] if match and numeric else cell
 
 
@@ -120,7 +60,7 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
         failure = SPEEDUP_ZERO
     # Of what failed a 0 is as good as nothing: no figure of it is kept.
     latency, eager = (
-        _scaled(row, name, _NS, zero_too=failure is not None) for name in ("latency", "eager_latency")
+        _scaled(row, name, NS_OF_UNITS, zero_too=failure is not None) for name in ("latency", "eager_latency")
     )
     if failure is None and latency is None and eager is None:
         row.fail("latency", "is missing, and no failure is named")
@@ -144,16 +84,20 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
     )
 
 
-def _strategy(row: Fields, latency: int | None) -> Strategy:
-    word = row.text("strategy")
-    if word == EAGER.name or (latency is None and row.text("failure") is None):
+def _strategy(row: Fields, latency: int | None) -> Strategy | None:
+    """None where neither the row nor the columns of its file tell it."""
+    if latency is None and row.text("failure") is None:
         return EAGER
-    return strategy_called(word or "compiled")
+    word = row.text("strategy")
+    if word is not None:
+        return strategy_told(word)
+    beside_eager = any(field == "speedup" or field.startswith("eager_latency_") for field in row.data)
+    return compiled("compiled") if beside_eager else None
 
 
 def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: bool) -> dict[str, Any]:
     metrics = {name: row.number(f"metric.{name}") for name in _group(row, "metric")}
-    compile_ns = _scaled(row, "compile", _NS)
+    compile_ns = _scaled(row, "compile", NS_OF_UNITS)
     return {
         "summary": Summary(
             latency_ns=latency,
@@ -170,7 +114,7 @@ def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: b
 
 def _memory(row: Fields, *, only_eager: bool) -> Memory | None:
     """Peaks; what a row that is eager's tells of eager is its own."""
-    peak, eager_peak = _scaled(row, "peak", _BYTES), _scaled(row, "eager_peak", _BYTES)
+    peak, eager_peak = _scaled(row, "peak", BYTES_OF_UNITS), _scaled(row, "eager_peak", BYTES_OF_UNITS)
     if only_eager and eager_peak is not None:
         peak, eager_peak = eager_peak, None
     return Memory(peak_bytes=peak, control_peak_bytes=eager_peak) if peak or eager_peak else None
@@ -190,7 +134,7 @@ def _facts(row: Fields) -> dict[str, Any]:
     packages = {name: row.text(f"package.{name}") for name in _group(row, "package")}
     return {
         **(torch_facts(torch) if torch else {}),
-        **{name: row.text(name) for name in _FACTS},
+        **{name: row.text(name) for name in FACTS},
         "task": Task(task) if task else None,
         "measured_at": moment(row, "measured_at"),
         "batch_size": row.count("batch_size") or None,

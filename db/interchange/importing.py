@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any
 from db.errors import CompilewatchError, ConflictError, RecordError, one_line
 from db.interchange import trial_jsonl
 from db.interchange.bulk import without_cycle_collection
+from db.interchange.csv_mapping import unused_columns
 from db.interchange.detect import detect
 from db.interchange.files import InputFile, input_files, uploaded_files
 from db.interchange.formats import READERS, Format
+from db.interchange.imported import UntoldError
 from db.interchange.options import ImportOptions
 from db.interchange.read_ahead import Share, read_ahead
 from db.quick_trials import whole
@@ -35,7 +38,8 @@ FIRST_ROWS = 5
 class FileReport:
     """What one file brought, or why it brought nothing.
 
-    `new` and `known` count trials, in a dry run those that would be.
+    `new` and `known` count trials, in a dry run those that would be. `unused` are the columns of a CSV that
+    are no field, each with its first cell.
     """
 
     path: str
@@ -44,6 +48,7 @@ class FileReport:
     known: int = 0
     failed_trials: int = 0
     first: tuple[Trial, ...] = ()
+    unused: dict[str, str] = field(default_factory=dict)
     error: CompilewatchError | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -55,6 +60,7 @@ class FileReport:
             "known": self.known,
             "failed_trials": self.failed_trials,
             "first": [trial.model_dump(mode="json", by_alias=True) for trial in self.first],
+            "unused_columns": list(self.unused),
             "error": str(self.error) if self.error else None,
         }
 
@@ -157,6 +163,7 @@ def _import_one(
     options: ImportOptions,
 ) -> FileReport:
     formats: tuple[Format, ...] = ()
+    recognised: list[tuple[InputFile, Format]] = []
     try:
         recognised = _recognised(files, format_)
         formats = tuple(dict.fromkeys(name for _, name in recognised))
@@ -165,12 +172,26 @@ def _import_one(
             if formats == (Format.TRIAL,):
                 return _stored_trials(save, [file for file, _ in recognised], report)
             # Files of other formats hold few trials, and few numbers of each.
-            return _stored(save, _batches(recognised, options), report)
+            _stored(save, _batches(recognised, options), report)
+        report.unused = _unused(recognised, options)
+        return report
+    except UntoldError as error:
+        # What is missing may stand in a column that nobody has named.
+        return FileReport(shown, formats, unused=_unused(recognised, options), error=error)
     except ConflictError as error:
         # The store knows the trial, not the file that it came from.
         return FileReport(shown, formats, error=ConflictError(f"{shown}: {error.message}", error.next_step))
     except CompilewatchError as error:
         return FileReport(shown, formats, error=error)
+
+
+def _unused(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> dict[str, str]:
+    unused: dict[str, str] = {}
+    for file, name in recognised:
+        if name == Format.CSV:
+            with suppress(RecordError):
+                unused |= unused_columns(file, options)
+    return unused
 
 
 def _batches(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> Iterator[Batch]:

@@ -39,7 +39,9 @@ class ImportOptions:
     """Facts told by the user. They fill what the file's content does not say and outrank its name.
 
     `measured_at` must be aware. `strategy` outranks no name: of a pair the names tell which is which.
-    `columns` maps our field names to the columns of a generic CSV,
+    `columns` maps our field names to the columns of a generic CSV, all of which it must have; it outranks
+    `usual_columns`, those of the configuration. `meanings` are fields by column, empty for a column that is
+    none, for files that have it.
     `pair_key` names the pytest-benchmark parameter that tells eager from compiled.
     """
 
@@ -58,6 +60,8 @@ class ImportOptions:
     suite: str | None = None
     label: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    usual_columns: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
     pair_key: str | None = None
 
 

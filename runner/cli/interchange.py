@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from db.errors import CompilewatchError, NotFoundError
+from db.interchange.csv_mapping import not_used
 from db.interchange.exporting import export as export_trials
 from db.interchange.exporting import format_of
 from db.interchange.flat import latencies_ns
@@ -105,7 +106,8 @@ def import_(
         strategy=strategy,
         measured_at=past(moment) if moment else None,
         pair_key=pair_key,
-        columns=_columns(column) or settings.csv_columns,
+        columns=_columns(column),
+        usual_columns=settings.csv_columns,
         torch=torch_version(torch) if torch is not None else None,
         cuda=cuda,
         driver=driver,
@@ -240,11 +242,17 @@ def _columns(told: list[str] | None) -> dict[str, str]:
 
 
 def _print(report: ImportReport, *, as_json: bool) -> int:
-    """What came in, and on standard error each file that could not be read: then 2, else 0."""
+    """What came in, and on standard error each file that could not be read: then 2, else 0.
+
+    Columns that are not used are said there too, of a dry run beside what would come in.
+    """
     if as_json:
         print_document(report.as_json())
     else:
         _print_files(report)
+    for file in report.files:
+        if file.unused and (file.error or as_json or not report.dry_run):
+            print(f"{file.path}: {_unused(file)}", file=sys.stderr)
     for error in report.errors:
         print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
     return EXIT_CANNOT if report.errors else 0
@@ -259,6 +267,12 @@ def _print_files(report: ImportReport) -> None:
         typer.echo(f"{file.path} ({', '.join(file.formats)}) {verb} {plural(file.new, 'trial')}{known}.")
         if report.dry_run:
             _print_first(file)
+            if file.unused:
+                typer.echo(f"  {_unused(file)}")
+
+
+def _unused(file: FileReport) -> str:
+    return f"{not_used(file.unused)} Name what they mean with --column FIELD=COLUMN."
 
 
 def _print_first(file: FileReport) -> None:

@@ -6,57 +6,29 @@ import gzip
 import io
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dashboard import access, uploading
 from dashboard.access import Person, Role
-from dashboard.links import Link, Page
 from dashboard.uploading import LARGEST_MB, Upload, files_of, options_of, preview
 from db.errors import CompilewatchError
 from db.interchange.formats import Format
-from db.queries.filters import Filters
-from db.queries.trials import trial_records, trials_frame
+from db.queries.trials import trials_frame
 from db.session import open_database
 from tests.builders import make_trial
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, texts
+from tests.dashboard.uploads import TOLD, looked_at, page, stored
 from tests.db.interchange.tiny_files import TINY
 
 HOSTILE = "../../![x](http://evil.example/a.png) *b* <script>.jsonl"
 TABLE = TINY[Format.CSV]["table.csv"].encode()
-TOLD = {
-    "torch": "2.13.0",
-    "device": "cuda",
-    "device_name": "NVIDIA H200",
-    "measured_at": "2026-11-20 18:00",
-    "dtype": "float16",
-    "task": "inference",
-}
 
 
 @pytest.fixture
 def url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv(DATABASE, sqlite_url)
     return sqlite_url
-
-
-def stored(url: str) -> int:
-    with open_database(url, read_only=True) as database:
-        return len(trials_frame(database))
-
-
-def page() -> AppTest:
-    return opened(Link(page=Page.RUNS))
-
-
-def looked_at(test: AppTest, *files: tuple[str, bytes], **told: str) -> AppTest:
-    if files:
-        test.file_uploader[0].set_value([(name, data, "application/octet-stream") for name, data in files])
-    for name, text in told.items():
-        test.text_input(f"import-{name}").set_value(text)
-    return next(b for b in test.button if b.label == "Look at them").click().run()
 
 
 def lines(*names: str) -> bytes:
@@ -116,85 +88,6 @@ def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(url:
     assert "Would bring in 1 new trial" in texts(test)
     rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
     assert list(rows["strategy"]) == ["reduce-overhead"]
-
-
-FOREIGN = b"""model,mode,compiled (ms),eager (ms),mem,note
-bert,reduce-overhead,8.5,12.25,1.5,first
-t5,default,4,6,2,
-"""
-MEANT = {
-    "model": "workload",
-    "mode": "strategy",
-    "compiled (ms)": "latency_ms",
-    "eager (ms)": "eager_latency_ms",
-}
-
-
-def columns_asked(test: AppTest) -> dict[str, Any]:
-    """By column; labels are escaped Markdown."""
-    boxes = (box for box in test.selectbox if str(box.key).startswith("import-column-"))
-    return {box.label.replace("\\", ""): box for box in boxes}
-
-
-def test_columns_of_a_foreign_csv_are_mapped_on_the_page(url: str) -> None:
-    test = looked_at(page(), ("results.csv", FOREIGN))
-    assert "no column is mapped to workload and to a latency" in texts(test)
-    assert "--column" not in texts(test), "a page has fields, not options"
-    assert set(columns_asked(test)) == {"model", "mode", "compiled (ms)", "eager (ms)", "mem", "note"}
-    assert columns_asked(test)["mem"].help.replace("\\", "") == "First cell: 1.5"
-    for column, meaning in (MEANT | {"mem": "metric.mem"}).items():
-        columns_asked(test)[column].set_value(meaning)
-    test = looked_at(test)
-    assert "does not say the torch version" in texts(test), "the mapping fits; the facts are asked for next"
-    test = looked_at(test, **TOLD)
-    assert not test.exception
-    assert "Would bring in 2 new trials" in texts(test)
-    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
-    assert list(rows["latency_ms"]) == [8.5, 4.0]
-    assert stored(url) == 0
-    test = test.button("import-yes").click().run()
-    assert not columns_asked(test), "the next files have columns of their own"
-    with open_database(url, read_only=True) as database:
-        frame = trials_frame(database).set_index("workload").sort_index()
-        (bert,) = (trial for trial in trial_records(database, Filters()) if trial.workload.name == "bert")
-    assert list(frame.index) == ["bert", "t5"]
-    assert list(frame["latency_ns"]) == [8_500_000, 4_000_000]
-    assert list(frame["control_latency_ns"]) == [12_250_000, 6_000_000]
-    assert list(frame["strategy"]) == ["reduce-overhead", "default"]
-    assert bert.summary is not None
-    assert bert.summary.metrics == {"mem": 1.5}
-
-
-def test_a_column_that_has_the_name_of_a_field_is_that_field_unless_it_is_said_otherwise(url: str) -> None:
-    test = looked_at(page(), ("results.csv", b"workload,time\nbert,8.5\n"))
-    assert {label: box.value for label, box in columns_asked(test).items()} == {
-        "workload": "workload",
-        "time": "",
-    }
-
-
-@pytest.mark.parametrize(
-    ("meant", "says"),
-    [
-        ({"eager (ms)": "latency_ms"}, "Two columns mean latency_ms: compiled (ms) and eager (ms)"),
-        ({"note": "peak_gb"}, "results.csv, line 2: peak_gb"),
-    ],
-)
-def test_columns_mapped_wrongly_are_said(url: str, meant: dict[str, str], says: str) -> None:
-    test = looked_at(page(), ("results.csv", FOREIGN))
-    for column, meaning in (MEANT | meant).items():
-        columns_asked(test)[column].set_value(meaning)
-    test = looked_at(test)
-    assert not test.exception
-    assert says in texts(test)
-    assert stored(url) == 0
-
-
-def test_a_table_of_too_many_columns_is_not_asked_about(url: str) -> None:
-    header = ",".join(f"c{number}" for number in range(61))
-    test = looked_at(page(), ("wide.csv", f"{header}\n{header}\n".encode()))
-    assert not columns_asked(test)
-    assert "Leave at most 60 columns in it" in texts(test)
 
 
 @pytest.mark.parametrize(
@@ -297,3 +190,9 @@ def test_answers_become_options() -> None:
     assert (options.machine, options.label, options.task) == ("gpu box", None, "inference")
     with pytest.raises(CompilewatchError, match="longer than 200"):
         options_of({"torch": "2" * 201})
+
+
+def test_what_is_no_version_of_torch_is_refused() -> None:
+    assert options_of({"torch": " 2.9.0a0+git123 "}).torch == "2.9.0a0+git123"
+    with pytest.raises(CompilewatchError, match=r"banana is no version of torch\."):
+        options_of({"torch": "banana"})
