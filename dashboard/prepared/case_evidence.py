@@ -16,6 +16,20 @@ from db.verdicts.vocabulary import Metric
 
 _MEANS = " (the table has the geometric mean of those compared)"
 
+NUMBERS = ("base", "head", "change", "interval", "q", "trials")
+TITLES = {
+    "metric": "Figure",
+    "base": "Base",
+    "head": "Head",
+    "change": "Change",
+    "interval": "Interval",
+    "q": "q",
+    "verdict": "Verdict",
+    "moved": "Who moved",
+    "trials": "Trials",
+    "reason": "Why",
+}
+
 
 @dataclass(frozen=True)
 class Evidence:

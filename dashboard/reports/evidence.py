@@ -15,27 +15,13 @@ from dashboard.verdict_words import interval_title
 from db.verdicts.results import CaseKey
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
-_CASE = {
-    "metric": "Figure",
-    "base": "Base",
-    "head": "Head",
-    "change": "Change",
-    "interval": "Interval",
-    "q": "q",
-    "verdict": "Verdict",
-    "moved": "Who moved",
-    "trials": "Trials",
-    "reason": "Why",
-}
-_NUMBERS = ("base", "head", "change", "interval", "q", "trials")
-
 
 def evidence_parts(
     found: Evidence, metric: Metric, title: str, *, confidence: float | None
 ) -> tuple[Section, ...]:
     """The numbers of the case called `title`, and the trials of both sides. `confidence` of the intervals."""
-    titles = _CASE | {"interval": interval_title(confidence)}
-    table = table_of(found.table, titles, title=title, numeric=_NUMBERS)
+    titles = case_evidence.TITLES | {"interval": interval_title(confidence)}
+    table = table_of(found.table, titles, title=title, numeric=case_evidence.NUMBERS)
     if found.strip.empty:
         return (table,)
     shown = side_strips.shown_metric(metric)

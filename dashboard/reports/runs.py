@@ -15,10 +15,10 @@ from dashboard.data import (
     read_machines,
     read_noise,
     read_requests,
-    read_runs,
     read_schedules,
 )
 from dashboard.links import Link
+from dashboard.prepared import runs as prepared
 from dashboard.reports.content import Lines, Section
 from dashboard.reports.found import Frozen, nothing_fits
 from dashboard.reports.tables import table_of
@@ -26,8 +26,6 @@ from dashboard.snapshots import Snapshot
 from db import units
 from db.metrics.frame_rows import row_dicts
 
-NEWEST = 200
-ENDED_REQUESTS = 10
 _QUEUE = {
     "state": "State",
     "kind": "Why",
@@ -94,11 +92,7 @@ _NUMBERS = ("trials", "failed", "threads", "progress", "noise", "memory", "devic
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     """What runs now, what comes next, every machine, and the runs under machine and suite of `link`."""
     choices, now = read_choices(snapshot), datetime.now(UTC)
-    found, where = read_runs(snapshot, NEWEST)
-    if link.machine is not None:
-        found = found[found["run_id"].isin(where.loc[where["machine_id"] == link.machine, "run_id"])]
-    if link.suite is not None:
-        found = found[found["suite"] == link.suite]
+    found, where = prepared.chosen(snapshot, link.machine, link.suite)
     if found.empty:
         raise nothing_fits()
     rows = run_rows.run_rows(found, where, choices.machines, choices.builds)
@@ -108,7 +102,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     )
     parts: tuple[Section, ...] = (
         Lines(title="Running", lines=tuple(running)) if running else Lines(lines=("Nothing ran.",)),
-        *_table("Queue", run_rows.request_rows(read_requests(ENDED_REQUESTS)), _QUEUE),
+        *_table("Queue", run_rows.request_rows(read_requests(prepared.ENDED_REQUESTS)), _QUEUE),
         *_table("Schedules", run_rows.schedule_rows(*read_schedules()), _SCHEDULES),
         *_table("Machines", machines, _MACHINES),
         *_table("Runs, newest first", rows, _RUNS),

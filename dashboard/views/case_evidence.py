@@ -12,20 +12,6 @@ from dashboard.verdict_words import SIDES_HELP, interval_title
 from dashboard.views import controls, elements
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
 
-_RIGHT = ("base", "head", "change", "interval", "q", "trials")
-_TITLES = {
-    "metric": "Figure",
-    "base": "Base",
-    "head": "Head",
-    "change": "Change",
-    "interval": "Interval",
-    "q": "q",
-    "verdict": "Verdict",
-    "moved": "Who moved",
-    "trials": "Trials",
-    "reason": "Why",
-}
-
 
 def draw(found: prepared.Evidence, metric: Metric, *, key: str, confidence: float | None) -> None:
     """The trials of both sides as a strip each, and below it the numbers. `confidence` of their intervals."""
@@ -48,11 +34,11 @@ def draw(found: prepared.Evidence, metric: Metric, *, key: str, confidence: floa
         {
             name: text(
                 title,
-                alignment="right" if name in _RIGHT else "left",
+                alignment="right" if name in prepared.NUMBERS else "left",
                 pinned=name == "metric",
                 help=SIDES_HELP if name in ("base", "head") else None,
             )
-            for name, title in (_TITLES | {"interval": interval_title(confidence)}).items()
+            for name, title in (prepared.TITLES | {"interval": interval_title(confidence)}).items()
         },
         key=f"{key}-numbers",
         alt="Every figure of this case on both sides, its change with interval, verdict and reason",

@@ -16,11 +16,11 @@ from dashboard.data import (
     read_machines,
     read_noise,
     read_requests,
-    read_runs,
     read_schedules,
 )
 from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
+from dashboard.prepared import runs as prepared
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import controls, elements, import_upload, run_forms, silence, telling
 from dashboard.views.shell import View
@@ -28,18 +28,11 @@ from db import units
 from db.hosts import HostState
 from db.metrics.frame_rows import row_dicts
 
-NEWEST = 200
-ENDED_REQUESTS = 10
-
 
 @remembered
 def _runs(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.DataFrame:
     choices = read_choices(snapshot)
-    found, parts = read_runs(snapshot, NEWEST)
-    if machine is not None:
-        found = found[found["run_id"].isin(parts.loc[parts["machine_id"] == machine, "run_id"])]
-    if suite is not None:
-        found = found[found["suite"] == suite]
+    found, parts = prepared.chosen(snapshot, machine, suite)
     return run_rows.run_rows(found, parts, choices.machines, choices.builds)
 
 
@@ -85,7 +78,7 @@ def _running(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _queue(view: View, hosts: Sequence[HostState]) -> None:
-    requests = read_requests(ENDED_REQUESTS)
+    requests = read_requests(prepared.ENDED_REQUESTS)
     table = run_rows.request_rows(requests)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown("#### Queue", width="content")
@@ -183,7 +176,7 @@ def _every_run(rows: pd.DataFrame) -> None:
         on_select=_open_trials,
         values=list(zip(rows["run_id"], rows["machine_id"], strict=True)),
     )
-    limit = f" The newest {NEWEST} are listed." if len(rows) >= NEWEST else ""
+    limit = f" The newest {prepared.NEWEST} are listed." if len(rows) >= prepared.NEWEST else ""
     elements.note(f"Choose a row for its trials.{limit}")
 
 

@@ -231,13 +231,16 @@ def test_an_upgrade_says_how_many_of_its_slower_cases_are_confirmed_and_leads_to
     assert [each.label for each in test.button if "inbox" in each.label] == ["Open them in the inbox"]
 
 
-def test_what_no_run_recorded_is_said_not_to_be_in_the_inbox(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def slower_and_unrecorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'results.db'}"
     with open_database(url, migrate=True) as database:
         save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
     monkeypatch.setenv(DATABASE, url)
+
+
+@pytest.mark.usefixtures("slower_and_unrecorded")
+def test_what_no_run_recorded_is_said_not_to_be_in_the_inbox() -> None:
     said = texts(opened(Link(page=Page.UPGRADE)))
     assert "Latency: 2 of 4 cases slower, none confirmed" in said
     assert "Nothing of it is in the inbox" in said
@@ -257,13 +260,8 @@ def test_the_inbox_of_two_builds_holds_what_is_recorded_between_them_alone(recor
     assert "Only regressions" not in texts(test)
 
 
-def test_with_nothing_recorded_the_newest_run_is_judged_and_that_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"sqlite:///{tmp_path / 'results.db'}"
-    with open_database(url, migrate=True) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
-    monkeypatch.setenv(DATABASE, url)
+@pytest.mark.usefixtures("slower_and_unrecorded")
+def test_with_nothing_recorded_the_newest_run_is_judged_and_that_is_said() -> None:
     test = opened(Link(page=Page.REGRESSIONS))
     assert "No regression is recorded in this database" in texts(test)
     rows = next(e.value for e in test.dataframe if "moved" in e.value.columns)
