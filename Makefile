@@ -62,8 +62,8 @@ serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
 dev: $(INSTALLED_DEV) ## install, plus what tests and checks need
 
 $(BIN)/python:
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; install Python 3.11 or newer, or name one: make install PYTHON=/path/to/python3" >&2; exit 2; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is $$($(PYTHON) --version 2>&1), and compilewatch needs 3.11 or newer; name another: make install PYTHON=python3.11" >&2; exit 2; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; install Python 3.11, 3.12 or 3.13, or name one: make install PYTHON=/path/to/python3" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON) is $$($(PYTHON) --version 2>&1), and compilewatch needs 3.11, 3.12 or 3.13: newer ones lack a wheel of ruptures; name another: make install PYTHON=python3.13" >&2; exit 2; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 2; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)

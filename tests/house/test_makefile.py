@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.test_pythons import ADMITTED
 from tests.house.tracked import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -126,7 +127,7 @@ def test_up_stops_where_nothing_could_be_measured(checkout: Path, code: int) -> 
 @pytest.mark.parametrize(
     ("interpreter", "sentence"),
     [
-        ("exit 127", "needs 3.11 or newer"),
+        ("exit 127", "needs 3.11, 3.12 or 3.13"),
         ('case "$2" in *ensurepip*) exit 1;; esac', "cannot create virtual environments"),
     ],
 )
@@ -139,6 +140,28 @@ def test_an_unfit_interpreter_is_refused_with_the_next_step(
     result = make("install", f"PYTHON={python}", folder=checkout)
     assert result.returncode != 0
     assert sentence in result.stderr
+    assert not (checkout / ".venv").exists()
+
+
+@pytest.mark.parametrize("version", ["3.10.13", "3.11.0", "3.11.2", "3.12.1", "3.13.7", "3.14.0", "3.15.0"])
+def test_make_takes_the_pythons_that_the_package_admits(checkout: Path, version: str) -> None:
+    python = checkout / "some-python"
+    told = tuple(map(int, version.split(".")))
+    python.write_text(
+        f"""#!/bin/sh
+case "$1" in
+    --version) echo Python {version} ;;
+    -c) exec {sys.executable} -c 'import sys; sys.version_info = {told}; exec(sys.argv[1])' "$2" ;;
+    *) echo no more than looked at >&2; exit 1 ;;
+esac
+""",
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    result = make("install", f"PYTHON={python}", folder=checkout)
+    refusal = f"{python} is Python {version}, and compilewatch needs 3.11, 3.12 or 3.13: "
+    assert ("no more than looked at" in result.stderr) == ADMITTED.contains(version)
+    assert (refusal in result.stderr) != ADMITTED.contains(version)
     assert not (checkout / ".venv").exists()
 
 
