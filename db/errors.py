@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class CompilewatchError(Exception):
     """Something the user can act on: one sentence and the next step, never a traceback.
@@ -26,6 +28,15 @@ def one_line(text: str, limit: int = 200) -> str:
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shortened
     )
+
+
+# What a terminal obeys or what turns the direction of reading, but for the ends of lines and tabs.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """`text` of any length and any number of lines, with U+FFFD for what a terminal would obey."""
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class ConfigError(CompilewatchError):

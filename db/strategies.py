@@ -56,6 +56,10 @@ _MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
     {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
 )
 _SUBMODULE = re.compile(r"submodule:[A-Za-z_]\w*(\.\w+)*")
+# Part of torch itself (torch._dynamo.list_backends). Any other is looked up among the entry points of what is
+# installed, and runs its code.
+TORCH_BACKENDS = frozenset({"aot_eager", "aot_eager_decomp_partition", "cudagraphs", "eager", "inductor"})
+
 _BACKEND = re.compile(r"backend:([A-Za-z_]\w*)")
 
 # torch._inductor.list_mode_options(): these modes only switch on CUDA graphs and Triton autotuning.

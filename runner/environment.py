@@ -46,6 +46,15 @@ def pinned_settings(threads: int) -> dict[str, str]:
     }
 
 
+def recorded_environment(worker_env: Mapping[str, str]) -> dict[str, str]:
+    """What `build.settings` says of the environment: what is pinned, with the suite's `worker_env`.
+
+    Without the number of threads, which the machine's record has.
+    """
+    pinned = {name: value for name, value in pinned_settings(0).items() if name != "OMP_NUM_THREADS"}
+    return pinned | dict(worker_env)
+
+
 def worker_environment(
     scratch: Path,
     *,

@@ -13,7 +13,7 @@ from db.records import Trial
 from runner.assemble import Listening, assemble
 from runner.death import oom_kills
 from runner.device_state import DeviceFacts, DeviceWatch
-from runner.environment import pinned_settings, worker_environment
+from runner.environment import recorded_environment, worker_environment
 from runner.host_build import compiler_version
 from runner.passes import NO_PASSES, Passes
 from runner.process import GuardedProcess, ProcessOutcome
@@ -115,8 +115,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
 
 def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dict[str, Any]:
     """The specification as the worker gets it: with the pinned environment among the recorded settings."""
-    pinned = {name: value for name, value in pinned_settings(0).items() if name != "OMP_NUM_THREADS"}
-    environment = pinned | dict(spec.get("worker_env", {}))
+    environment = recorded_environment(spec.get("worker_env", {}))
     settings = dict(spec.get("settings", {})) | {"environment": environment}
     if spec["device"] != "cpu":
         # Samples with and without it are not comparable, unlike those of a longer warm-up.

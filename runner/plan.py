@@ -14,6 +14,7 @@ from pathlib import Path
 from ulid import ULID
 
 from db.errors import ConfigError
+from db.fields import Identifier
 from db.records import Strategy, StrategyKind, Task
 from db.strategies import not_applicable_reason
 from runner.config import BuildSettings, Settings
@@ -34,7 +35,7 @@ class NotApplicable(Part):
 class PlannedRun(Part):
     """One execution of a suite with one build. `build` and `interpreter` None stand for the planning one."""
 
-    run_id: str
+    run_id: Identifier
     suite: str | None
     label: str | None
     build: str | None

@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import pprint
+import shlex
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from packaging.version import InvalidVersion, Version
 from ulid import ULID
 
-from db.errors import ConfigError
+from db.errors import ConfigError, one_line
 from db.metrics.summary import summarize_samples
-from db.records import SourceKind, Trial
-from db.units import duration, moment
+from db.records import SourceKind, Strategy, Trial
+from db.units import count, duration, moment, words
 from runner.builds import created_builds
 from runner.bundle import Bundle
 from runner.config import Settings
-from runner.environment import pinned_settings
+from runner.environment import pinned_settings, recorded_environment
 from runner.interpreter import InterpreterFacts, check_interpreter
 from runner.plan import Plan, PlannedRun, workload_spec
-from runner.selection import select
-from runner.trial_spec import TorchSettings, TrialSpec
+from runner.selection import select_by_data
+from runner.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
 from runner.worker.host import split_version, torch_variant
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.targets import split_target
 
 _RUNNER = Path(__file__).parent
 _OWN = "runner."
+MOST_THREADS = 1024
+"""More than that a record cannot ask for; a script may be for a larger host than this one."""
 
 
 def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None) -> Plan:
-    """One trial with the workload, strategy, threads and settings of `trial`, in a run of its own.
+    """The case of `trial` as this host defines it, with the threads of `trial`, in a run of its own.
 
     `interpreter` defaults to the first one here that has the torch of `trial`. Raises ConfigError when none
-    has, when the workload is another one now, or when `trial` was not measured by compilewatch.
+    has, when workload, strategy or environment are others here, or when `trial` was not measured by
+    compilewatch.
     """
-    definition = _definition(trial, settings)
+    case = _case_here(trial, settings)
     chosen = interpreter or interpreter_for(trial, settings)
     run_id = str(ULID())
     spec = TrialSpec(
@@ -46,15 +52,15 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
         run_id=run_id,
         suite=None,
         label=trial.build.label,
-        workload=workload_spec(definition),
-        strategy=trial.strategy,
+        workload=workload_spec(case.definition),
+        strategy=case.strategy,
         device=_device(trial),
-        threads=trial.machine.threads or settings.threads,
-        settings=TorchSettings(matmul_precision=_matmul_precision(trial) or settings.run.matmul_precision),
+        threads=case.threads,
+        settings=TorchSettings(matmul_precision=case.matmul_precision),
         sampling=settings.run.sampling_plan(),
         timeout_s=settings.run.timeout_s,
         seed=settings.run.seed,
-        worker_env=_environment(trial),
+        worker_env=case.worker_env,
         round=0,
         interpreter=chosen,
     )
@@ -72,9 +78,20 @@ def interpreter_for(trial: Trial, settings: Settings) -> Path:
         if _torch_of(check_interpreter(str(python))) == wanted:
             return python
     raise ConfigError(
-        f"The trial measured torch {wanted[0]} ({wanted[1]}), which no build here has.",
-        f"Make one with `compilewatch builds create torch=={wanted[0]}`, or name a --python or --build.",
+        f"The trial measured torch {one_line(wanted[0])} ({one_line(str(wanted[1]))}), which is not here.",
+        _next_step(wanted[0]),
     )
+
+
+def _next_step(release: str) -> str:
+    """With the command that makes a build of a release; never a command that a record wrote."""
+    try:
+        return (
+            f"Make one with `compilewatch builds create torch=={Version(release)}`, or name a --python or "
+            "--build."
+        )
+    except InvalidVersion:
+        return "Name a --python or --build."
 
 
 def script_of(trial: Trial, settings: Settings) -> str:
@@ -83,7 +100,8 @@ def script_of(trial: Trial, settings: Settings) -> str:
     It imports torch and what the workload itself imports from installed packages, nothing of compilewatch.
     Raises ConfigError as `plan_again` does, BundleError when the workload's own modules cannot be carried.
     """
-    definition = _definition(trial, settings)
+    case = _case_here(trial, settings)
+    definition = case.definition
     module, function = split_target(definition.target)
     bundle = Bundle(_carried(definition.path))
     if module.startswith(_OWN):
@@ -91,13 +109,13 @@ def script_of(trial: Trial, settings: Settings) -> str:
     else:
         bundle.add_whole(module)
     bundle.add("runner.worker.reproduction", "reproduce")
-    environment = pinned_settings(trial.machine.threads or settings.threads) | _environment(trial)
+    environment = pinned_settings(case.threads) | case.worker_env
     return _SCRIPT.format(
         docstring=_docstring(trial),
         environment=_literal(environment),
         key=repr(trial.trial_id),
         imports=bundle.imports(),
-        spec=_literal(_script_spec(trial, definition, settings)),
+        spec=_literal(_script_spec(trial, case, settings)),
         body=bundle.body(),
         function=function,
     )
@@ -141,22 +159,23 @@ def _docstring(trial: Trial) -> str:
     what = f"{trial.workload.name} version {trial.workload.version}, {trial.strategy.name}"
     figures = ", ".join(f"{name} {duration(value)}" for name, value in latency.items() if value is not None)
     where = f"torch {build.torch} ({build.torch_variant or 'unknown variant'}), {trial.machine.device_name}"
-    text = f"Trial {trial.trial_id} again: {what}.\n\nMeasured {moment(trial.started_at)}: {where}."
+    said = one_line(what), one_line(where)
+    text = f"Trial {trial.trial_id} again: {said[0]}.\n\nMeasured {moment(trial.started_at)}: {said[1]}."
     text += f"\nIt had {figures}." if figures else ""
     text += "\nCaches start empty, whatever the trial's were."
     safe = text.replace("\\", "/").replace('"""', "'''")
     return f'"""{safe}\n"""'
 
 
-def _script_spec(trial: Trial, definition: WorkloadDefinition, settings: Settings) -> dict[str, Any]:
-    workload = workload_spec(definition).model_dump(mode="json")
+def _script_spec(trial: Trial, case: _Case, settings: Settings) -> dict[str, Any]:
+    workload = workload_spec(case.definition).model_dump(mode="json")
     names = ("task", "batch_size", "shape", "dtype", "kwargs", "regions")
     return {
         "workload": {name: workload[name] for name in names},
-        "strategy": trial.strategy.model_dump(mode="json"),
+        "strategy": case.strategy.model_dump(mode="json"),
         "device": _device(trial),
-        "threads": trial.machine.threads or settings.threads,
-        "matmul_precision": _matmul_precision(trial),
+        "threads": case.threads,
+        "matmul_precision": case.matmul_precision,
         "seed": settings.run.seed,
         "samples": settings.run.samples,
         "stored": _ranges(trial),
@@ -191,28 +210,90 @@ def _literal(value: dict[str, Any]) -> str:
     return pprint.pformat(value, width=100, sort_dicts=False)
 
 
-def _definition(trial: Trial, settings: Settings) -> WorkloadDefinition:
-    """The workload as it is defined now. Raises ConfigError unless it is what `trial` measured."""
+@dataclass(frozen=True)
+class _Case:
+    """What a trial measured, by this host's own words for it."""
+
+    definition: WorkloadDefinition
+    strategy: Strategy
+    worker_env: dict[str, str]
+    threads: int
+    matmul_precision: MatmulPrecision
+
+
+def _case_here(trial: Trial, settings: Settings) -> _Case:
+    """Code, options and environment of this host, which are those that `trial` claims.
+
+    Whoever may import may claim anything, so nothing of it is executed. Threads and precision come from the
+    record: a number within bounds and one of three words. Raises ConfigError naming what is not the same.
+    """
     if trial.source.kind is not SourceKind.MEASURED:
         raise ConfigError(
-            f"Trial {trial.trial_id} came from {trial.source.name}, which says too little to repeat it.",
+            f"Trial {trial.trial_id} came from {one_line(trial.source.name)}, which says too little to "
+            "repeat it.",
             "Measure the workload here with `compilewatch run`.",
         )
-    name = trial.workload.name
-    (definition,) = select(settings, workloads=[name]).workloads
+    chosen = select_by_data(settings, trial.suite, trial.workload.name, trial.strategy.name)
+    ((definition,), (strategy,)) = chosen.workloads, chosen.strategies
+    again = f"`compilewatch run -w {shlex.quote(definition.name)} -s {shlex.quote(strategy.name)}`"
+    _refuse_another_workload(trial, definition, again)
+    environment = dict(chosen.worker_env[definition.name])
+    differences = _strategy_differences(trial.strategy, strategy)
+    differences += _environment_differences(trial, recorded_environment(environment))
+    if differences:
+        raise ConfigError(
+            f"Trial {trial.trial_id} is not what this host would measure: {'; '.join(differences)}.",
+            f"A record is never executed; {again} measures what this host defines.",
+        )
+    precision = trial.build.settings.get("matmul_precision", settings.run.matmul_precision)
+    threads = trial.machine.threads or settings.threads
+    if precision not in get_args(MatmulPrecision) or threads > MOST_THREADS:
+        what = f"{count(threads)} threads" if threads > MOST_THREADS else one_line(repr(precision))
+        raise ConfigError(
+            f"Trial {trial.trial_id} claims {what}, which nothing is measured with.", f"Measure with {again}."
+        )
+    return _Case(definition, strategy, environment, threads, precision)
+
+
+def _refuse_another_workload(trial: Trial, definition: WorkloadDefinition, again: str) -> None:
     now = definition.record()
     if now.version != trial.workload.version:
         raise ConfigError(
-            f"Workload {name} is now version {now.version}; the trial measured {trial.workload.version}.",
-            f"Use the source that measured it ({trial.source.name}), or measure the new one with "
-            f"`compilewatch run -w {name} -s {trial.strategy.name}`.",
+            f"Workload {now.name} is now version {now.version}; the trial measured "
+            f"{one_line(trial.workload.version)}.",
+            f"Use the source that measured it ({one_line(trial.source.name)}), or measure the new one with "
+            f"{again}.",
         )
     if now != trial.workload:
         raise ConfigError(
-            f"Workload {name} has another size, dtype or task now than in the trial.",
+            f"Workload {now.name} has another size, dtype or task now than in the trial.",
             "Give the configuration the trial's values; `compilewatch show` prints them.",
         )
-    return definition
+
+
+def _strategy_differences(claimed: Strategy, here: Strategy) -> list[str]:
+    pairs = ((name, getattr(claimed, name), getattr(here, name)) for name in Strategy.model_fields)
+    return [
+        f"{words(name)} {_claim(theirs)} in the record, {_claim(ours)} here"
+        for name, theirs, ours in pairs
+        if theirs != ours
+    ]
+
+
+def _environment_differences(trial: Trial, here: Mapping[str, str]) -> list[str]:
+    """Of the variables that the record names; none where it names no environment at all."""
+    claimed = trial.build.settings.get("environment", here)
+    if not isinstance(claimed, dict):
+        return ["environment is no table in the record"]
+    return [
+        f"{one_line(name, 60)} {_claim(claimed.get(name))} in the record, {_claim(here.get(name))} here"
+        for name in sorted({*claimed, *here})
+        if claimed.get(name) != here.get(name)
+    ]
+
+
+def _claim(value: object) -> str:
+    return "unset" if value is None else one_line(repr(value), 80)
 
 
 def _carried(path: tuple[str, ...]) -> Callable[[str], Path | None]:
@@ -234,16 +315,6 @@ def _carried(path: tuple[str, ...]) -> Callable[[str], Path | None]:
 
 def _device(trial: Trial) -> str:
     return "cpu" if trial.machine.device == "cpu" else "cuda:0"
-
-
-def _matmul_precision(trial: Trial) -> Any:
-    return trial.build.settings.get("matmul_precision")
-
-
-def _environment(trial: Trial) -> dict[str, str]:
-    """What the trial's process was given besides the caches and threads, as it recorded it."""
-    recorded = trial.build.settings.get("environment")
-    return {str(k): str(v) for k, v in recorded.items()} if isinstance(recorded, dict) else {}
 
 
 def _release(version: str) -> str:

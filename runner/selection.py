@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from db.errors import CompilewatchError, ConfigError, NotFoundError
+from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
 from db.records import Strategy
-from db.strategies import BUILTIN, parse_strategy
+from db.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
 from runner.config import Settings
 from runner.suites import SUITES, Suite
 from runner.workloads.catalog import WORKLOADS
@@ -95,6 +95,39 @@ def select(
         trials=chosen.trials if chosen else AD_HOC_TRIALS,
         worker_env={name: (chosen or _home(name, settings)).worker_env for name in names},
     )
+
+
+def select_by_data(settings: Settings, suite: str | None, workload: str, strategy: str) -> ResolvedSuite:
+    """One case that a record or a message names, as this host defines it, in the environment of `suite`.
+
+    A suite that is not known here, or is without the workload, is passed over. Raises as `select` and
+    `refuse_code` do.
+    """
+    refuse_code(settings, [workload], [strategy])
+    known = known_suites(settings).get(suite) if suite else None
+    holding = known.name if known and workload in known.workloads else None
+    return select(settings, suite=holding, workloads=(workload,), strategies=(strategy,))
+
+
+def refuse_code(settings: Settings, workloads: Iterable[str], strategies: Iterable[str]) -> None:
+    """Names in data stand for what the configuration has. Raises ConfigError for one that is code itself:
+    "module:function", or a backend that is looked for among all installed packages.
+    """
+    known = known_workloads(settings)
+    for name in workloads:
+        if name not in known and is_target(name):
+            raise ConfigError(
+                f"Data cannot ask for the code at {one_line(name)!r}.",
+                "Give it a [[workload]] entry in the configuration, and ask for its name.",
+            )
+    named = known_strategies(settings)
+    for name in strategies:
+        backend = parse_strategy(name, named).backend
+        if not {name, name.partition("+")[0]} & set(named) and backend not in TORCH_BACKENDS:
+            raise ConfigError(
+                f"Data cannot ask for the backend {one_line(str(backend))!r}.",
+                "Give it a [[strategy]] entry in the configuration, and ask for its name.",
+            )
 
 
 def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:

@@ -16,7 +16,9 @@ from db.units import plural
 
 _LOG = logging.getLogger("compilewatch.runner")
 _TRACES = "traces"
-_REPORT = "report"
+_REPORT_FOLDER = "report"
+REPORT = f"{_REPORT_FOLDER}/index.html"
+"""First page of tlparse's report, below the directory of a trace."""
 _TLPARSE_S = 300.0
 
 
@@ -34,7 +36,7 @@ def trace_in(data_dir: Path, trial_id: str) -> Trace | None:
         return None
     root = data_dir.absolute()
     # Compile workers may write logs too; the measured process's is by far the longest.
-    report = _report(max(logs, key=lambda path: path.stat().st_size), directory / _REPORT)
+    report = _report(max(logs, key=lambda path: path.stat().st_size), directory / _REPORT_FOLDER)
     return Trace(
         directory=directory.relative_to(root).as_posix(),
         size_bytes=sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from db.fields import Identifier
 from db.records import Build, Strategy, Workload
 from runner.passes import NO_PASSES, Passes
 from runner.worker.sampling import SamplingPlan
@@ -29,18 +30,21 @@ class WorkloadSpec(Workload):
     path: tuple[str, ...] = ()
 
 
+MatmulPrecision = Literal["highest", "high", "medium"]
+
+
 class TorchSettings(Part):
     """Global settings of torch that change speed; stored in the trial's `build.settings`."""
 
-    matmul_precision: Literal["highest", "high", "medium"]
+    matmul_precision: MatmulPrecision
 
 
 class TrialSpec(Part):
     """One trial to run. Its JSON is the worker's standard input; excluded fields concern the parent alone."""
 
     schema_: Annotated[Literal["compilewatch.spec/1"], Field(alias="schema")] = SPEC_SCHEMA
-    trial_id: str
-    run_id: str
+    trial_id: Identifier
+    run_id: Identifier
     suite: str | None
     label: str | None
     workload: WorkloadSpec

@@ -146,6 +146,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         ("machine", f"{trial.machine.name}: {trial.machine.device_name}"),
         ("build", f"torch {trial.build.torch}, Python {trial.build.python or MISSING}"),
         ("status", trial.status.value),
+        *_claimed(trial),
     ]
     if trial.failure is not None:
         facts += [("failure", f"{words(trial.failure.kind.value)}: {trial.failure.message}")]
@@ -182,6 +183,15 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     if trial.numerics is not None:
         facts += [("numerics", words(trial.numerics.status.value))]
     return facts + profile_texts(trial) + trace_texts(trial, data_dir)
+
+
+def _claimed(trial: Trial) -> list[tuple[str, str]]:
+    """Options and environment as the record has them, whoever wrote it."""
+    options = [(f"option {name}", str(value)) for name, value in trial.strategy.options.items()]
+    environment = trial.build.settings.get("environment")
+    if not isinstance(environment, dict):
+        return options
+    return options + [("environment", f"{name}={value}") for name, value in environment.items()]
 
 
 def _source(trial: Trial) -> str:

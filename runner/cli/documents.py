@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from db.errors import CONTROLS
 from db.units import NEVER
 from runner.plan import NotApplicable
 
@@ -20,9 +21,9 @@ NOT_APPLICABLE = "not_applicable"
 
 def print_document(document: Mapping[str, Any]) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(
-        json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2, default=_plain) + "\n"
-    )
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2, default=_plain)
+    # JSON escapes only the first 32, and a terminal obeys these as well.
+    sys.stdout.write(CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def run_document(

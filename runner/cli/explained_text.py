@@ -11,6 +11,7 @@ from db.metrics.stated_figures import main_figures, other_figures
 from db.metrics.why import profile_rows, why, work_text
 from db.records import Memory, Trial
 from db.units import MISSING, duration, size
+from runner.trace import REPORT, trace_directory
 
 Facts = list[tuple[str, str]]
 
@@ -64,19 +65,22 @@ def profile_texts(trial: Trial) -> Facts:
 
 
 def trace_texts(trial: Trial, data_dir: Path) -> Facts:
-    """Where the compiler's log and its report lie, as a path where this is the machine that has them."""
+    """Where the compiler's log and its report lie, as a path where this is the machine that has them.
+
+    What a record says of its paths is shown as text; a path here is made of the trial's id alone.
+    """
     trace = trial.trace
     if trace is None:
         return []
-    here = data_dir.absolute()
-    if not (here / trace.directory).is_dir():
+    here = trace_directory(data_dir, trial.trial_id)
+    if not here.is_dir():
         where = f"{trace.directory} below the data directory of {trial.machine.name}"
         return [("trace", f"{where}, {size(trace.size_bytes)}")]
-    facts: Facts = [("trace", f"{here / trace.directory}, {size(trace.size_bytes)}")]
+    facts: Facts = [("trace", f"{here}, {size(trace.size_bytes)}")]
     return [*facts, ("  report", _report(here, trace))]
 
 
 def _report(here: Path, trace: Trace) -> str:
     if trace.report is None:
         return "none; with `pip install compilewatch[trace]` the next trace gets one"
-    return (here / trace.report).as_uri()
+    return (here / REPORT).as_uri()

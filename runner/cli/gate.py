@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from db.errors import ConfigError, DatabaseError, NotFoundError
+from db.errors import ConfigError, DatabaseError, NotFoundError, printable
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.queries.sides import resolve_side
@@ -152,12 +152,13 @@ def _print(judged: Judged) -> None:
         recorded = f" [{found.regression.regression_id}, {found.state.value}]" if found else ""
         accepted = _is_accepted(row, judged.states)
         prefix = "Accepted: " if accepted else ""
-        print(f"{prefix}{regression_line(row)}{recorded}", file=sys.stderr if accepted else sys.stdout)
+        line = printable(f"{prefix}{regression_line(row)}{recorded}")
+        print(line, file=sys.stderr if accepted else sys.stdout)
     for line in target_lines(judged.missed_targets):
-        print(line)
+        print(printable(line))
     unchecked = [check for check in judged.targets if check.met is None]
     for line in (*target_lines(unchecked), *judged.said):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
 
 
 def _more(judged: Judged, decided: Decided) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from db.errors import printable
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
@@ -114,4 +115,5 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
 def _say(confirmation: Confirmation) -> None:
     case = confirmation.case
     subject = f"{case.workload} / {case.strategy}, {METRIC_NAMES[confirmation.metric].lower()}"
-    print(f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}", file=sys.stderr)
+    said = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
+    print(printable(said), file=sys.stderr)

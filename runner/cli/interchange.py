@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from db.errors import CompilewatchError, NotFoundError
+from db.errors import CompilewatchError, NotFoundError, printable
 from db.interchange.csv_mapping import not_used
 from db.interchange.exporting import export as export_trials
 from db.interchange.exporting import format_of
@@ -252,9 +252,9 @@ def _print(report: ImportReport, *, as_json: bool) -> int:
         _print_files(report)
     for file in report.files:
         if file.unused and (file.error or as_json or not report.dry_run):
-            print(f"{file.path}: {_unused(file)}", file=sys.stderr)
+            print(printable(f"{file.path}: {_unused(file)}"), file=sys.stderr)
     for error in report.errors:
-        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
+        print(printable(f"compilewatch: {error.message}\n  {error.next_step}"), file=sys.stderr)
     return EXIT_CANNOT if report.errors else 0
 
 
@@ -264,11 +264,12 @@ def _print_files(report: ImportReport) -> None:
         if file.error is not None:
             continue
         known = f", {count(file.known)} known already" if file.known else ""
-        typer.echo(f"{file.path} ({', '.join(file.formats)}) {verb} {plural(file.new, 'trial')}{known}.")
+        brought = f"{verb} {plural(file.new, 'trial')}{known}"
+        typer.echo(printable(f"{file.path} ({', '.join(file.formats)}) {brought}."))
         if report.dry_run:
             _print_first(file)
             if file.unused:
-                typer.echo(f"  {_unused(file)}")
+                typer.echo(printable(f"  {_unused(file)}"))
 
 
 def _unused(file: FileReport) -> str:
@@ -284,7 +285,8 @@ def _print_first(file: FileReport) -> None:
         if control is not None and latency:
             result += f", speedup {ratio(control / latency)}"
         batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""
-        typer.echo(
+        said = (
             f"  {trial.workload.name} / {trial.strategy.name} on {trial.machine.device_name}, "
             f"torch {trial.build.torch}, {trial.workload.dtype}{batch}: {result}"
         )
+        typer.echo(printable(said))

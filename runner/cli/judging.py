@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pandas as pd
 import typer
 from pandas import DataFrame
 
-from db.errors import NotFoundError
+from db.errors import NotFoundError, printable
 from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
@@ -203,7 +204,7 @@ def print_judged(
         document = {"targets": targets, "recorded": tally(states), **(more or {})}
         print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:
-        sys.stdout.write(markdown(comparison, judged.targets, judged.said))
+        sys.stdout.write(printable(markdown(comparison, judged.targets, judged.said)))
     else:
         out = console()
         for line in (*judged.said, *target_lines(judged.targets)):
@@ -219,15 +220,17 @@ def say_logged(logged: Logged, *, imported: bool = False) -> None:
     recorded, told = logged.recorded, logged.told
     waiting = [each for each in recorded.new if each not in recorded.confirmed]
     for each in recorded.revised:
-        print(f"Revised: {each.row.workload} / {each.row.strategy}: {each.row.reason}", file=sys.stderr)
+        said = f"Revised: {each.row.workload} / {each.row.strategy}: {each.row.reason}"
+        print(printable(said), file=sys.stderr)
     if recorded.confirmed:
         print(f"Confirmed: {count(len(recorded.confirmed))}.", file=sys.stderr)
     if waiting:
         cases = sorted({each.row.workload for each in waiting})
-        options = " ".join(f"-w {name}" for name in cases[:5])
+        options = " ".join(f"-w {shlex.quote(name)}" for name in cases[:5])
         how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run {options}"
-        print(f"Recorded, waiting for a second look: {count(len(waiting))}. {how}", file=sys.stderr)
+        said = f"Recorded, waiting for a second look: {count(len(waiting))}. {how}"
+        print(printable(said), file=sys.stderr)
     if told.sent:
         print(f"Messages sent: {count(told.sent)}.", file=sys.stderr)
     for problem in told.problems:
-        print(f"compilewatch: a message was not sent: {problem}", file=sys.stderr)
+        print(printable(f"compilewatch: a message was not sent: {problem}"), file=sys.stderr)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from db.records import Status, Trial
 from db.units import duration, words
+from runner.cli.result_table import PlainConsole
 
 Case = tuple[str, str]
 # A first guess before anything was measured here; replaced by the first finished trial.
@@ -71,7 +71,7 @@ class BarProgress:
             TextColumn("[dim]{task.fields[phase]}"),
             TimeElapsedColumn(),
             TextColumn("about {task.fields[left]} left"),
-            console=Console(stderr=True),
+            console=PlainConsole(stderr=True),
             transient=True,
         )
         self._task = self._progress.add_task("starting", total=total, phase="", left=self._left())

@@ -12,7 +12,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from db.errors import CompilewatchError, ConfigError
+from db.errors import CompilewatchError, ConfigError, one_line
 from db.queries.trials import trial_record
 from db.records import Status, Trial
 from db.units import MISSING, count, duration, percent, ratio, size, words
@@ -58,11 +58,12 @@ def reproduce(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Run a stored trial again with its own settings, or write a script that does.
+    """Run a stored trial again as this host defines its case, or write a script that does.
 
     Example: compilewatch reproduce 01KA8Z7Q3V5T2M9N4R6S8W0XYZ --script issue.py
 
-    The new trial is stored in a run of its own. Exits 1 when it failed.
+    The new trial is stored in a run of its own. Exits 1 when it failed. Where workload, strategy or
+    environment of the record are others here, the differences are named and nothing is executed.
     """
     settings = settings_of(config, db)
     with database_of(settings) as database:
@@ -192,5 +193,4 @@ def _median(samples: list[int] | None) -> float | None:
 
 
 def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    return one_line(str(value), 60)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from db.errors import printable
 from db.records import StrategyKind
 from db.units import MISSING, count, duration, interval, ratio, size, steps, words
 from runner.plan import NotApplicable
@@ -19,9 +21,21 @@ from runner.plan import NotApplicable
 _PIPE_COLUMNS = 140
 
 
+class PlainConsole(Console):
+    """Prints no control character but its own: texts of records come from whoever may import."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich does, with U+FFFD for what a terminal would obey."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(printable(text), style)
+
+
 def console() -> Console:
     """Standard output: the terminal's own width and colours, plain and wide in a pipe."""
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_COLUMNS, no_color=True, highlight=False)
+    if sys.stdout.isatty():
+        return PlainConsole()
+    return PlainConsole(width=_PIPE_COLUMNS, no_color=True, highlight=False)
 
 
 def result_table(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from db.errors import ConfigError
+from db.errors import ConfigError, printable
 from db.queries.tokens import tokens
 from db.session import open_database
 from db.store_tokens import revoke_token, save_token
@@ -76,10 +76,11 @@ def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonO
         typer.echo("There is no token. Make one with `compilewatch token create NAME`.")
     now = datetime.now(UTC)
     for token in found:
-        typer.echo(
+        said = (
             f"{token.token_id}  {token.name}  opens {', '.join(token.scopes)}  {_state(token, now)}  "
             f"made {moment(token.created_at)} by {token.created_by}"
         )
+        typer.echo(printable(said))
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from db.errors import ConfigError
+from db.errors import ConfigError, printable
 from db.queries.regressions import RegressionState, regression_state
 from db.regressions import TriageEvent, TriageState
 from db.store_regressions import triage as store_triage
@@ -60,7 +60,8 @@ def triage(
     row, last = found.regression.row, found.triage[-1]
     subject = f"{row.workload} / {row.strategy}, {METRIC_NAMES[row.metric].lower()}"
     already = "" if is_new else " already"
-    typer.echo(f"{subject}: {found.state.value}{already}, said {last.author} on {moment(last.at)}.")
+    said = f"{subject}: {found.state.value}{already}, said {last.author} on {moment(last.at)}."
+    typer.echo(printable(said))
     return 0
 
 

@@ -8,15 +8,14 @@ those of the host that measures.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from db.complaints import first_problem
 from db.errors import CompilewatchError, one_line
-from db.fields import Record
+from db.fields import Identifier, Record
 from db.records import Build, Strategy, Workload
-from db.strategies import parse_strategy
 from runner.builds import known_builds
 from runner.canaries import canary_workloads
 from runner.config import Settings
@@ -24,7 +23,7 @@ from runner.executors.contract import Job
 from runner.host_stacks import HostStacks
 from runner.passes import Passes
 from runner.plan import workload_spec
-from runner.selection import known_strategies, known_suites, known_workloads, select
+from runner.selection import known_workloads, select_by_data
 from runner.trial_spec import TorchSettings, TrialSpec
 from runner.worker.sampling import SamplingPlan
 from runner.workloads.definition import WorkloadDefinition
@@ -38,15 +37,15 @@ class Message(Record):
     """A `Job`, portable. `workloads` has one entry per trial id, in the same order."""
 
     schema_: Literal["compilewatch.job/1"] = "compilewatch.job/1"
-    trial_ids: tuple[str, ...]
-    run_id: str
+    trial_ids: Annotated[tuple[Identifier, ...], Field(min_length=1)]
+    run_id: Identifier
     suite: str | None
     label: str | None
     workloads: tuple[Workload, ...]
     strategy: Strategy
     matmul_precision: Literal["highest", "high", "medium"]
     sampling: SamplingPlan
-    timeout_s: float
+    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     seed: int
     round: int
     build: str | None
@@ -54,6 +53,12 @@ class Message(Record):
     is_canaries: bool
     profile: bool
     trace: bool
+
+    @model_validator(mode="after")
+    def _one_workload_a_trial(self) -> Self:
+        if len(self.workloads) != len(self.trial_ids) or (len(self.workloads) > 1 and not self.is_canaries):
+            raise ValueError("must name one workload for each trial, and one alone unless they are canaries")
+        return self
 
 
 def message_of(job: Job) -> Message:
@@ -146,11 +151,9 @@ def _definitions(
     (workload,) = message.workloads
     known = known_workloads(settings)
     definition = _same(known, workload)
-    strategy = parse_strategy(message.strategy.name, known_strategies(settings))
-    if strategy != message.strategy:
-        raise _differs("strategy", strategy.name)
-    suite = message.suite if message.suite in known_suites(settings) else None
-    chosen = select(settings, suite=suite, workloads=(workload.name,), strategies=(strategy.name,))
+    chosen = select_by_data(settings, message.suite, workload.name, message.strategy.name)
+    if chosen.strategies != (message.strategy,):
+        raise _differs("strategy", message.strategy.name)
     return [definition], dict(chosen.worker_env[workload.name])
 
 

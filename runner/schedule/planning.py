@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from db.errors import ConfigError, one_line
+from db.errors import ConfigError
 from db.requests import RequestSpec
 from runner.builds import builds_named, interpreter_facts
 from runner.config import BuildSettings, Settings
@@ -13,9 +13,8 @@ from runner.device_choice import resolve_device
 from runner.host_stacks import HostStacks
 from runner.passes import Passes
 from runner.plan import Plan, plan_run
-from runner.selection import known_workloads
+from runner.selection import refuse_code
 from runner.trial_spec import TrialSpec
-from runner.workloads.targets import is_target
 
 
 def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
@@ -35,19 +34,14 @@ def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings]
     A request is data: it names what is configured, and "module:function" is code. Raises CompilewatchError
     for a name that the configuration does not know, or a request that comes to nothing.
     """
-    known = known_workloads(settings)
     asked = spec.workloads or _names(workload for workload, _ in spec.cases)
-    for name in asked:
-        if name not in known and is_target(name):
-            raise ConfigError(
-                f"A request cannot ask for the code at {one_line(name)!r}.",
-                "Give it a [[workload]] entry in the configuration, and ask for its name.",
-            )
+    strategies = spec.strategies or _names(strategy for _, strategy in spec.cases)
+    refuse_code(settings, asked, strategies)
     plan = plan_run(
         settings,
         suite=spec.suite,
         workloads=asked,
-        strategies=spec.strategies or _names(strategy for _, strategy in spec.cases),
+        strategies=strategies,
         trials=spec.trials,
         device=device,
         label=spec.label,

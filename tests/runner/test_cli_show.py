@@ -66,6 +66,18 @@ def test_a_trace_is_a_path_only_where_it_lies(tmp_path: Path) -> None:
     assert "compilewatch[trace]" in trace_texts(without, tmp_path)[1][1]
 
 
+@pytest.mark.parametrize("place", ["/etc", "../..", "traces/../..", "."])
+def test_a_path_that_a_record_claims_is_text(tmp_path: Path, place: str) -> None:
+    """A link to the report of a trace leads to that of this trial, and never to another file."""
+    claimed = make_trace(directory=place, report="/etc/passwd")
+    trial = TRIAL.model_copy(update={"trace": claimed})
+    assert trace_texts(trial, tmp_path) == [
+        ("trace", f"{place} below the data directory of gpu-box-3, 2.00 MiB")
+    ]
+    (tmp_path / "traces" / "T1").mkdir(parents=True)
+    assert "/etc" not in str(trace_texts(trial, tmp_path))
+
+
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_the_command_prints_all_of_it(tmp_path: Path, device: str) -> None:
     trial = TRIAL.model_copy(update={"machine": make_machine("box", device=device)})

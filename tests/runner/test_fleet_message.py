@@ -7,9 +7,11 @@ from threading import Event
 
 import pytest
 
+from db.errors import ConfigError
 from db.requests import RequestKind, RequestSpec
 from db.session import open_database
 from db.store_request import new_request
+from db.strategies import parse_strategy
 from runner.canaries import canary_specs
 from runner.cli.schedule import LogProgress
 from runner.config import Settings
@@ -22,6 +24,7 @@ from runner.fleet.message import Message, RefusedError, job_of, message_of, read
 from runner.fleet.names import queue_of_device, queues_of_worker
 from runner.host_stacks import HostStacks, StackGoneError
 from runner.plan import plan_run
+from runner.schedule.planning import plan_spec
 from runner.spool import Spool
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.test_schedule_service import NOW
@@ -102,6 +105,39 @@ def test_a_strategy_with_other_options_is_refused(job: Job, settings: Settings) 
     strategy = message.strategy.model_copy(update={"options": {"max_autotune": True}})
     with pytest.raises(RefusedError, match="strategy"):
         job_of(message.model_copy(update={"strategy": strategy}), settings, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        *(
+            ({"trial_ids": [name]}, "trial_ids")
+            for name in ("..", "../../x", "/etc", "-rf", "a/b", "", "a\n")
+        ),
+        ({"run_id": "../../run"}, "run_id"),
+        ({"trial_ids": []}, "trial_ids"),
+        ({"trial_ids": ["one", "two"]}, "one workload for each trial"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": float("inf")}, "timeout_s"),
+        ({"matmul_precision": "fast"}, "matmul_precision"),
+    ],
+)
+def test_a_message_names_no_path_and_no_endless_trial(
+    job: Job, change: dict[str, object], named: str
+) -> None:
+    """Traces and spooled records lie under the trial's id, and an empty folder of traces is deleted."""
+    with pytest.raises(RefusedError, match=named):
+        read_message(message_of(job).model_dump(mode="json") | change)
+
+
+@pytest.mark.parametrize("name", ["backend:tvm", "backend:somebodys_package+dynamic"])
+def test_a_backend_of_whatever_is_installed_is_refused(job: Job, settings: Settings, name: str) -> None:
+    message = message_of(job)
+    strategy = parse_strategy(name)
+    with pytest.raises(ConfigError, match="cannot ask for the backend"):
+        job_of(message.model_copy(update={"strategy": strategy}), settings, device="cpu")
+    with pytest.raises(ConfigError, match="cannot ask for the backend"):
+        plan_spec(settings, RequestSpec(workloads=("cnn",), strategies=(name,)), [], device="cpu")
 
 
 def test_a_build_that_is_not_here_is_refused(job: Job, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import statistics
@@ -15,29 +16,42 @@ import torch
 from db.errors import CompilewatchError
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.records import Trial
+from db.records import Strategy, Trial
 from db.session import open_database
 from db.strategies import BUILTIN, parse_strategy
-from runner.config import Settings
-from runner.reproduce import interpreter_for, plan_again, script_of
+from runner.config import Settings, SuiteSettings
+from runner.environment import recorded_environment
+from runner.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
+from runner.suites import SUITES
 from runner.worker.host import torch_variant
 from runner.workloads.catalog import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch, in_this_process
 
-PINNED = {"matmul_precision": "high", "environment": {"TORCHINDUCTOR_VEC_ISA_OK": "1"}}
+SMOKE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+PINNED: dict[str, object] = {"matmul_precision": "high", "environment": recorded_environment(SMOKE)}
 CPU = make_machine(device="cpu", threads=1, device_uuid=None)
 
 
-def _trial(workload: str = "mlp-train", strategy: str = "default", **changes: object) -> Trial:
+def _pinned(workload: str) -> dict[str, object]:
+    at_home = any(workload in suite.workloads and suite.worker_env for suite in SUITES.values())
+    return PINNED | ({} if at_home else {"environment": recorded_environment({})})
+
+
+def _trial(
+    workload: str = "mlp-train",
+    strategy: str = "default",
+    settings: dict[str, object] | None = None,
+    **changes: object,
+) -> Trial:
     release, _, local = torch.__version__.partition("+")
     variant = torch_variant(local or None, torch.version.cuda, torch.version.hip)
     fields: dict[str, object] = {
         "workload": WORKLOADS[workload].record(),
         "strategy": parse_strategy(strategy, BUILTIN),
         "machine": CPU,
-        "build": make_build(release, torch_variant=variant, settings=PINNED),
+        "build": make_build(release, torch_variant=variant, settings=settings or _pinned(workload)),
     }
     return make_trial(**fields | changes)  # type: ignore[arg-type]
 
@@ -48,7 +62,7 @@ def test_the_specification_is_that_of_the_trial():
     assert spec.strategy == trial.strategy
     assert spec.trial_id != trial.trial_id
     assert (spec.device, spec.threads, spec.settings.matmul_precision) == ("cpu", 1, "high")
-    assert spec.worker_env == PINNED["environment"]
+    assert spec.worker_env == SMOKE
     assert str(spec.interpreter) == sys.executable
 
 
@@ -56,6 +70,12 @@ def _refused(trial: Trial) -> CompilewatchError:
     with pytest.raises(CompilewatchError) as caught:
         plan_again(trial, Settings())
     assert caught.value.next_step
+    return caught.value
+
+
+def _refused_script(trial: Trial) -> CompilewatchError:
+    with pytest.raises(CompilewatchError) as caught:
+        script_of(trial, Settings())
     return caught.value
 
 
@@ -79,9 +99,151 @@ def test_what_cannot_be_repeated_says_so():
     )
 
 
+CXX = "/tmp/foreign"
+WIDE = "\N{FULLWIDTH LATIN CAPITAL LETTER C}XX"
+CLAIMED = recorded_environment(SMOKE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"environment": {**CLAIMED, "CXX": CXX}}, f"CXX '{CXX}' in the record, unset here"),
+        ({"environment": {**CLAIMED, "BROWSER": "sh -c x"}}, "BROWSER 'sh -c x'"),
+        ({"environment": {**CLAIMED, "pythonwarnings": "all:0:x.y:0:0"}}, "pythonwarnings"),
+        (
+            {"environment": {**PINNED["environment"], WIDE: CXX}},
+            "XX '/tmp",
+        ),
+        ({"environment": {**CLAIMED, "TORCHINDUCTOR_VEC_ISA_OK": 1}}, "VEC_ISA_OK 1 in"),
+        ({"environment": {**CLAIMED, "MALLOC_TRIM_THRESHOLD_": "1; sh"}}, "'1; sh'"),
+        ({"environment": {**CLAIMED, "OMP_NUM_THREADS": "2"}}, "OMP_NUM_THREADS '2'"),
+        ({"environment": {**CLAIMED, "PATH": "."}}, "PATH '.' in the record, unset here"),
+        ({"environment": {}}, "OMP_PLACES unset in the record, 'cores' here"),
+        ({"environment": None}, "environment is no table"),
+        ({"environment": [["CXX", CXX]]}, "environment is no table"),
+        ({"matmul_precision": "'high'); import os #"}, "claims \"'high'); import os #\""),
+        ({"matmul_precision": ["high"]}, "claims ['high']"),
+        ({"matmul_precision": None}, "claims None"),
+    ],
+)
+def test_an_environment_that_a_record_claims_is_not_taken(changes: dict[str, object], named: str):
+    trial = _trial(settings=PINNED | changes)
+    for refused in (_refused(trial), _refused_script(trial)):
+        assert named in refused.message
+        assert "compilewatch run -w mlp-train -s default" in refused.next_step
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"options": {"cpp.cxx": [CXX]}}, "options {'cpp.cxx'"),
+        ({"options": {"post_grad_custom_pre_pass": "os.system"}}, "options"),
+        ({"backend": "tvm"}, "backend 'tvm' in the record, 'inductor' here"),
+        ({"backend": None}, "backend unset in the record"),
+        ({"mode": "../x"}, "mode '../x'"),
+        ({"scope": "submodule:__class__"}, "scope"),
+        ({"kind": "aot_package", "cache": "packaged"}, "kind"),
+        ({"fullgraph": True}, "fullgraph True in the record, False here"),
+        ({"dynamic": False}, "dynamic False"),
+        ({"cache": "warm"}, "cache"),
+    ],
+)
+def test_a_strategy_that_a_record_claims_is_not_taken(changes: dict[str, object], named: str):
+    claimed = BUILTIN["default"].model_dump() | changes
+    trial = _trial(strategy="default").model_copy(update={"strategy": Strategy.model_validate(claimed)})
+    for refused in (_refused(trial), _refused_script(trial)):
+        assert named in refused.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "backend:tvm",
+        "backend:onnxrt+dynamic",
+        "backend:inductor_",
+        "Default",
+        "default ",
+        WIDE,
+    ],
+)
+def test_a_strategy_is_found_by_its_exact_name_among_those_of_this_host(name: str):
+    trial = _trial()
+    strategy = trial.strategy.model_copy(update={"name": name, "backend": "inductor"})
+    refused = _refused(trial.model_copy(update={"strategy": strategy}))
+    assert "Data cannot ask for the backend" in refused.message or "There is no strategy" in refused.message
+
+
+@pytest.mark.parametrize(
+    "name", ["os:system", "mine:build", "mlp-train:build", "Mlp-train", "../mlp-train", "mlp-train\x1b[2J"]
+)
+def test_a_workload_of_a_record_is_no_code(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "mine.py").write_text("def build():\n    raise SystemExit('executed')\n")
+    monkeypatch.chdir(tmp_path)
+    workload = WORKLOADS["mlp-train"].record().model_copy(update={"name": name})
+    trial = _trial().model_copy(update={"workload": workload})
+    for refused in (_refused(trial), _refused_script(trial)):
+        assert refused.message.startswith(("Data cannot ask for the code at", "There is no workload"))
+
+
+def test_threads_of_a_record_are_bounded():
+    trial = _trial(machine=CPU.model_copy(update={"threads": MOST_THREADS}))
+    assert plan_again(trial, Settings()).trials[0].threads == MOST_THREADS
+    trial = _trial(machine=CPU.model_copy(update={"threads": MOST_THREADS + 1}))
+    assert "claims 1,025 threads" in _refused(trial).message
+
+
+def test_the_environment_of_a_suite_is_that_of_this_host():
+    """A suite of the record is a name as well: one of ours, or none."""
+    own = SuiteSettings(name="nightly", workloads=("mlp-train",), worker_env={"A": "1"})
+    settings = Settings(suite=(own,))
+    measured = PINNED | {"environment": recorded_environment({"A": "1"})}
+    (spec,) = plan_again(_trial(suite="nightly", settings=measured), settings).trials
+    assert spec.worker_env == {"A": "1"}
+    refused = _refused(_trial(suite="nightly", settings=measured))
+    assert "A '1' in the record, unset here" in refused.message
+
+
+def test_no_text_of_a_record_leaves_the_docstring_of_its_script():
+    text = 'x"""\nimport os\nos.abort()\n# coding: utf-7\n\\"""\u2028os.abort()\x0c'
+    machine = CPU.model_copy(update={"device_name": text})
+    build = _trial().build
+    trial = _trial(machine=machine, build=build.model_copy(update={"torch_variant": text, "label": text}))
+    tree = ast.parse(script_of(trial, Settings()))
+    assert isinstance(tree.body[0], ast.Expr)
+    assert isinstance(tree.body[0].value, ast.Constant)
+    harmless = ast.parse(script_of(trial.model_copy(update={"machine": CPU, "build": build}), Settings()))
+    assert ast.dump(ast.Module(tree.body[1:], [])) == ast.dump(ast.Module(harmless.body[1:], []))
+
+
+def test_a_next_step_holds_no_command_of_a_record(tmp_path: Path):
+    trial = _trial(build=make_build("2.6.0`; sh -c x", torch_variant="cpu", settings=PINNED))
+    with pytest.raises(CompilewatchError) as caught:
+        interpreter_for(trial, Settings(data_dir=tmp_path))
+    assert caught.value.next_step == "Name a --python or --build."
+
+
+def test_an_imported_record_runs_nothing(tmp_path: Path):
+    """From the file to the compiler, by the commands: a compiler of the record would leave a trace."""
+    compiler = tmp_path / "cxx"
+    compiler.write_text(f'#!/bin/sh\ntouch {tmp_path}/executed\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    environment = {**CLAIMED, "CXX": str(compiler), "BROWSER": f"touch {tmp_path}/executed"}
+    trial = _trial(settings=PINNED | {"environment": environment})
+    (tmp_path / "foreign.jsonl").write_text(trial.to_json() + "\n")
+    assert in_this_process("import", "foreign.jsonl", cwd=tmp_path).returncode == 0
+    again = compilewatch("reproduce", trial.trial_id, cwd=tmp_path)
+    script = compilewatch("reproduce", trial.trial_id, "--script", "script.py", cwd=tmp_path)
+    assert (again.returncode, script.returncode) == (2, 2)
+    assert "CXX" in again.stderr
+    assert not (tmp_path / "executed").exists()
+    assert not (tmp_path / "script.py").exists()
+    shown = in_this_process("show", trial.trial_id, cwd=tmp_path)
+    assert f"CXX={compiler}" in "".join(shown.stdout.split())
+
+
 def test_a_torch_that_is_not_here(tmp_path: Path):
     trial = _trial(build=make_build("2.6.0", torch_variant="cu124"))
-    with pytest.raises(CompilewatchError, match=r"no build here has") as caught:
+    with pytest.raises(CompilewatchError, match=r"which is not here") as caught:
         interpreter_for(trial, Settings(data_dir=tmp_path))
     assert "builds create torch==2.6.0" in caught.value.next_step
 
