@@ -34,7 +34,7 @@ _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (fields.Finite, _finite),
     (diagnosis.Fraction, st.floats(0, 1)),
     (fields.Triple, st.lists(_finite, min_size=3, max_size=3)),
-    (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9._:-]{1,64}\Z")),
+    (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")),
     (fields.Name, _names),
     (fields.Key, _keys),
     (fields.Text, _texts),
