@@ -207,7 +207,10 @@ def _of_no_use(page: Page, key: str) -> str | None:
 
 def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
     """`read` for what `href` and `permalink` write, below any path; an unknown page gives the Overview."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return Link(page=Page.OVERVIEW), (f"{quoted(url)} is no address; showing the Overview.",)
     path = parts.path.rstrip("/").rpartition("/")[2]
     if parts.path.endswith("/") and path not in set(Page):
         # The path below which the dashboard is served.

@@ -7,6 +7,7 @@ rules; sockets and writes must come from our own pages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboard.api.errors import error_response
 
+# As many as no body has; int() raises for some thousands.
+_DIGITS = re.compile("[0-9]{1,18}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OURS = frozenset({"same-origin", "none"})
 # Close code of the socket protocol for a peer that breaks the rules.
@@ -62,7 +65,7 @@ class SameSite:
         if "transfer-encoding" in headers:
             return error_response(411, "The length of the body is not told.", "Send Content-Length.")
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > self._largest_body:
+        if not _DIGITS.fullmatch(length) or int(length) > self._largest_body:
             return error_response(413, "The body is too long.", f"Send at most {self._largest_body} bytes.")
         return None
 
@@ -74,8 +77,15 @@ class SameSite:
 
 
 def _is_our_origin(headers: Headers) -> bool:
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    """One origin and one host that are the same; a text that is no address is neither."""
+    origins, hosts = headers.getlist("origin"), headers.getlist("host")
+    if len(origins) != 1 or len(hosts) != 1:
+        return False
+    try:
+        netloc = urlsplit(origins[0]).netloc.lower()
+    except ValueError:
+        return False
+    return bool(netloc) and netloc == hosts[0].lower()
 
 
 def _is_our_write(headers: Headers) -> bool:

@@ -69,9 +69,8 @@ def serve(
     open_database(database_url, read_only=True).close()
     _require_free(host, port)
     os.environ[DATABASE_VARIABLE] = database_url
-    if sign_in is not None and sign_in.proxy is not None:
-        # uvicorn would put the reader's address in the place of the proxy's, by which the proxy is known.
-        os.environ["FORWARDED_ALLOW_IPS"] = ""
+    # uvicorn would believe whatever connects from this machine; the gate believes the configured proxies.
+    os.environ["FORWARDED_ALLOW_IPS"] = ""
     # How long a page that computes may keep the event loop waiting, every time that has something to do.
     sys.setswitchinterval(_TURN_S)
     prefix = usable_prefix(base_path)

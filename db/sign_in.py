@@ -117,6 +117,9 @@ class SignIn(_Section):
     )
     public_badges: bool = Field(default=False, description="serve badges to everybody")
     public_reports: bool = Field(default=False, description="serve reports to whoever has their address")
+    proxies: tuple[Network, ...] = Field(
+        default=(), description="with issuer: where proxies connect from whose X-Forwarded-For is believed"
+    )
     proxy: Proxy | None = Field(default=None, description="instead of issuer")
 
     @model_validator(mode="after")
@@ -125,9 +128,16 @@ class SignIn(_Section):
             raise ValueError("[auth] needs issuer or [auth.proxy], and not both")
         if self.issuer is not None and (not self.client_id or self.client_secret is None):
             raise ValueError("an issuer needs client_id and client_secret")
+        if self.proxy is not None and self.proxies:
+            raise ValueError("[auth.proxy] has addresses of its own; leave proxies out")
         if "openid" not in self.scopes:
             raise ValueError("scopes must hold openid")
         return self
+
+    @property
+    def believed(self) -> tuple[str, ...]:
+        """The networks of the proxies that say in X-Forwarded-For whom they speak for."""
+        return self.proxies if self.proxy is None else self.proxy.addresses
 
     @property
     def secure(self) -> bool:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dashboard.access import AccessError, Person
 from dashboard.api.errors import error_response
 from dashboard.api.rate_limit import Buckets, client_of, too_many
-from dashboard.login.people import comes_from, person_of_proxy
+from dashboard.login.people import comes_from, person_of_proxy, reader_of
 from dashboard.login.sessions import Sessions
 from dashboard.reports.page import message
 from db.errors import CompilewatchError
@@ -38,6 +38,7 @@ _TOKEN_SCOPES = (
 # Each is looked up in the database for somebody who may be anybody.
 WRONG_TOKENS_AT_ONCE = 20
 WRONG_TOKENS_PER_S = 1.0
+_FORWARDED_FOR = "x-forwarded-for"
 # Close codes of the socket protocol's range for applications: not signed in (any more).
 SIGNED_OUT = 4401
 
@@ -69,15 +70,25 @@ class People:
 
     def sent_by(self, scope: Scope) -> Scope:
         """`scope` with the reader's address instead of the proxy's, where the proxy may be believed."""
-        forwarded = Headers(scope=scope).getlist("x-forwarded-for")
-        if self._settings.proxy is None or not forwarded or not self.trusted(scope):
+        proxies = self._settings.believed
+        forwarded = Headers(scope=scope).get(_FORWARDED_FOR)
+        if forwarded is None or not comes_from(proxies, _address(scope)):
             return scope
-        return {**scope, "client": (forwarded[-1].rpartition(",")[2].strip(), 0)}
+        reader = reader_of(proxies, forwarded)
+        return scope if reader is None else {**scope, "client": (reader, 0)}
 
     def trusted(self, scope: Scope) -> bool:
         """Whether what a request says of its sender may be believed: behind a proxy, only from the proxy."""
         proxy = self._settings.proxy
-        return proxy is None or comes_from(proxy, (scope.get("client") or (None,))[0])
+        return proxy is None or comes_from(proxy.addresses, _address(scope))
+
+    def said_twice(self, scope: Scope) -> str | None:
+        """A header by which a configured proxy speaks that came more than once: one is not the proxy's."""
+        if not comes_from(self._settings.believed, _address(scope)):
+            return None
+        headers, proxy = Headers(scope=scope), self._settings.proxy
+        spoken = (_FORWARDED_FOR, *((proxy.name_header, proxy.groups_header or "") if proxy else ()))
+        return next((name for name in spoken if len(headers.getlist(name)) > 1), None)
 
 
 class Gate:
@@ -99,7 +110,13 @@ class Gate:
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = None if self._is_open(scope["path"]) else await self._refusal(scope)
+        twice = self._people.said_twice(scope)
+        if twice is not None:
+            refusal: Response | None = error_response(
+                400, f"The header {twice} came more than once.", "Have the proxy replace it."
+            )
+        else:
+            refusal = None if self._is_open(scope["path"]) else await self._refusal(scope)
         if refusal is None:
             await self._app(self._people.sent_by(scope), receive, send)
         else:
@@ -157,7 +174,7 @@ class Gate:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A socket is asked again with every message in either direction: it may outlive its session."""
         headers = Headers(scope=scope)
-        if not self._people.trusted(scope) or self._nobody(headers):
+        if self._people.said_twice(scope) or not self._people.trusted(scope) or self._nobody(headers):
             await send({"type": "websocket.close", "code": SIGNED_OUT})
             return
         closed = False
@@ -181,7 +198,7 @@ class Gate:
                 closed = True
                 await send({"type": "websocket.close", "code": SIGNED_OUT})
 
-        await self._app(scope, receive_while_signed_in, send_while_signed_in)
+        await self._app(self._people.sent_by(scope), receive_while_signed_in, send_while_signed_in)
 
     def _nobody(self, headers: Headers) -> bool:
         try:
@@ -192,6 +209,10 @@ class Gate:
 
 _PRIVATE = {"Cache-Control": "no-store"}
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="compilewatch"', **_PRIVATE}
+
+
+def _address(scope: Scope) -> str | None:
+    return (scope.get("client") or (None,))[0]
 
 
 def _is_page(scope: Scope, headers: Headers) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dashboard.access import AccessError, Person, Role
@@ -35,15 +35,32 @@ def person_of_proxy(settings: SignIn, proxy: Proxy, headers: Mapping[str, str]) 
     return _person(settings, name, frozenset(part.strip() for part in listed.split(",") if part.strip()))
 
 
-def comes_from(proxy: Proxy, address: str | None) -> bool:
-    """Whether `address` is one that the proxy connects from."""
+def comes_from(networks: Iterable[str], address: str | None) -> bool:
+    """Whether `address` is in one of `networks`, those of proxies."""
     try:
         client = ipaddress.ip_address(address or "")
     except ValueError:
         return False
     if isinstance(client, ipaddress.IPv6Address) and client.ipv4_mapped is not None:
         client = client.ipv4_mapped
-    return any(client in ipaddress.ip_network(network) for network in proxy.addresses)
+    return any(client in ipaddress.ip_network(network) for network in networks)
+
+
+def reader_of(networks: Collection[str], forwarded: str) -> str | None:
+    """Whom proxies in `networks` spoke for by their X-Forwarded-For; None where it names nobody.
+
+    Each proxy adds whom it heard from at the end, so the last address that is no proxy's is the reader's;
+    what stands before it, anybody may have written.
+    """
+    for part in reversed(forwarded.split(",")):
+        address = part.strip()
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            return None
+        if not comes_from(networks, address):
+            return address
+    return None
 
 
 def _person(settings: SignIn, name: str, groups: frozenset[str]) -> Person:

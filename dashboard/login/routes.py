@@ -97,7 +97,10 @@ class LoginRoutes:
 
 def safe_path(asked: str) -> str:
     """`asked` where it is a path of this dashboard, else the Overview: nobody is led to another site."""
-    parts = urlsplit(asked)
+    try:
+        parts = urlsplit(asked)
+    except ValueError:
+        return "/"
     plain = asked.isprintable() and "\\" not in asked and len(asked) <= _LONGEST_PATH
     inside = asked.startswith("/") and not asked.startswith("//") and not (parts.scheme or parts.netloc)
     loops = parts.path in {"/login", CALLBACK, "/logout", "/signed-out"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,8 @@ from dashboard.login.oidc import Provider
 from dashboard.login.routes import LIMIT, LoginRoutes, safe_path
 from dashboard.login.sessions import Sessions
 from db.sign_in import Proxy, Roles, SignIn
+from db.tokens import Scope as TokenScope
+from db.tokens import Token
 from tests.dashboard.asgi import Inner, socket, status
 from tests.dashboard.asking import ask
 
@@ -196,6 +199,96 @@ def test_the_rate_limit_counts_the_reader_and_not_the_proxy(gated: Callable[[Sig
     assert behind.inner.seen[-1]["client"] == ("203.0.113.4", 0)
 
 
+BEHIND_TWO = OIDC.model_copy(update={"proxies": ("10.0.0.0/24", "127.0.0.1/32", "fd00::/8")})
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "reader"),
+    [
+        ("198.51.100.9", "198.51.100.9"),
+        ("203.0.113.4, 198.51.100.9", "198.51.100.9"),
+        ("198.51.100.9, 10.0.0.3", "198.51.100.9"),
+        ("203.0.113.4,198.51.100.9 ,10.0.0.3,127.0.0.1,::ffff:10.0.0.4", "198.51.100.9"),
+        ("2001:db8::1, fd00::2", "2001:db8::1"),
+        *((said, None) for said in ("", ",", "10.0.0.3", "unknown", "198.51.100.9:80", "198.51.100.9, _x")),
+        *((said, None) for said in ("010.0.0.8", "0x7f.1", "1.2.3", "\u0661.1.1.1", "a" * 9_000)),
+    ],
+)
+def test_the_reader_is_the_last_whom_no_proxy_of_ours_is(
+    gated: Callable[[SignIn], Gated], forwarded: str, reader: str | None
+) -> None:
+    behind = gated(BEHIND_TWO)
+    headers = behind.cookie() | {"X-Forwarded-For": forwarded}
+    for proxy in ("10.0.0.7", "127.0.0.1", "::ffff:127.0.0.1"):
+        assert status(behind.gate, "/", headers, client=proxy) == 200
+        client = behind.inner.seen[-1]["client"]
+        assert client == ((reader, 0) if reader else (proxy, 1234))
+
+
+@pytest.mark.parametrize("settings", [OIDC, BEHIND_TWO, BEHIND_PROXY])
+@pytest.mark.parametrize("client", ["192.0.2.1", "::1", "127.0.0.2"])
+def test_a_forwarded_address_is_believed_of_no_other_sender(
+    gated: Callable[[SignIn], Gated], settings: SignIn, client: str
+) -> None:
+    """Nor are tokens guessed from as many addresses as somebody invents, whatever the way in."""
+    behind = gated(settings)
+    headers = {"Authorization": "Bearer cwt_0", "X-Forwarded-For": "198.51.100.9", "Forwarded": "for=1.1.1.1"}
+    answers = [
+        status(behind.gate, "/api/v1/runs", headers | {"X-Forwarded-For": f"198.51.100.{n}"}, client=client)
+        for n in range(21)
+    ]
+    assert answers == [401] * 20 + [429]
+    if settings is not BEHIND_PROXY:
+        assert (
+            status(behind.gate, "/", behind.cookie() | headers | {"Authorization": ""}, client=client) == 200
+        )
+        assert behind.inner.seen[-1]["client"] == (client, 1234)
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Forwarded-Groups", "X-Forwarded-For"])
+def test_a_header_of_the_proxy_that_came_twice_is_refused(
+    gated: Callable[[SignIn], Gated], name: str
+) -> None:
+    """One of the two is not the proxy's, and which one is believed must not be a matter of order."""
+    behind = gated(BEHIND_PROXY)
+    twice = SAYS_ADA | {"X-Forwarded-For": "198.51.100.9", name.upper(): "leads"}
+    for path in ("/", "/login", "/healthz", "/api/v1/runs"):
+        assert status(behind.gate, path, twice, client="10.0.0.7") == 400
+    assert socket(behind.gate, twice, [], client="10.0.0.7")[0]["code"] == SIGNED_OUT
+    assert behind.inner.seen == []
+
+
+def test_a_forwarded_address_that_came_twice_is_refused_with_a_provider_too(
+    gated: Callable[[SignIn], Gated],
+) -> None:
+    behind = gated(BEHIND_TWO)
+    twice = behind.cookie() | {"X-Forwarded-For": "198.51.100.9", "x-forwarded-for": "203.0.113.4"}
+    assert status(behind.gate, "/", twice, client="10.0.0.7") == 400
+    assert status(behind.gate, "/", twice, client="192.0.2.1") == 200
+    assert behind.inner.seen[-1]["client"] == ("192.0.2.1", 1234)
+
+
+@pytest.mark.parametrize("client", ["10.0.0.7", "192.0.2.1"])
+def test_a_token_opens_its_scope_from_every_address(client: str) -> None:
+    """Also past a proxy that signs people in: a program has no face to show there."""
+    now = datetime.now(UTC)
+    token = Token(
+        token_id="t",
+        name="grafana",
+        secret_hash="0" * 64,
+        scopes=(TokenScope.METRICS,),
+        created_at=now,
+        created_by="ada",
+        expires_at=None,
+    )
+    people = People(BEHIND_PROXY, Sessions(lasts_s=1))
+    gate = Gate(Inner(), settings=BEHIND_PROXY, people=people, token_of=lambda _secret: token)
+    headers = {"Authorization": "Bearer cwt_x"}
+    assert status(gate, "/metrics", headers, client=client) == 200
+    for closed in ("/api/v1/runs", "/", "/_stcore/stream"):
+        assert status(gate, closed, headers | SAYS_ADA, client=client) == 403
+
+
 @pytest.mark.parametrize(
     ("groups", "role"),
     [
@@ -224,6 +317,8 @@ def test_the_highest_role_of_any_group_counts(groups: tuple[str, ...], role: str
         {"roles": {}},
         {"roles": {"everyone": "king"}},
         {"proxy": {"addresses": ["10.0.0.0/24"]}},
+        {"proxies": ["proxy.example"]},
+        {"issuer": None, "proxy": {"addresses": ["::1"]}, "proxies": ["::1"]},
         {"issuer": None, "proxy": {"addresses": []}},
         {"issuer": None, "proxy": {"addresses": ["proxy.example"]}},
         {"issuer": None, "proxy": {"addresses": ["::1"], "name_header": "X User"}},

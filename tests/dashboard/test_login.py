@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -291,6 +292,16 @@ def test_a_revoked_token_opens_nothing_at_once(
     with open_database(filled_url) as database:
         revoke_token(database, "metrics", at=datetime.now(UTC), by="ada")
     assert server.get("/metrics", authorization=f"Bearer {secret}").status == 401
+
+
+def test_no_address_is_forged_at_a_real_server(server: Served) -> None:
+    """From this machine, where uvicorn believes everybody unless it is told not to."""
+    answers = [server.get("/login", X_Forwarded_For=f"198.51.{n}.9").status for n in range(90)]
+    assert 429 in answers
+    assert set(answers) == {303, 429}
+    until = time.monotonic() + 20
+    while server.get("/login").status == 429 and time.monotonic() < until:
+        time.sleep(0.5)
 
 
 def test_health_is_open(server: Served) -> None:
