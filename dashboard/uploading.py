@@ -201,7 +201,7 @@ def _next_step(error: CompilewatchError) -> str:
 
 
 def _row(file: str, trial: Trial) -> dict[str, Any]:
-    latency_ns = percentile_ns(sorted(trial.samples_ns), 0.5)
+    latency_ns = percentile_ns(sorted(trial.latency_samples_ns), 0.5)
     if latency_ns is None and trial.summary is not None:
         latency_ns = trial.summary.latency_ns
     return {

@@ -5,11 +5,12 @@ Profile and trace come from processes of their own, so nothing of their overhead
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from db.fields import Bytes, Count, Finite, Name, Nanoseconds, Record, Text
+from db.fields import Bytes, Count, Finite, Name, Nanoseconds, Record, Text, Triple
 
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -40,6 +41,77 @@ class SamplingFacts(Record):
     """`ABBA`: the sides take turns in going first. `A`: there is one side."""
     garbage_collector: bool
     """Whether Python's was on while timing."""
+
+
+class TimingMethod(StrEnum):
+    """How the device time of a step was taken. Figures of different methods are never compared.
+
+    `host`: on a CPU, the host's clock around a step. `gated`: CUDA events behind a gate that holds the device
+    until the host has enqueued the whole step. `cupti`: union of the kernels' intervals, from the profiler.
+    `ungated`: CUDA events around a step, with every gap in which the device waited for the host.
+    """
+
+    HOST = "host"
+    GATED = "gated"
+    CUPTI = "cupti"
+    UNGATED = "ungated"
+
+
+class Headline(StrEnum):
+    """Which array of a trial is its latency: the samples of a CPU, or one of the two wall times of a GPU."""
+
+    SAMPLES = "samples"
+    WALL_SYNC = "wall_sync"
+    WALL_PIPELINED = "wall_pipelined"
+
+
+class Gate(Record):
+    """What held the device while the host enqueued a step, and how often that was seen to work."""
+
+    kind: Literal["spin_kernel", "stream_wait"]
+    """`spin_kernel`: a kernel that runs for a set time; `stream_wait`: the stream waits for a host flag."""
+    steps: Count
+    """Steps behind one gate."""
+    samples: Count
+    """Samples taken behind gates."""
+    verified: Count
+    """Samples of them in which the device had not begun when the step had been enqueued."""
+    retries: Count
+    """Samples that were taken again behind a longer gate."""
+
+
+class TimingSide(Record):
+    """How one side was timed. What was not measured, or means nothing on a CPU, is null."""
+
+    method: TimingMethod
+    """How `device_ns` was taken; `host` where there is none, as on a CPU."""
+    gate: Gate | None = None
+    """The gate; null where the method needs none."""
+    launches: Finite | None = None
+    """Calls of the host that start work on the device, per step; null where not counted."""
+    synchronises: bool | None = None
+    """Whether the step waits for the device inside; null where not known."""
+    streams: Count | None = None
+    """Streams that the step uses; null where not counted. A gate holds one of them."""
+    pipelined_steps: Count | None = None
+    """Steps before one synchronisation in `wall_pipelined_ns`; null where not measured."""
+    sm_clock_mhz: Triple | None = None
+    """Clock of the multiprocessors while sampling, as [min, median, max] in MHz; null where not told."""
+    throttle_reasons: list[Name] = Field(default=[])
+    """Every reason that limited the clocks while sampling, by NVML's names."""
+
+
+class Timing(Record):
+    """Which times a trial holds, and how they were taken."""
+
+    headline: Headline
+    """The array that is the trial's latency: the wall time that people pay."""
+    flush_l2: bool | None = None
+    """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
+    side: TimingSide
+    """The measured strategy."""
+    control: TimingSide | None = None
+    """Eager in the same process; null where the strategy is eager."""
 
 
 class ProfileEntry(Record):

@@ -82,12 +82,22 @@ def _type(annotation: Any) -> Any:
     return annotation
 
 
-def _struct(model: type[Record], *more: tuple[str, Any, Any], leave_out: typing.Container[str] = ()) -> Any:
-    """A struct with the fields and the validators of `model`."""
+def _checks(model: type[Record]) -> list[Any]:
+    """The validators of `model` as a whole."""
     decorators = model.__pydantic_decorators__
     if decorators.field_validators or decorators.root_validators or decorators.validators:
         raise TypeError(f"no quick check for the validators of {model}")
-    checks = [found.func for found in decorators.model_validators.values()]
+    return [found.func for found in decorators.model_validators.values()]
+
+
+def _struct(
+    model: type[Record],
+    *more: tuple[str, Any, Any],
+    leave_out: typing.Container[str] = (),
+    checked: bool = True,
+) -> Any:
+    """A struct with the fields of `model`, and its validators where it is to be `checked` at once."""
+    checks = _checks(model) if checked else []
 
     def check(self: Any) -> None:
         for each in checks:
@@ -123,7 +133,8 @@ _AS_TEXT: tuple[tuple[str, Any, Any], ...] = (
     *((name, Raw, Raw(b"[]")) for name in _ARRAYS),
 )
 # A trial whose parts named in `_LATER` are text at first. Of a part told twice the first is not looked into.
-_QUICK = _struct(Trial, *_AS_TEXT, leave_out=_LATER)
+_QUICK = _struct(Trial, *_AS_TEXT, leave_out=_LATER, checked=False)
+_TRIAL_CHECKS = _checks(Trial)
 _decode_quick = msgspec.json.Decoder(_QUICK).decode
 _encoder = msgspec.json.Encoder()
 _setting_of, _often_equal_of = attrgetter(*_SETTING), attrgetter(*_OFTEN_EQUAL)
@@ -170,9 +181,11 @@ class QuickReader:
         may read it. Arrays are int64 of numpy, or an empty list.
         """
         found = [self._decoded(line) for line in lines]
-        if _take_arrays([trial for trial in found if trial is not None]):
-            return found
-        return [trial if trial is not None and _take_arrays([trial]) else None for trial in found]
+        together = _take_arrays([trial for trial in found if trial is not None])
+        return [
+            trial if trial is not None and (together or _take_arrays([trial])) and _is_whole(trial) else None
+            for trial in found
+        ]
 
     def _decoded(self, line: bytes) -> Any:
         # Looking for one character takes a tenth of the time of looking for two.
@@ -185,13 +198,19 @@ class QuickReader:
             setting = self._settings.parts(_setting_of(trial))
             trial.workload, trial.strategy, trial.machine, trial.build = setting
             trial.compiler, trial.numerics = self._often_equal.parts(_often_equal_of(trial))
-            if len(trial.samples_ns) == 2 and bytes(trial.samples_ns) == b"[]":
-                trial.samples_ns = []
-                trial.__post_init__()  # as text, samples_ns was not seen to be empty
-                trial.samples_ns = Raw(b"[]")
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return trial
+
+
+def _is_whole(trial: Any) -> bool:
+    """Whether the parts of `trial` fit each other."""
+    try:
+        for check in _TRIAL_CHECKS:
+            check(trial)
+    except ValueError:
+        return False
+    return True
 
 
 def _take_arrays(trials: Sequence[Any]) -> bool:

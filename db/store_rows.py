@@ -14,7 +14,16 @@ import msgspec
 from db.fields import INT64_MAX, Record
 from db.identities import build_identity, identity, machine_identity, strategy_identity, workload_identity
 from db.quick_trials import parts_json
-from db.records import CompilerEvent, Trial
+from db.records import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    CompilerEvent,
+    SourceKind,
+    TimingMethod,
+    Trial,
+    headline_of,
+    version_of,
+)
 from db.samples import CODEC, SampleArrays
 
 SAMPLE_KINDS = (
@@ -24,6 +33,8 @@ SAMPLE_KINDS = (
     "control_samples_ns",
     "host_samples_ns",
     "control_host_samples_ns",
+    *DEVICE_TIMES,
+    *CONTROL_TIMES,
 )
 DETAIL_PARTS = (
     "failure",
@@ -38,11 +49,12 @@ DETAIL_PARTS = (
     "profile",
     "trace",
     "stream",
+    "timing",
 )
 _encode = msgspec.json.Encoder().encode
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
-_SUMMED_UP = ("samples_ns", "control_samples_ns")
+_SUMMED_UP = frozenset(("samples_ns", "control_samples_ns", *DEVICE_TIMES, *CONTROL_TIMES))
 # Trials whose arrays are worked on together: more of them leave the processor's cache, fewer share less.
 _TOGETHER = 100
 # How many combinations of shared objects are remembered before they are let go.
@@ -216,27 +228,43 @@ def trial_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
     facts = [trial.compiler for trial in trials]
     columns["graph_breaks"] = [None if each is None else _total(each.graph_breaks) for each in facts]
     columns["recompiles"] = [None if each is None else _total(each.recompiles) for each in facts]
-    return columns | dict(zip(_LATENCY, zip(*map(_latency, new), strict=True), strict=True))
+    columns["record_version"] = [*map(version_of, trials)]
+    columns |= dict(zip(_LATENCY, zip(*map(_latency, new), strict=True), strict=True))
+    for name in (*DEVICE_TIMES, *CONTROL_TIMES):
+        columns[name] = [entry.percentiles_ns.get(name, _UNKNOWN)[1] for entry in new]
+    return columns
 
 
 _LATENCY = (
     *("latency_p05_ns", "latency_ns", "latency_p95_ns", "latency_p99_ns", "samples"),
-    *("control_latency_ns", "control_samples"),
+    *("control_latency_ns", "control_samples", "timing_method"),
 )
 _UNKNOWN = (None,) * len(_SHARES)
 
 
-def _latency(new: Prepared) -> tuple[float | None, ...]:
-    """From the samples where there are any, else from the summary an imported result brought along."""
+def _latency(new: Prepared) -> tuple[float | str | None, ...]:
+    """From the array that is the headline where there is one, else from the summary an imported result
+    brought along."""
     trial, summary = new.trial, new.trial.summary
-    p05, median, p95, p99 = new.percentiles_ns.get("samples_ns", _UNKNOWN)
-    _, control, _, _ = new.percentiles_ns.get("control_samples_ns", _UNKNOWN)
-    samples = len(trial.samples_ns) or None
+    headline = headline_of(trial)
+    p05, median, p95, p99 = new.percentiles_ns.get(headline, _UNKNOWN)
+    _, control, _, _ = new.percentiles_ns.get(f"control_{headline}", _UNKNOWN)
+    samples = len(getattr(trial, headline)) or None
     if summary is not None and median is None:
         median, samples = summary.latency_ns, summary.n
     if summary is not None and control is None:
         control = summary.control_latency_ns
-    return p05, median, p95, p99, samples, control, len(trial.control_samples_ns) or None
+    controls = len(getattr(trial, f"control_{headline}")) or None
+    return p05, median, p95, p99, samples, control, controls, _timing_method(trial, median)
+
+
+def _timing_method(trial: Trial, latency_ns: float | None) -> TimingMethod | None:
+    """How the device time was taken. Version 1 put no gate before the events of a GPU."""
+    if trial.timing is not None:
+        return trial.timing.side.method
+    if version_of(trial) > 1 or latency_ns is None or trial.source.kind is not SourceKind.MEASURED:
+        return None
+    return TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
 
 
 def _total(events: Sequence[CompilerEvent] | None) -> int | None:

@@ -23,6 +23,7 @@ from db.records import (
     Status,
     StrategyKind,
     Task,
+    TimingMethod,
 )
 from db.runs import RunStatus
 from db.table_hosts import HOST
@@ -209,6 +210,16 @@ class TrialRow(Row, table=True):
     numerics_status: NumericsStatus | None = Field(sa_type=by_value(NumericsStatus))
     suspect: bool | None
     cpu_stall_fraction: float | None
+    record_version: int = Field(sa_type=BigInteger, sa_column_kwargs={"server_default": "1"})
+    timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
+    device_ns: float | None
+    issue_ns: float | None
+    wall_sync_ns: float | None
+    wall_pipelined_ns: float | None
+    control_device_ns: float | None
+    control_issue_ns: float | None
+    control_wall_sync_ns: float | None
+    control_wall_pipelined_ns: float | None
 
 
 class TrialDetailRow(Row, table=True):
@@ -229,6 +240,7 @@ class TrialDetailRow(Row, table=True):
     profile: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     trace: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     stream: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    timing: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
 
 
 class TrialSamplesRow(Row, table=True):

@@ -13,6 +13,9 @@ from pydantic import ValidationError
 from db import __version__
 from db.complaints import first_problem
 from db.records import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    SCHEMAS,
     Build,
     Failure,
     FailureKind,
@@ -38,6 +41,9 @@ _RECORD_PARTS = (
     "control_samples_ns",
     "host_samples_ns",
     "control_host_samples_ns",
+    "timing",
+    *DEVICE_TIMES,
+    *CONTROL_TIMES,
     "sampling",
     "memory",
     "compiler",
@@ -213,6 +219,8 @@ def _measured(
     parts = {name: record[name] for name in _RECORD_PARTS if record.get(name) is not None}
     parts["cold_start"] = _cold_start(record, outcome)
     parts["device_state"] = listening.watch.state()
+    # A worker that says how it timed its steps writes the second version.
+    parts["schema"] = SCHEMAS[2 if "timing" in parts else 1]
     if record["status"] == Status.OK:
         return Trial(**base, **parts, status=Status.OK)
     return Trial(**base, **parts, status=Status.FAILED, failure=_worker_failure(record, outcome))

@@ -183,18 +183,20 @@ def _script_spec(trial: Trial, case: _Case, settings: Settings) -> dict[str, Any
 
 
 def _medians(trial: Trial) -> dict[str, float | None]:
-    own = statistics.median(trial.samples_ns) if trial.samples_ns else None
+    own = statistics.median(trial.latency_samples_ns) if trial.latency_samples_ns else None
     if trial.strategy.kind == "eager":
         return {"eager": own}
-    control = statistics.median(trial.control_samples_ns) if trial.control_samples_ns else None
+    control = (
+        statistics.median(trial.control_latency_samples_ns) if trial.control_latency_samples_ns else None
+    )
     return {"eager": control, "compiled": own}
 
 
 def _ranges(trial: Trial) -> dict[str, list[float]]:
     """Median, 5th and 95th percentile of each side's samples, and of their ratio at its farthest."""
     eager = trial.strategy.kind == "eager"
-    sides = {"eager": trial.samples_ns if eager else trial.control_samples_ns}
-    sides |= {} if eager else {"compiled": trial.samples_ns}
+    sides = {"eager": trial.latency_samples_ns if eager else trial.control_latency_samples_ns}
+    sides |= {} if eager else {"compiled": trial.latency_samples_ns}
     found = {}
     for name, samples in sides.items():
         summary = summarize_samples(samples)

@@ -26,6 +26,7 @@ from db.records import (
     StrategyKind,
     Summary,
     Task,
+    Timing,
     Trial,
     Workload,
 )
@@ -241,6 +242,50 @@ def _measured_fields(
             "numerics": make_numerics(),
         }
     return fields
+
+
+def make_timing(method: str = "gated", *, headline: str = "wall_sync", control: bool = True) -> Timing:
+    """How the steps of a GPU, or with `host` of a CPU, were timed."""
+    gate = {"kind": "spin_kernel", "steps": 1, "samples": 12, "verified": 11, "retries": 2}
+    side: dict[str, Any] = {"method": method, "gate": gate if method == "gated" else None}
+    if method != "host":
+        side |= {"launches": 9.0, "synchronises": False, "streams": 1, "pipelined_steps": 20}
+        side |= {"sm_clock_mhz": [1830.0, 1980.0, 1980.0]}
+    flush = None if method == "host" else True
+    return Timing(headline=headline, flush_l2=flush, side=side, control=side if control else None)
+
+
+def make_timed(
+    device_ns: float = 5 * MS,
+    issue_ns: float = 3 * MS,
+    *,
+    control_device_ns: float | None = 6 * MS,
+    control_issue_ns: float = 9 * MS,
+    method: str = "gated",
+    headline: str = "wall_sync",
+    samples: int = 12,
+    spread: float = 0.01,
+    seed: int = 0,
+    **overrides: Any,
+) -> Trial:
+    """A trial of the second version: four times a side on a GPU.
+
+    Pipelined wall time is the longer of device and issue time, synchronised wall time their sum.
+    """
+    sides = {"": (device_ns, issue_ns)}
+    if control_device_ns is not None:
+        sides["control_"] = (control_device_ns, control_issue_ns)
+    fields: dict[str, Any] = {"schema": "compilewatch.trial/2", "samples_ns": [], "control_samples_ns": []}
+    fields["timing"] = make_timing(method, headline=headline, control=control_device_ns is not None)
+    for number, (prefix, (device, issue)) in enumerate(sides.items()):
+        times = {"device": device, "issue": issue, "wall_sync": device + issue}
+        times["wall_pipelined"] = max(device, issue)
+        for place, (name, value) in enumerate(times.items()):
+            own_seed = seed * 100 + number * 10 + place
+            fields[f"{prefix}{name}_ns"] = make_samples(value, samples, seed=own_seed, spread=spread)
+    if control_device_ns is None:
+        overrides = {"strategy": "eager", "control_latency_ns": None} | overrides
+    return make_trial(seed=seed, **(fields | overrides))
 
 
 def make_imported(**overrides: Any) -> Trial:

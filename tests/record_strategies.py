@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from db import diagnosis, fields
 from db.fields import Record
-from db.records import INT64_MAX, ColdStart, Failure, Status, Summary, Trial
+from db.records import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    INT64_MAX,
+    SCHEMAS,
+    ColdStart,
+    Failure,
+    Headline,
+    Status,
+    Summary,
+    Timing,
+    Trial,
+)
 
 # Every character that a record may hold: all but NUL and lone surrogates.
 _characters = st.characters(exclude_characters="\x00", exclude_categories=("Cs",))
@@ -56,6 +68,8 @@ def _of(annotation: Any) -> st.SearchStrategy[Any]:
         return st.none()
     if origin is list:
         return st.lists(_of(arguments[0]), max_size=4)
+    if origin is typing.Literal:
+        return st.sampled_from(arguments)
     if origin is dict:
         return st.dictionaries(_of(arguments[0]), _of(arguments[1]), max_size=3)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
@@ -100,8 +114,23 @@ def _parts_of_trials() -> st.SearchStrategy[dict[str, Any]]:
 def trials(draw: st.DrawFn) -> Trial:
     """Valid trials, of both statuses; every optional field is sometimes missing."""
     parts = draw(_parts_of_trials())
+    version = draw(st.sampled_from([*SCHEMAS]))
+    headline = _fit_version(parts, version)
     status = draw(st.sampled_from(Status))
     failure = draw(records(Failure)) if status is Status.FAILED else None
-    if status is Status.OK and not parts["samples_ns"] and parts["summary"] is None:
+    if status is Status.OK and not parts[f"{headline.value}_ns"] and parts["summary"] is None:
         parts["summary"] = draw(records(Summary))
-    return Trial(status=status, failure=failure, **parts)
+    return Trial(schema=SCHEMAS[version], status=status, failure=failure, **parts)
+
+
+def _fit_version(parts: dict[str, Any], version: int) -> Headline:
+    """Empty what a version does not have, or what its headline leaves no room for."""
+    empty = {"host_samples_ns", "control_host_samples_ns"} if version > 1 else set()
+    timing: Timing | None = parts["timing"] if version > 1 else None
+    headline = Headline.SAMPLES if timing is None else timing.headline
+    if headline is Headline.SAMPLES:
+        empty |= {*DEVICE_TIMES, *CONTROL_TIMES}
+    else:
+        empty |= {"samples_ns", "control_samples_ns"}
+    parts |= {"timing": timing, **{name: [] for name in empty}}
+    return headline

@@ -17,14 +17,17 @@ from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.series import series_frame
 from db.queries.trials import trial_record, trials_frame, trials_page
-from db.records import Trial
+from db.records import CONTROL_TIMES, DEVICE_TIMES, Trial
 from db.session import Database
 from db.strategies import EAGER
 
 Values = Mapping[str, Any]
 JsonSchema = dict[str, Any]
 POINTS_SCHEMA = "compilewatch.api.points/1"
-_ARRAYS = ("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns")
+_ARRAYS = (
+    *("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns"),
+    *(*DEVICE_TIMES, *CONTROL_TIMES),
+)
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,11 @@ def trials_schema(database: Database) -> JsonSchema:
 def trial(database: Database, values: Values) -> Answer:
     """One whole trial as it was recorded; as CSV its samples, one per line."""
     record = trial_record(database, one_line(values["trial"]))
-    document = record.model_dump(mode="json", by_alias=True)
+    document = record.to_document()
     rows = [
         {"kind": kind, "position": position, "value_ns": value}
         for kind in _ARRAYS
-        for position, value in enumerate(document[kind])
+        for position, value in enumerate(document.get(kind, ()))
     ]
     return Answer(document, rows, ("kind", "position", "value_ns"))
 

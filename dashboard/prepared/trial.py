@@ -15,7 +15,10 @@ from db.records import CacheCounters, ColdStart, CompilerFacts, Memory, Numerics
 def figures(trial: Trial) -> list[tuple[str, str, str]]:
     """Title, text and explanation of the trial's main figures, those that are known."""
     found: list[tuple[str, str, str]] = []
-    own, control = summarize_samples(trial.samples_ns), summarize_samples(trial.control_samples_ns)
+    own, control = (
+        summarize_samples(trial.latency_samples_ns),
+        summarize_samples(trial.control_latency_samples_ns),
+    )
     latency = own.latency_ns if own else trial.summary.latency_ns if trial.summary else None
     eager = control.latency_ns if control else trial.summary.control_latency_ns if trial.summary else None
     if latency:

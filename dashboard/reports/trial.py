@@ -76,6 +76,6 @@ def _taken(record: Trial) -> Section:
     if record.sampling is not None:
         text = samples_taken(record.sampling)
         lines.append(f"{text[0].upper()}{text[1:]}.")
-    if not record.samples_ns and record.summary is not None:
+    if not record.latency_samples_ns and record.summary is not None:
         lines.append(only_a_summary(record.summary))
     return Lines(lines=tuple(lines))

@@ -76,9 +76,9 @@ def _source(record: Trial) -> tuple[Section, ...]:
 
 
 def _samples(record: Trial) -> tuple[Section, ...]:
-    if not record.samples_ns:
+    if not record.latency_samples_ns:
         return ()
-    name, own, control = record.strategy.name, record.samples_ns, record.control_samples_ns
+    name, own, control = record.strategy.name, record.latency_samples_ns, record.control_latency_samples_ns
     strategies = tuple(theme.ordered([name, *([samples.CONTROL] if control else [])]))
     over_time = {"main": samples.frame(own, control, name), "medians": samples.medians(own, control, name)}
     spread = {"main": samples.distribution(own, control, name)}

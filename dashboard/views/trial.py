@@ -43,7 +43,7 @@ def draw(view: View) -> Link:
 
 def _one(view: View, trial: Trial) -> None:
     trial_head.draw(view, trial)
-    if trial.samples_ns:
+    if trial.latency_samples_ns:
         _samples(trial)
     elif trial.summary is not None:
         elements.note(prepared.only_a_summary(trial.summary))
@@ -63,7 +63,7 @@ def _one(view: View, trial: Trial) -> None:
 
 
 def _samples(trial: Trial) -> None:
-    control = trial.control_samples_ns
+    control = trial.control_latency_samples_ns
     name = trial.strategy.name
     strategies = tuple(theme.ordered([name, *([charts.CONTROL] if control else [])]))
     with st.container(border=True):
@@ -80,8 +80,8 @@ def _samples(trial: Trial) -> None:
             elements.chart(
                 charts.over_time(strategies),
                 {
-                    "main": charts.frame(trial.samples_ns, control, name),
-                    "medians": charts.medians(trial.samples_ns, control, name),
+                    "main": charts.frame(trial.latency_samples_ns, control, name),
+                    "medians": charts.medians(trial.latency_samples_ns, control, name),
                 },
                 key="trial-samples",
                 alt="Latency of every sample in the order measured",
@@ -89,14 +89,14 @@ def _samples(trial: Trial) -> None:
         with right:
             elements.chart(
                 charts.histogram(strategies),
-                {"main": charts.distribution(trial.samples_ns, control, name)},
+                {"main": charts.distribution(trial.latency_samples_ns, control, name)},
                 key="trial-distribution",
                 alt="Distribution of the samples' latencies",
             )
 
 
 def _samples_finding(trial: Trial) -> str:
-    medians = charts.medians(trial.samples_ns, trial.control_samples_ns, trial.strategy.name)
+    medians = charts.medians(trial.latency_samples_ns, trial.control_latency_samples_ns, trial.strategy.name)
     texts = [f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in row_dicts(medians)]
-    n = len(trial.samples_ns)
+    n = len(trial.latency_samples_ns)
     return f"Median of {units.count(n)} samples: {', '.join(texts)}"

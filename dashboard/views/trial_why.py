@@ -52,7 +52,7 @@ def _figures(trial: Trial, profile: Profile) -> None:
         key="trial-profile",
         alt="Launches, operators and host time of eager and of this strategy, per step",
     )
-    work = work_text(profile, median(trial.samples_ns) if trial.samples_ns else None)
+    work = work_text(profile, median(trial.latency_samples_ns) if trial.latency_samples_ns else None)
     if work:
         elements.note(f"Work of an eager step: {work}. Rates are at the measured latency.")
 

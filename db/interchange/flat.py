@@ -1,7 +1,8 @@
 """A trial as one flat row: the columns of the CSV and Parquet exports, named as in the queries' frames.
 
 Times are ns, memory is bytes, moments are UTC. What is missing is empty (null in Parquet), never 0.
-`latency_ns` is the median of the samples, or what the source's summary says where there are none.
+`latency_ns` is the median of the trial's headline array, or what the source's summary says where there is
+none; `device_ns` and its like are medians of the arrays of their names.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from db.queries.records import Stack
 from db.queries.trial_batches import TrialBatch
-from db.records import Summary, Trial
+from db.records import CONTROL_TIMES, DEVICE_TIMES, Summary, Trial
 from db.samples import percentile_ns
 
 _TEXT = (
@@ -21,16 +22,19 @@ _TEXT = (
     "python", "os", "settings", "workload_id", "workload", "workload_version", "task", "shape", "dtype",
     "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status",
     "failure_kind", "failure_message", "numerics_status", "metrics",
+    "timing_method",
 )  # fmt: skip
 _MOMENTS = ("started_at", "ended_at")
 _INTEGERS = (
     "threads", "batch_size", "samples", "control_samples", "time_to_first_result_ns", "first_call_ns",
     "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns", "peak_bytes", "peak_reserved_bytes",
     "peak_with_compile_bytes", "peak_rss_bytes", "control_peak_bytes", "graphs", "graph_breaks", "recompiles",
+    "record_version",
 )  # fmt: skip
 _FLOATS = (
     "items_per_iteration", "latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns",
     "control_latency_ns", "trial_compile_cost_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
+    *DEVICE_TIMES, *CONTROL_TIMES,
 )  # fmt: skip
 KINDS: dict[str, str] = {
     **dict.fromkeys(_TEXT, "text"),
@@ -146,8 +150,8 @@ def _throughput(batch: TrialBatch, latency: Column) -> Column:
 def latencies_ns(trial: Trial) -> tuple[float | None, float | None]:
     """The same of one record: its latency and eager's beside it, in ns."""
     summary = trial.summary or Summary()
-    latency = percentile_ns(sorted(trial.samples_ns), 0.5)
-    control = percentile_ns(sorted(trial.control_samples_ns), 0.5)
+    latency = percentile_ns(sorted(trial.latency_samples_ns), 0.5)
+    control = percentile_ns(sorted(trial.control_latency_samples_ns), 0.5)
     return (
         summary.latency_ns if latency is None else latency,
         summary.control_latency_ns if control is None else control,

@@ -23,7 +23,11 @@ _TYPES: dict[str, Any] = {
 SCHEMA = pa.schema(
     [
         *((name, _TYPES[kind]) for name, kind in KINDS.items()),
-        *((name, pa.list_(pa.int64())) for name in SAMPLE_KINDS),
+        # Beside a median of the same name, an array says that it holds samples.
+        *(
+            (name.replace("_ns", "_samples_ns") if name in KINDS else name, pa.list_(pa.int64()))
+            for name in SAMPLE_KINDS
+        ),
     ]
 )
 

@@ -28,7 +28,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from db.errors import DatabaseError
-from db.records import FailureKind
+from db.records import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
 from db.samples import Blob, decode_samples, percentile_ns
 from db.session import Database
 from db.tables import (
@@ -52,6 +52,7 @@ _SAMPLES = (
     "import the trial again from its bundle into a new database."
 )
 _SHARES = {"latency_ns": 0.5, "latency_p05_ns": 0.05, "latency_p95_ns": 0.95, "latency_p99_ns": 0.99}
+_MEDIANS = (*DEVICE_TIMES, *CONTROL_TIMES)
 _EXAMPLES = 3
 _TOLERANCE = 1e-9  # what another release's order of additions may move
 
@@ -155,7 +156,8 @@ def _without_detail(connection: Connection) -> Iterator[Damage]:
 
 def _without_samples(connection: Connection) -> Iterator[Damage]:
     """Samples that were forgotten with time leave a summary in the record; these left none."""
-    stored = and_(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id, TRIAL_SAMPLES.c.kind == "samples_ns")
+    headlines = [f"{headline.value}_ns" for headline in Headline]
+    stored = and_(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id, TRIAL_SAMPLES.c.kind.in_(headlines))
     found = (
         select(TRIAL.c.trial_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
@@ -172,11 +174,13 @@ def _without_samples(connection: Connection) -> Iterator[Damage]:
 
 def _samples(connection: Connection) -> Iterator[Damage]:
     """Blobs that cannot be read, and figures of a trial that do not follow from its samples."""
-    columns = ("trial_id", *_SHARES, "samples", "control_latency_ns", "control_samples")
+    columns = ("trial_id", *_SHARES, "samples", "control_latency_ns", "control_samples", *_MEDIANS)
     stored = TRIAL_SAMPLES.c
     statement = (
-        select(*(TRIAL.c[name] for name in columns), stored.kind, stored.n, stored.codec, stored.data)
+        select(*(TRIAL.c[name] for name in columns), TRIAL_DETAIL.c.timing)
+        .add_columns(stored.kind, stored.n, stored.codec, stored.data)
         .join(TRIAL, TRIAL.c.trial_id == stored.trial_id)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == stored.trial_id)
         .order_by(TRIAL.c.trial_id, stored.kind)
     )
     unreadable: list[tuple[str, str]] = []
@@ -200,16 +204,17 @@ def _samples(connection: Connection) -> Iterator[Damage]:
 
 
 def _follows(values: RowMapping, ordered: list[int]) -> bool:
-    if values["kind"] == "samples_ns":
-        figures = {name: percentile_ns(ordered, share) for name, share in _SHARES.items()}
-        return values["samples"] == len(ordered) and all(
-            _same(values[name], figure) for name, figure in figures.items()
-        )
-    if values["kind"] == "control_samples_ns":
-        return values["control_samples"] == len(ordered) and _same(
-            values["control_latency_ns"], percentile_ns(ordered, 0.5)
-        )
-    return True
+    """Whether the figures of a trial are those of its array `kind`, in ascending order."""
+    kind, headline = values["kind"], Headline((values["timing"] or {}).get("headline", Headline.SAMPLES))
+    figures: dict[str, float | None] = {}
+    if kind in _MEDIANS:
+        figures[kind] = percentile_ns(ordered, 0.5)
+    if kind == f"{headline.value}_ns":
+        figures |= {name: percentile_ns(ordered, share) for name, share in _SHARES.items()}
+        figures["samples"] = len(ordered)
+    if kind == f"control_{headline.value}_ns":
+        figures |= {"control_latency_ns": percentile_ns(ordered, 0.5), "control_samples": len(ordered)}
+    return all(_same(values[name], figure) for name, figure in figures.items())
 
 
 def _same(stored: float | None, computed: float | None) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, Select, select
 from db.errors import NotFoundError
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
-from db.records import Build, Machine, Source, Strategy, Trial, Workload
+from db.records import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.samples import Blob, decode_samples
 from db.session import Database
 from db.tables import (
@@ -40,6 +40,7 @@ TRIAL_COLUMNS = [
         "machine_name",
         "device_uuid",
         "build_label",
+        "record_version",
     )
 ]
 
@@ -203,6 +204,7 @@ def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> T
         **{column.name: row[column.name] for column in _DETAIL_COLUMNS},
         **samples,
         **stack.parts(),
+        "schema": SCHEMAS[row["record_version"]],
         "source": Source(kind=row["source_kind"], name=row["source_name"]),
     }
     return Trial(**fields)

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping, Select, Text, cast, select
 from db.queries.filters import Filters
 from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, load_samples, stack_key
 from db.queries.selection import matching, oldest_first
-from db.records import SCHEMA
+from db.records import SCHEMAS
 from db.session import Database
 from db.store_rows import DETAIL_PARTS, SAMPLE_KINDS
 from db.tables import TRIAL, TRIAL_DETAIL
@@ -56,7 +56,7 @@ def _setting(stack: Stack) -> bytes:
 def _line(row: RowMapping, setting: bytes, samples: dict[str, list[int]]) -> bytes:
     """In the order of the record's fields, which is how `db.interchange.trial_jsonl` reads it quickly."""
     head = {
-        "schema": SCHEMA,
+        "schema": SCHEMAS[row["record_version"]],
         **{name: row[name] for name in ("trial_id", "run_id", "started_at", "ended_at", "suite", "label")},
         "source": {"kind": row["source_kind"].value, "name": row["source_name"]},
     }

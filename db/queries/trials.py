@@ -16,6 +16,7 @@ from db.queries.filters import Filters
 from db.queries.frames import MOMENT, arrays_of, matched
 from db.queries.records import trial_record, trial_records
 from db.queries.selection import matching, matching_series, oldest_first
+from db.records import CONTROL_TIMES, DEVICE_TIMES
 from db.session import Database
 from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
@@ -69,6 +70,9 @@ _OF_TRIAL = {
     "numerics_status": "str",
     "suspect": "boolean",
     "cpu_stall_fraction": "Float64",
+    "record_version": "Int64",
+    "timing_method": "str",
+    **dict.fromkeys((*DEVICE_TIMES, *CONTROL_TIMES), "Float64"),
 }
 _OF_SERIES = {
     "series_id": (SERIES.c.series_id, "str"),
@@ -113,14 +117,15 @@ COLUMNS: tuple[str, ...] = (
     *("until_steady_ns", "calls_until_steady", "trial_compile_cost_ns", "process_tree_cpu_ns"),
     *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes", "peak_rss_bytes"),
     *("control_peak_bytes", "graphs", "graph_breaks", "recompiles", "numerics_status", "suspect"),
-    "cpu_stall_fraction",
+    *("cpu_stall_fraction", "record_version", "timing_method", *DEVICE_TIMES, *CONTROL_TIMES),
 )
 
 
 def trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
     """One row per matching trial, ordered by start, with the columns of `COLUMNS`.
 
-    `latency_ns` is the median of the trial's samples, or of its summary where it was imported without any.
+    `latency_ns` is the median of the trial's headline array (see `db.records.Trial.timing`), or of its
+    summary where it was imported without any. The times of a GPU are medians of the arrays of their names.
     `trial_compile_cost_ns` is what its calls until steady took beyond as many steady ones. Times are ns,
     memory bytes; missing is NA, never 0. Failed trials are there, with their reason.
     """

@@ -58,10 +58,15 @@ def record_page() -> str:
     parts = [
         NOTICE.format(source="db/records.py and the files it names"),
         "# Trial record\n",
-        "One JSON object for each trial, `compilewatch.trial/1`: what a measured process reports, the "
-        "database keeps, and `compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes "
-        "are bytes, timestamps are UTC. `null` means that the figure could not be measured, never zero. "
-        "Unknown keys are refused. `compilewatch schema` prints the same as JSON Schema.\n",
+        "One JSON object for each trial: what a measured process reports, the database keeps, and "
+        "`compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes are bytes, "
+        "timestamps are UTC. `null` means that the figure could not be measured, never zero. Unknown keys "
+        "are refused.\n",
+        "There are two versions. `compilewatch.trial/2` has the four times of a GPU and `timing`, which "
+        "tells how they were taken. `compilewatch.trial/1` has events without a gate in `samples_ns`, and "
+        "`host_samples_ns`; it is read and written as it is for ever. A field of one version is refused in "
+        "the other. `compilewatch schema` prints version 2 as JSON Schema, `compilewatch schema --version "
+        "1` the first.\n",
     ]
     for name, definition in definitions.items():
         if "properties" not in definition:

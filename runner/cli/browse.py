@@ -21,7 +21,7 @@ from db.queries.regressions import regressions_frame
 from db.queries.trials import trial_record
 from db.records import SourceKind, Trial
 from db.session import Database
-from db.units import MISSING, count, duration, moment, percent, words
+from db.units import MISSING, count, duration, moment, percent, plural, words
 from runner.cli.catalog import CATALOG
 from runner.cli.documents import frame_rows, print_document
 from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, stated_texts, trace_texts
@@ -151,12 +151,11 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     if trial.failure is not None:
         facts += [("failure", f"{words(trial.failure.kind.value)}: {trial.failure.message}")]
         facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
-    if trial.samples_ns:
-        facts += [
-            ("latency", f"{duration(_median(trial.samples_ns))} over {count(len(trial.samples_ns))} samples")
-        ]
-    if trial.control_samples_ns:
-        facts += [("eager control", duration(_median(trial.control_samples_ns)))]
+    if trial.latency_samples_ns:
+        samples = trial.latency_samples_ns
+        facts += [("latency", f"{duration(_median(samples))} over {plural(len(samples), 'sample')}")]
+    if trial.control_latency_samples_ns:
+        facts += [("eager control", duration(_median(trial.control_latency_samples_ns)))]
     facts += stated_texts(trial) + sampling_texts(trial)
     if cold is not None:
         facts += [
@@ -198,7 +197,11 @@ def _source(trial: Trial) -> str:
     """Where the numbers come from, and what that leaves open."""
     if trial.source.kind is SourceKind.MEASURED:
         return f"measured by {trial.source.name}"
-    known = f"{count(len(trial.samples_ns))} samples" if trial.samples_ns else "only a summary, no samples"
+    known = (
+        f"{count(len(trial.latency_samples_ns))} samples"
+        if trial.latency_samples_ns
+        else "only a summary, no samples"
+    )
     return f"imported from {trial.source.name}: {known}"
 
 

@@ -86,7 +86,7 @@ def _noise(settings: Settings, facts: InterpreterFacts, trials: int) -> Noise | 
         if measure(plan, database, settings, {}).interrupted:
             return None
         measured = [
-            statistics.median(trial.samples_ns)
+            statistics.median(trial.latency_samples_ns)
             for trial in trial_records(
                 database, Filters(runs=(plan.runs[0].run_id,), workloads=(NOISE_WORKLOAD,))
             )

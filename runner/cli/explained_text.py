@@ -32,7 +32,7 @@ def stated_texts(trial: Trial) -> Facts:
     """What its source states of a trial that carries no samples; other figures by the source's own names."""
     if trial.summary is None:
         return []
-    stated = [] if trial.samples_ns else main_figures(trial.summary)
+    stated = [] if trial.latency_samples_ns else main_figures(trial.summary)
     others = [(f"  {name}", text) for name, text in other_figures(trial.summary)]
     return [*stated, *([("figures of the source", "in its own units"), *others] if others else [])]
 
@@ -57,7 +57,7 @@ def profile_texts(trial: Trial) -> Facts:
     facts: Facts = [("why", why(profile) or MISSING)]
     for name, eager, own in profile_rows(profile):
         facts.append((f"  {name}", eager if profile.control is None else f"{own} (eager {eager})"))
-    work = work_text(profile, median(trial.samples_ns) if trial.samples_ns else None)
+    work = work_text(profile, median(trial.latency_samples_ns) if trial.latency_samples_ns else None)
     facts += [("  work of eager", work)] if work else []
     for entry in profile.own.top:
         facts.append((f"  {duration(entry.self_ns)}", f"{entry.calls:g} x {entry.name}"))

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,7 +21,7 @@ from db.interchange.options import ImportOptions, past, torch_version
 from db.queries.filters import Filters
 from db.queries.newest_trials import any_trial
 from db.queries.stored_names import require_stored
-from db.records import Trial
+from db.records import NEWEST_VERSION, SCHEMAS, trial_schema
 from db.session import Database, open_database, sqlite_file
 from db.units import count, duration, plural, ratio, words
 from runner.cli.documents import print_document
@@ -173,10 +173,17 @@ def export(
     return 0
 
 
-def schema() -> int:
+def schema(
+    version: Annotated[
+        int,
+        typer.Option(
+            "--version", metavar="N", min=min(SCHEMAS), max=NEWEST_VERSION, help="Of which version."
+        ),
+    ] = NEWEST_VERSION,
+) -> int:
     """Print the JSON Schema of the trial record. Example: compilewatch schema > trial.schema.json"""
-    document: dict[str, Any] = Trial.model_json_schema(by_alias=True)
-    print_document({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    print_document({"$schema": dialect, **trial_schema(version)})
     return 0
 
 

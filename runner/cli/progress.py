@@ -150,5 +150,7 @@ def _line(trial: Trial, seconds: float) -> str:
     if trial.status is Status.FAILED and trial.failure is not None:
         message = trial.failure.message.partition("\n")[0]
         return f"{case}: failed ({words(trial.failure.kind.value)}) after {took}: {message}"
-    latency = duration(statistics.median(trial.samples_ns)) if trial.samples_ns else "no samples"
+    latency = (
+        duration(statistics.median(trial.latency_samples_ns)) if trial.latency_samples_ns else "no samples"
+    )
     return f"{case}: {latency} per iteration, trial took {took}"

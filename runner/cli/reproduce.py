@@ -106,8 +106,8 @@ def _write(text: str, file: Path) -> int:
 
 def figures(trial: Trial) -> dict[str, float | None]:
     """What is compared of two trials; None where it was not measured."""
-    latency = _median(trial.samples_ns)
-    control = _median(trial.control_samples_ns)
+    latency = _median(trial.latency_samples_ns)
+    control = _median(trial.control_latency_samples_ns)
     cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
     breaks = compiler.graph_breaks if compiler else None
     recompiles = compiler.recompiles if compiler else None

@@ -29,7 +29,7 @@ from db.store_tokens import save_token
 from db.store_watch import note_due, save_health
 from db.tokens import Scope, Token, secret_hash
 from db.watch import HostHealth
-from tests.builders import START, make_imported, make_trial
+from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 HOST = "gpu-box"
@@ -41,7 +41,7 @@ def fill_every_table(database: Database) -> None:
     start_run(
         database, run_id="announced", suite="smoke", label="new driver", started_at=START, planned_trials=3
     )
-    save_trials(database, [make_trial(failure="out_of_memory"), make_imported()])
+    save_trials(database, [make_trial(failure="out_of_memory"), make_imported(), make_timed()])
     save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
     _judge(database)
     _plan(database)

@@ -28,6 +28,8 @@ from tests.builders import (
     make_imported,
     make_machine,
     make_strategy,
+    make_timed,
+    make_timing,
     make_trial,
     make_workload,
 )
@@ -80,6 +82,11 @@ def peculiar() -> list[Trial]:
         make_imported(summary=Summary(metrics={"b": 1e23, "a": -0.0, HOSTILE: 1, "abs_latency": 3})),
         make_imported(summary=Summary(latency_ns=2**60 + 1, control_latency_ns=2**61 + 3, n=0)),
         make_imported(summary=Summary(latency_ns=5, throughput_per_s=7.5), samples_ns=[9, 8]),
+        make_timed(),
+        make_timed(headline="wall_pipelined", method="cupti", control_device_ns=None),
+        make_trial(
+            schema="compilewatch.trial/2", timing=make_timing("host", headline="samples"), machine="cpu-box"
+        ),
         make_imported(workload=make_workload(batch_size=None, items_per_iteration=None, shape={})),
     ]
 

@@ -19,7 +19,7 @@ from db.interchange.files import MAX_LINE_BYTES, input_files
 from db.quick_trials import QuickReader, whole
 from db.records import Trial, parse_trial
 from db.store_rows import Identifier, prepare, trial_columns
-from tests.builders import make_imported, make_trial
+from tests.builders import make_imported, make_timed, make_trial
 from tests.db.interchange.mutations import cut_out, duplicate_key, insert, other_number, other_text
 from tests.db.interchange.reading import read
 from tests.record_strategies import trials
@@ -108,7 +108,7 @@ def by_pydantic(line: bytes, where: str) -> Trial:
 
 
 @pytest.mark.parametrize(
-    "make", [make_trial, make_imported, lambda: make_trial(failure="crash", label='"x"')]
+    "make", [make_trial, make_timed, make_imported, lambda: make_trial(failure="crash", label='"x"')]
 )
 def test_a_line_is_read_alike_both_ways(make: Callable[[], Trial]) -> None:
     """Damaged lines too: the quick way may be quicker, never more lenient."""

@@ -77,6 +77,7 @@ def figures(trial: Trial) -> dict[str, Any]:
         "numerics_status": numerics.status.value if numerics else None,
         "suspect": trial.device_state.suspect if trial.device_state else None,
         "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
+        **_timing(trial, latency["latency_ns"]),
         **latency,
         **_cost(trial, latency["latency_ns"]),
     }
@@ -84,7 +85,8 @@ def figures(trial: Trial) -> dict[str, Any]:
 
 def _latency(trial: Trial) -> dict[str, Any]:
     summary, items = trial.summary or Summary(), trial.workload.items_per_iteration
-    ordered, control = sorted(trial.samples_ns), sorted(trial.control_samples_ns)
+    headline = "samples" if trial.timing is None else trial.timing.headline.value
+    ordered, control = (sorted(getattr(trial, f"{side}{headline}_ns")) for side in ("", "control_"))
     latency = percentile_ns(ordered, 0.5) if ordered else summary.latency_ns
     control_latency = percentile_ns(control, 0.5) if control else summary.control_latency_ns
     throughput = summary.throughput_per_s
@@ -101,6 +103,24 @@ def _latency(trial: Trial) -> dict[str, Any]:
         "speedup": control_latency / latency if control_latency is not None and latency else None,
         "throughput_per_s": throughput,
         "metrics": json.dumps(summary.metrics, sort_keys=True) if summary.metrics else None,
+    }
+
+
+def _timing(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
+    measured = trial.source.kind is SourceKind.MEASURED and latency_ns is not None
+    method = None
+    if trial.timing is not None:
+        method = trial.timing.side.method.value
+    elif trial.schema_ == "compilewatch.trial/1" and measured:
+        method = "host" if trial.machine.device == "cpu" else "ungated"
+    times = ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns")
+    return {
+        "record_version": int(trial.schema_[-1]),
+        "timing_method": method,
+        **{
+            name: percentile_ns(sorted(getattr(trial, name)), 0.5)
+            for name in (*times, *(f"control_{name}" for name in times))
+        },
     }
 
 
@@ -155,7 +175,10 @@ def as_parquet(trials: Sequence[Trial]) -> bytes:
                         name: float(value) if KINDS[name] == "float" and value is not None else value
                         for name, value in flat_row(trial).items()
                     },
-                    **{kind: getattr(trial, kind) for kind in SAMPLE_KINDS},
+                    **{
+                        kind.replace("_ns", "_samples_ns") if kind in KINDS else kind: getattr(trial, kind)
+                        for kind in SAMPLE_KINDS
+                    },
                 }
                 for trial in trials[start : start + ROWS_PER_GROUP]
             ]
