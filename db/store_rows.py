@@ -237,7 +237,7 @@ def trial_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
 
 _LATENCY = (
     *("latency_p05_ns", "latency_ns", "latency_p95_ns", "latency_p99_ns", "samples"),
-    *("control_latency_ns", "control_samples", "timing_method"),
+    *("control_latency_ns", "control_samples", "timing_method", "control_timing_method"),
 )
 _UNKNOWN = (None,) * len(_SHARES)
 
@@ -255,16 +255,19 @@ def _latency(new: Prepared) -> tuple[float | str | None, ...]:
     if summary is not None and control is None:
         control = summary.control_latency_ns
     controls = len(getattr(trial, f"control_{headline}")) or None
-    return p05, median, p95, p99, samples, control, controls, _timing_method(trial, median)
+    return p05, median, p95, p99, samples, control, controls, *_timing_methods(trial, median, control)
 
 
-def _timing_method(trial: Trial, latency_ns: float | None) -> TimingMethod | None:
-    """How the device time was taken. Version 1 put no gate before the events of a GPU."""
+def _timing_methods(
+    trial: Trial, latency_ns: float | None, control_ns: float | None
+) -> tuple[TimingMethod | None, TimingMethod | None]:
+    """How the device time of both sides was taken. Version 1 put no gate before the events of a GPU."""
     if trial.timing is not None:
-        return trial.timing.side.method
-    if version_of(trial) > 1 or latency_ns is None or trial.source.kind is not SourceKind.MEASURED:
-        return None
-    return TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
+        return trial.timing.side.method, trial.timing.control.method if trial.timing.control else None
+    if version_of(trial) > 1 or trial.source.kind is not SourceKind.MEASURED:
+        return None, None
+    method = TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
+    return None if latency_ns is None else method, None if control_ns is None else method
 
 
 def _total(events: Sequence[CompilerEvent] | None) -> int | None:

@@ -212,6 +212,7 @@ class TrialRow(Row, table=True):
     cpu_stall_fraction: float | None
     record_version: int = Field(sa_type=BigInteger, sa_column_kwargs={"server_default": "1"})
     timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
+    control_timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
     device_ns: float | None
     issue_ns: float | None
     wall_sync_ns: float | None

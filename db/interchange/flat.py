@@ -22,7 +22,7 @@ _TEXT = (
     "python", "os", "settings", "workload_id", "workload", "workload_version", "task", "shape", "dtype",
     "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status",
     "failure_kind", "failure_message", "numerics_status", "metrics",
-    "timing_method",
+    "timing_method", "control_timing_method",
 )  # fmt: skip
 _MOMENTS = ("started_at", "ended_at")
 _INTEGERS = (

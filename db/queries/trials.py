@@ -72,6 +72,7 @@ _OF_TRIAL = {
     "cpu_stall_fraction": "Float64",
     "record_version": "Int64",
     "timing_method": "str",
+    "control_timing_method": "str",
     **dict.fromkeys((*DEVICE_TIMES, *CONTROL_TIMES), "Float64"),
 }
 _OF_SERIES = {
@@ -117,7 +118,8 @@ COLUMNS: tuple[str, ...] = (
     *("until_steady_ns", "calls_until_steady", "trial_compile_cost_ns", "process_tree_cpu_ns"),
     *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes", "peak_rss_bytes"),
     *("control_peak_bytes", "graphs", "graph_breaks", "recompiles", "numerics_status", "suspect"),
-    *("cpu_stall_fraction", "record_version", "timing_method", *DEVICE_TIMES, *CONTROL_TIMES),
+    *("cpu_stall_fraction", "record_version", "timing_method", "control_timing_method"),
+    *(*DEVICE_TIMES, *CONTROL_TIMES),
 )
 
 

@@ -122,6 +122,7 @@ def test_the_row_holds_the_medians_and_the_headline_is_the_latency(database: Dat
     ):
         row = frame.loc[trial.trial_id]
         assert (row["record_version"], row["timing_method"]) == (2, method)
+        assert row["control_timing_method"] == method
         for name in (*DEVICE_TIMES, *CONTROL_TIMES):
             assert row[name] == statistics.median(getattr(trial, name))
         assert row["latency_ns"] == row[headline]

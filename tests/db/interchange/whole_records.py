@@ -77,7 +77,7 @@ def figures(trial: Trial) -> dict[str, Any]:
         "numerics_status": numerics.status.value if numerics else None,
         "suspect": trial.device_state.suspect if trial.device_state else None,
         "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
-        **_timing(trial, latency["latency_ns"]),
+        **_timing(trial, latency),
         **latency,
         **_cost(trial, latency["latency_ns"]),
     }
@@ -106,17 +106,18 @@ def _latency(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _timing(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
-    measured = trial.source.kind is SourceKind.MEASURED and latency_ns is not None
-    method = None
+def _timing(trial: Trial, latency: dict[str, Any]) -> dict[str, Any]:
+    methods: list[str | None] = [None, None]
     if trial.timing is not None:
-        method = trial.timing.side.method.value
-    elif trial.schema_ == "compilewatch.trial/1" and measured:
+        methods = [side and side.method.value for side in (trial.timing.side, trial.timing.control)]
+    elif trial.schema_ == "compilewatch.trial/1" and trial.source.kind is SourceKind.MEASURED:
         method = "host" if trial.machine.device == "cpu" else "ungated"
+        methods = [None if latency[name] is None else method for name in ("latency_ns", "control_latency_ns")]
     times = ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns")
     return {
         "record_version": int(trial.schema_[-1]),
-        "timing_method": method,
+        "timing_method": methods[0],
+        "control_timing_method": methods[1],
         **{
             name: percentile_ns(sorted(getattr(trial, name)), 0.5)
             for name in (*times, *(f"control_{name}" for name in times))
