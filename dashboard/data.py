@@ -21,11 +21,11 @@ from dashboard.named_builds import KnownBuilds
 from dashboard.policy import policy_in_force
 from dashboard.snapshots import Snapshot, remembered
 from db.hosts import HostState
+from db.judge.gateway import compare
 from db.metrics.canaries import without_canaries
 from db.queries import facets, hosts, records, schedule, trials
 from db.queries import run_parts as parts
 from db.queries.cold_start import cold_starts
-from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
 from db.queries.offered import offered
@@ -38,7 +38,6 @@ from db.schedules import Firing, Schedule
 from db.verdicts.noise_floor import NOISE_SUITE, NOISE_WORKLOAD, NoiseFloor, noise_floor
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
@@ -141,13 +140,7 @@ def read_comparison(
     first, second = (
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
-    machine = filters.machines[0] if filters.machines else None
-    database, kept = opened(snapshot.url), kept_of(snapshot.url)
-    if filters.builds or filters.runs:
-        found = history = comparison_frame(database, first, second, filters, machine_id=machine)
-    else:
-        found, history = kept.comparison(database, snapshot.version, (first, second), filters, machine)
-    return compare_builds(found, first, second, policy_in_force(), history=history, machine_id=machine)
+    return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force())
 
 
 @remembered

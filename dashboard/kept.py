@@ -23,14 +23,11 @@ from db.metrics.canaries import is_canary, without_canaries
 from db.metrics.case_columns import CASE_KEYS
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
-from db.queries.comparison import history_runs
 from db.queries.filters import Filters
 from db.queries.run_parts import RunPart, parts_within
 from db.queries.trials import trials_of_runs
 from db.queries.version import data_version
 from db.session import Database
-from db.verdicts.measured import PastLayout
-from db.verdicts.sides import Selection
 
 SELECTIONS = 16
 """Of how many selections rows are kept; the one asked for longest ago is the first to go."""
@@ -93,8 +90,8 @@ class _Selection:
             "cases": Shelf(CASE_KEYS),
         }
 
-    def take(self, database: Database, filters: Filters, columns: Sequence[str] | None = None) -> _Taken:
-        """The trials that `filters` let through, with all columns or with these."""
+    def take(self, database: Database, filters: Filters) -> _Taken:
+        """The trials that `filters` let through."""
         with database.read() as connection:
             parts = {_part(each, filters): each[3:] for each in parts_within(connection, filters)}
             keys: dict[tuple[str, ...], _Part] = {part.of_trial: part for part in parts}
@@ -114,7 +111,7 @@ class _Selection:
                 found = trials_of_runs(connection, narrowed, runs, but=passed_over)
                 return _new_of(found, keys, changed, set(known))
 
-            return _Taken(self._trials.take_grown(parts, read, columns), parts)
+            return _Taken(self._trials.take_grown(parts, read), parts)
 
     def _of_mine(self, wide: pd.DataFrame) -> pd.DataFrame:
         return wide[wide["workload"].isin(self._workloads)]
@@ -215,34 +212,6 @@ class Kept:
         """As `db.metrics.cases.summarize_cases` returns them, without canaries."""
         selection = self._selection(database, version, filters)
         return selection.cases(selection.take(database, filters))
-
-    def comparison(
-        self,
-        database: Database,
-        version: int,
-        sides: tuple[Selection, Selection],
-        filters: Filters,
-        machine_id: str | None,
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The trials of both sides, and with the columns that are looked at those of the past that tell the
-        noise: together the trials of `db.queries.comparison.comparison_frame`.
-
-        Both sides are builds or both are runs, and `filters` name neither.
-        """
-        selection = self._selection(database, version, filters)
-        base, head = sides
-        chosen = replace(
-            filters,
-            builds=tuple({*base.build_ids, *head.build_ids}),
-            runs=tuple({*base.run_ids, *head.run_ids}),
-        )
-        compared = selection.take(database, chosen).trials
-        with database.read() as connection:
-            history = history_runs(connection, compared, head, filters, machine_id)
-        if not history:
-            return compared, compared
-        of_history = replace(filters, runs=tuple(history))
-        return compared, selection.take(database, of_history, PastLayout.COLUMNS).trials
 
     def _selection(self, database: Database, version: int, filters: Filters) -> _Selection:
         kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)

@@ -65,10 +65,9 @@ class Shelf(Generic[Key]):
         self,
         wanted: Mapping[Key, Hashable],
         more: Callable[[Sequence[Key], pd.DataFrame | None], tuple[pd.DataFrame, Sequence[Key]]],
-        columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """As `take`, of rows that stay as they are once they are there: `more` is given those of the changed
-        keys that are there, None on the first look, and returns the others. With `columns` those alone.
+        keys that are there, None on the first look, and returns the others.
         """
         with self._lock:
             changed = self._changed(wanted)
@@ -76,7 +75,7 @@ class Shelf(Generic[Key]):
                 there = None if self._frame is None else rows_where(self._frame, self._chosen(changed))
                 self._add(changed, *more(changed, there))
                 self._stamps |= {key: wanted[key] for key in changed}
-            return self._rows_of(wanted, columns)
+            return self._rows_of(wanted)
 
     def held(self, wanted: Mapping[Key, Hashable]) -> pd.DataFrame | None:
         """The rows of the keys `wanted`, None unless all are here with these stamps."""
@@ -129,13 +128,12 @@ class Shelf(Generic[Key]):
         flags[[self._numbers[key] for key in keys if key in self._numbers]] = True
         return flags[self._number_of_row]
 
-    def _rows_of(self, wanted: Mapping[Key, Hashable], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    def _rows_of(self, wanted: Mapping[Key, Hashable]) -> pd.DataFrame:
         assert self._frame is not None
-        frame = self._frame if columns is None else self._frame[list(columns)]
         chosen = self._chosen(wanted)
         if chosen.all():
-            return frame
-        rows = rows_where(frame, chosen).reset_index(drop=True)
+            return self._frame
+        rows = rows_where(self._frame, chosen).reset_index(drop=True)
         if len(self._frame) > 2 * len(rows) + SPARE_ROWS:
             self._keep_only(list(wanted))
         else:

@@ -8,17 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pandas import DataFrame
-
+from db.judge import gateway
 from db.queries import facets
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
+from db.queries.run_parts import run_parts
 from db.session import Database
 from db.store_regressions import Recorded, record_comparison, record_second_look
 from db.verdicts.confirm import plan_confirmation
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection, VerdictError
-from db.verdicts.upgrade import compare_builds
 from runner.config import Settings
 from runner.host_stacks import HostStacks, StackGoneError
 from runner.notify import Told, notify
@@ -38,18 +35,16 @@ class Logged:
 def log_run(
     database: Database,
     comparison: Comparison,
-    trials: DataFrame,
     settings: Settings,
     *,
     ask_again: bool = False,
 ) -> Logged:
     """Record the regressions of a comparison, look again at those that wait for it, and tell what is sure.
 
-    `trials` is a trials frame that holds both sides and the runs that earlier regressions were found against.
     With `ask_again` the service is asked to measure new suspicions again. Doing it twice adds nothing and
     tells nobody twice.
     """
-    recorded = _look_again(database, comparison.head.run_ids, trials, settings)
+    recorded = _look_again(database, comparison.head.run_ids, settings)
     return _log(database, [comparison], recorded, settings, ask_again=ask_again, fresh=False)
 
 
@@ -66,34 +61,29 @@ def log_builds(
     `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
     A single run is judged by nothing here, and still is a second look at what waits for its build.
     """
-    cases = trials_frame(database, Filters(runs=tuple(run_ids)))
-    trials = trials_frame(database, Filters(workloads=tuple(cases["workload"].unique())))
-    recorded = _look_again(database, run_ids, trials, settings)
-    comparisons = list(compare_runs(database, cases, trials, settings))
+    recorded = _look_again(database, run_ids, settings)
+    comparisons = list(compare_runs(database, run_ids, settings))
     fresh = fresh or are_second_look(database, run_ids)
     return _log(database, comparisons, recorded, settings, ask_again=ask_again and not fresh, fresh=fresh)
 
 
-def compare_runs(
-    database: Database, cases: DataFrame, trials: DataFrame, settings: Settings
-) -> Iterator[Comparison]:
-    """Each run of the trials frame `cases` against that of the release before it; `trials` are their past."""
+def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
+    """Each run against that of the release before it."""
     order = {build: rank for rank, build in enumerate(facets.builds(database)["build_id"])}
-    builds = cases.groupby("run_id")["build_id"].first().map(order).sort_values()
+    parts = run_parts(database, run_ids)
+    builds = parts.groupby("run_id")["build_id"].first().map(order).sort_values()
     for base, head in itertools.pairwise(str(run) for run in builds.index):
         before, after = (Selection(name=run, run_ids=(run,)) for run in (base, head))
         try:
-            yield compare_builds(trials, before, after, settings.policy, history=trials)
+            yield gateway.compare(database, before, after, policy=settings.policy)
         except VerdictError:
             # All trials of one of them were cut short: it has nothing to be judged by.
             continue
 
 
-def _look_again(
-    database: Database, run_ids: Sequence[str], trials: DataFrame, settings: Settings
-) -> Recorded:
+def _look_again(database: Database, run_ids: Sequence[str], settings: Settings) -> Recorded:
     recorded = Recorded()
-    for again, regressions in second_looks(database, run_ids, trials, settings.policy):
+    for again, regressions in second_looks(database, run_ids, settings.policy):
         recorded += record_second_look(
             database, again, regressions, at=datetime.now(UTC), channels=_channels(settings)
         )

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from pandas import DataFrame
-
 from db.identities import identity
+from db.judge import gateway
 from db.queries.builds import recorded_builds
+from db.queries.filters import Filters
 from db.queries.regressions import standing_regressions
+from db.queries.run_parts import run_parts
 from db.queries.schedule import requests, running_requests
 from db.regressions import BY_THE_JUDGE, Regression, TriageState, row_subject, side_keys
 from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
@@ -21,7 +22,6 @@ from db.verdicts.confirm import ConfirmationPlan, plan_confirmation
 from db.verdicts.policy import Policy
 from db.verdicts.results import BuildSide, Comparison, Row
 from db.verdicts.sides import Selection, VerdictError
-from db.verdicts.upgrade import compare_builds
 from runner.host_stacks import HostStacks
 
 _Look = tuple[str | None, Selection, Selection]
@@ -104,14 +104,14 @@ def are_second_look(database: Database, run_ids: Collection[str]) -> bool:
 
 
 def second_looks(
-    database: Database, run_ids: Collection[str], trials: DataFrame, policy: Policy
+    database: Database, run_ids: Collection[str], policy: Policy
 ) -> Iterator[tuple[Comparison, list[Regression]]]:
     """Unconfirmed regressions whose builds the runs `run_ids` measured afresh, judged on the fresh trials.
 
     Where the base was measured again too, the sides were interleaved and both are fresh; else the fresh head
-    meets the base of old. `trials` is a trials frame with the runs and the bases.
+    meets the base of old.
     """
-    builds = _builds_of(run_ids, trials)
+    builds = _builds_of(database, run_ids)
     waiting: dict[str, tuple[_Look, list[Regression]]] = {}
     for found in standing_regressions(database):
         if found.state is TriageState.NEW:
@@ -119,9 +119,9 @@ def second_looks(
             if look is not None:
                 waiting.setdefault(repr(look), (look, []))[1].append(found.regression)
     for (machine_id, base, head), regressions in waiting.values():
-        asked = trials[trials["workload"].isin({each.row.workload for each in regressions})]
+        cases = Filters(workloads=tuple(sorted({each.row.workload for each in regressions})))
         try:
-            again = compare_builds(asked, base, head, policy, history=asked, machine_id=machine_id)
+            again = gateway.compare(database, base, head, cases, machine_id=machine_id, policy=policy)
         except VerdictError:
             # The runs did not measure these cases, or the base is no longer stored: they keep waiting.
             continue
@@ -141,9 +141,9 @@ def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
     return tuple(row for row in comparison.rows if row_subject(row) not in decided)
 
 
-def _builds_of(run_ids: Collection[str], trials: DataFrame) -> dict[str, frozenset[str]]:
-    mine = trials[trials["run_id"].isin(list(run_ids))]
-    return {str(run): frozenset(map(str, ids)) for run, ids in mine.groupby("run_id")["build_id"]}
+def _builds_of(database: Database, run_ids: Collection[str]) -> dict[str, frozenset[str]]:
+    parts = run_parts(database, run_ids)
+    return {str(run): frozenset(map(str, ids)) for run, ids in parts.groupby("run_id")["build_id"]}
 
 
 def _look_at(regression: Regression, builds: dict[str, frozenset[str]]) -> _Look | None:

@@ -13,10 +13,10 @@ from dashboard.api.representation import Answer
 from dashboard.database import database_url, kept_of
 from dashboard.policy import policy_in_force
 from db.errors import ConfigError, NotFoundError
+from db.judge import gateway
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_columns import CASE_COLUMNS, empty_frame
 from db.metrics.case_modes import with_strategies
-from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
 from db.queries.sides import resolve_side
@@ -24,8 +24,6 @@ from db.queries.version import data_version
 from db.session import Database
 from db.units import NEVER
 from db.verdicts.results import Comparison, Row
-from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
 
 Values = Mapping[str, Any]
 JsonSchema = dict[str, Any]
@@ -58,29 +56,16 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
 
 
 def _comparison(database: Database, values: Values) -> Comparison:
-    """The verdict on `head` against `base`; raises what `resolve_side` and `compare_builds` raise."""
+    """The verdict on `head` against `base`; raises what `resolve_side` and the judge raise."""
     try:
         base, head = (resolve_side(values[side], database) for side in ("base", "head"))
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
-    filters, machine = filters_of({**values, "machine": ()}), values["machine"]
-    found, history = _compared(database, (base, head), filters, machine)
-    return compare_builds(found, base, head, policy_in_force(), history=history, machine_id=machine)
-
-
-def _compared(
-    database: Database, sides: tuple[Selection, Selection], filters: Filters, machine_id: str | None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The trials of both sides, and those that tell the noise; without filters, as most programs ask, only
-    what grew since is read.
-    """
-    by_build, by_run = (all(getattr(side, ids) for side in sides) for ids in ("build_ids", "run_ids"))
-    if filters == Filters() and by_build != by_run:
-        kept = kept_of(database_url(), "api")
-        return kept.comparison(database, data_version(database), sides, filters, machine_id)
-    found = comparison_frame(database, *sides, filters, machine_id=machine_id)
-    return found, found
+    filters = filters_of({**values, "machine": ()})
+    return gateway.compare(
+        database, base, head, filters, machine_id=values["machine"], policy=policy_in_force()
+    )
 
 
 def compare(database: Database, values: Values) -> Answer:

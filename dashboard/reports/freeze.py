@@ -33,14 +33,13 @@ from dashboard.snapshots import Snapshot
 from dashboard.upgrade_pair import with_builds
 from db import __version__
 from db.errors import one_line
+from db.judge.gateway import compare
 from db.metrics.frame_rows import row_dicts
 from db.queries import facets
-from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.sides import resolve_side
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Metric
 
 LARGEST_BYTES = 200_000
@@ -133,9 +132,7 @@ def _compared(
     link: Link | None = None,
 ) -> _Shown:
     base, head = sides
-    machine_id = filters.machines[0] if filters.machines else None
-    trials = comparison_frame(reader(), base, head, filters, machine_id=machine_id)
-    judged = compare_builds(trials, base, head, policy_in_force(), history=trials, machine_id=machine_id)
+    judged = compare(reader(), base, head, filters, policy=policy_in_force())
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     built = _built(judged, choices)

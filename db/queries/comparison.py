@@ -1,44 +1,47 @@
-"""The trials that a comparison needs: both sides, and enough of the past to know the noise."""
+"""The trials that a verdict rests on: both sides, and the past of their series."""
 
 from __future__ import annotations
 
-import pandas as pd
-from sqlalchemy import ColumnElement, Connection, and_, not_, or_
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 
+import pandas as pd
+from sqlalchemy import ColumnElement, Connection, and_, or_, select
+
+from db.metrics.compile_cost import compile_cost_ns
+from db.queries.columns import plain
 from db.queries.filters import Filters
+from db.queries.frames import MOMENT, frame_of
 from db.queries.run_parts import runs_near
-from db.queries.selection import matching
+from db.queries.selection import matching, matching_trials
 from db.queries.trials import frame_where
-from db.session import Database
 from db.tables import TRIAL
 from db.verdicts.sides import Selection
 
-HISTORY_RUNS = 30
-"""How many runs beside the compared ones are read. What a history may lend to a case is limited by policy to
-fewer degrees of freedom (`Policy.history_df_limit`), so that more would only be older."""
+MOST_SERIES_NAMED = 500
+"""So many series are named in a query; of more, all trials of the runs are read and the others dropped."""
+
+_COLUMNS = {
+    "trial_id": "str",
+    "run_id": "str",
+    "build_id": "str",
+    "series_id": "str",
+    "started_at": MOMENT,
+    "status": "str",
+    "numerics_status": "str",
+    "suspect": "boolean",
+    "latency_ns": "Float64",
+    "control_latency_ns": "Float64",
+    "until_steady_ns": "Int64",
+    "calls_until_steady": "Int64",
+    "peak_bytes": "Int64",
+}
 
 
-def comparison_frame(
-    db: Database,
-    base: Selection,
-    head: Selection,
-    filters: Filters = Filters(),  # noqa: B008
-    *,
-    machine_id: str | None = None,
-) -> pd.DataFrame:
-    """A trials frame (`db.queries.trials`) with the trials of both sides that `filters` let through, and of
-    the `HISTORY_RUNS` runs nearest in time to the head on each of their machines (or on `machine_id` alone).
-    """
-    with db.read() as connection:
-        sides = frame_where(connection, [or_(_of(base), _of(head)), *matching(filters)], filters)
-        history = history_runs(connection, sides, head, filters, machine_id)
-        if not history:
-            return sides
-        others = [TRIAL.c.run_id.in_(history), not_(or_(_of(base), _of(head)))]
-        past = frame_where(connection, [*others, *matching(filters)], filters)
-    return pd.concat([past, sides], ignore_index=True).sort_values(
-        ["started_at", "trial_id"], ignore_index=True
-    )
+def sides_frame(connection: Connection, base: Selection, head: Selection, filters: Filters) -> pd.DataFrame:
+    """A trials frame (`db.queries.trials`) of the trials of both sides that `filters` let through."""
+    return frame_where(connection, [or_(_of(base), _of(head)), *matching(filters)], filters)
 
 
 def _of(side: Selection) -> ColumnElement[bool]:
@@ -51,18 +54,64 @@ def _of(side: Selection) -> ColumnElement[bool]:
     return and_(*parts) if parts else TRIAL.c.trial_id.in_(())
 
 
-def history_runs(
-    connection: Connection, sides: pd.DataFrame, head: Selection, filters: Filters, machine_id: str | None
-) -> list[str]:
-    """The runs beside those of `sides` (a trials frame) from which a comparison learns the noise."""
-    # Of sixty columns the two that are looked at.
-    heads = sides[["machine_id", "started_at"]][head.mask(sides)]
-    newest = heads.groupby("machine_id")["started_at"].max()
-    compared = list(sides["run_id"].unique())
-    found: dict[str, None] = {}
-    for machine, moment in newest.items():
-        if machine_id in (None, machine):
-            here = Filters(machines=(str(machine),), suites=filters.suites)
-            near = runs_near(connection, here, moment.to_pydatetime(), HISTORY_RUNS, but=compared)
-            found |= dict.fromkeys(near)
-    return list(found)
+def past_frame(
+    connection: Connection,
+    series: pd.DataFrame,
+    moment: datetime,
+    filters: Filters,
+    *,
+    runs: int,
+    searched: int,
+    but: tuple[str, ...],
+) -> pd.DataFrame:
+    """Of each series the trials of its `runs` runs nearest in time to `moment`, oldest first.
+
+    Looked for among the `searched` nearest runs of the machines that `filters` name: those before `moment`
+    first, then those after it; the runs `but` are passed over. `series` has a row for each with its
+    `series_id`; its other columns become columns of the trials.
+    """
+    suites = Filters(machines=filters.machines, suites=filters.suites)
+    nearest = runs_near(connection, suites, moment, searched, but=but)
+    ids = [str(each) for each in series["series_id"]]
+    found = list(_by_batch(connection, ids, nearest, filters, runs))
+    past = pd.concat(found, ignore_index=True) if found else frame_of([], _COLUMNS)
+    past = past.sort_values(["started_at", "trial_id"], ignore_index=True).merge(series, on="series_id")
+    past["trial_compile_cost_ns"] = compile_cost_ns(
+        past["until_steady_ns"], past["calls_until_steady"], past["latency_ns"]
+    )
+    return past
+
+
+def _by_batch(
+    connection: Connection, series: Sequence[str], nearest: tuple[str, ...], filters: Filters, runs: int
+) -> Iterator[pd.DataFrame]:
+    """As many runs at a time as each series needs, and only the series that still lack some."""
+    lacking = dict.fromkeys(series, runs)
+    for start in range(0, len(nearest), runs):
+        batch = nearest[start : start + runs]
+        found = _trials(connection, batch, lacking, filters)
+        if not found.empty:
+            cells = found[["series_id", "run_id"]].drop_duplicates()
+            order = cells["run_id"].map({run: place for place, run in enumerate(batch)})
+            place = order.groupby(cells["series_id"]).rank(method="first")
+            chosen = cells[place <= cells["series_id"].map(lacking)]
+            yield found.merge(chosen, on=["series_id", "run_id"])
+            for name, number in chosen["series_id"].value_counts().items():
+                lacking[str(name)] -= int(number)
+            lacking = {name: number for name, number in lacking.items() if number}
+        if not lacking:
+            return
+
+
+def _trials(
+    connection: Connection, run_ids: tuple[str, ...], series: Collection[str], filters: Filters
+) -> pd.DataFrame:
+    # Sides are named by build or run; the past is of others.
+    open_ = replace(filters, builds=(), runs=())
+    conditions = [TRIAL.c.run_id.in_(run_ids), *matching_trials(open_)]
+    named = len(series) <= MOST_SERIES_NAMED
+    if named:
+        conditions.append(TRIAL.c.series_id.in_(list(series)))
+    columns = (plain(TRIAL.c[name], dtype) for name, dtype in _COLUMNS.items())
+    found = frame_of(connection.execute(select(*columns).where(*conditions)).all(), _COLUMNS)
+    return found if named else found[found["series_id"].isin(list(series))]

@@ -12,24 +12,27 @@ from db.verdicts.count_history import exact_events
 from db.verdicts.grouping import EventGroup, group_events
 from db.verdicts.history import judge_series
 from db.verdicts.policy import Policy
-from db.verdicts.releases import release_events
+from db.verdicts.releases import Compare, release_events
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sequence import builds_took_turns, release_order
 from db.verdicts.vocabulary import MEASURED_METRICS, Metric, Verdict
 
 
-def machine_history(trials: DataFrame, policy: Policy | None = None) -> tuple[EventGroup, ...]:
+def machine_history(
+    trials: DataFrame, compare: Compare, policy: Policy | None = None
+) -> tuple[EventGroup, ...]:
     """The grouped events of every series of one machine's trials frame, oldest first, then by release.
 
     Timed metrics change where `judge_series` finds a step (break-even follows from the others and has no
     event of its own), or from release to release where builds took turns; counts at every step. Flips between
-    two modes are no events.
+    two modes are no events. `compare` gives the verdicts between releases.
     """
     policy = policy or Policy()
     events = list(exact_events(trials, policy))
     if builds_took_turns(trials):
         events = [e if e.verdict is Verdict.MISSING else e.model_copy(update={"at": None}) for e in events]
-        events += [event for event in release_events(trials, policy) if event.metric is not Metric.BREAK_EVEN]
+        of_releases = release_events(trials, compare)
+        events += [event for event in of_releases if event.metric is not Metric.BREAK_EVEN]
     for _, series in trials.groupby("series_id", sort=True):
         if not builds_took_turns(series):
             events += _timed_events(series, policy)

@@ -200,6 +200,12 @@ class Policy(PolicyPart):
     long_history_runs: int = Field(
         default=20, ge=3, description="past runs that make a history long (measured)"
     )
+    history_runs: int = Field(
+        default=30,
+        ge=1,
+        description="past runs of each case that its noise is learnt from, those nearest to the head, and at "
+        "least long_history_runs; more would only be older, as history_df_limit caps what they lend",
+    )
     history_df_limit: int = Field(
         default=20, ge=1, description="most degrees of freedom a history may lend to a case (measured)"
     )

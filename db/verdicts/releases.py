@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pandas import DataFrame
 
 from db.identities import identity
-from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent, Comparison, Result, Row
 from db.verdicts.sequence import builds_took_turns, release_order
 from db.verdicts.sides import Selection, VerdictError
-from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import Metric, Verdict
+
+Compare = Callable[[Selection, Selection], Comparison]
+"""The verdict on the second side against the first; raises VerdictError where there is none."""
 
 
 class ReleaseStep(Result):
@@ -26,40 +27,39 @@ class ReleaseStep(Result):
     row: Row
 
 
-def release_comparisons(
-    trials: DataFrame, policy: Policy | None = None
-) -> Iterator[tuple[str, str, Comparison]]:
+def release_comparisons(trials: DataFrame, compare: Compare) -> Iterator[tuple[str, str, Comparison]]:
     """The ids of each build and of the next newer one, oldest release first, with the verdict between them;
-    nothing where no builds took turns. `trials` is a trials frame of one machine.
+    nothing where no builds took turns. `trials` is a trials frame of one machine, which says what the builds
+    are.
     """
     if not builds_took_turns(trials):
         return
     for base, head in itertools.pairwise(release_order(trials)):
         before, after = (Selection(name=build, build_ids=(build,)) for build in (base, head))
         try:
-            yield base, head, compare_builds(trials, before, after, policy, history=trials)
+            yield base, head, compare(before, after)
         except VerdictError:
             # All trials of one of them were cut short: it has nothing to be judged by.
             continue
 
 
 def release_steps(
-    trials: DataFrame, workload_id: str, strategy_id: str, metric: Metric, policy: Policy | None = None
+    trials: DataFrame, compare: Compare, workload_id: str, strategy_id: str, metric: Metric
 ) -> tuple[ReleaseStep, ...]:
     """One metric of one case from each build to the next; empty where none took turns.
 
-    `trials` is a trials frame of one machine, with the other cases that the verdicts are made among.
+    `trials` is a trials frame of one machine, which says what the builds are.
     """
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     return tuple(
         ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
-        for base, head, found in release_comparisons(trials, policy)
+        for base, head, found in release_comparisons(trials, compare)
         for row in found.rows
         if (row.case.workload_id, row.case.strategy_id) == (workload_id, strategy_id) and row.metric is metric
     )
 
 
-def release_events(trials: DataFrame, policy: Policy | None = None) -> Iterator[ChangeEvent]:
+def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]:
     """What got worse or better from one release to the next, in every timed metric of every case.
 
     Builds that took turns have no moment of change, so an event has no time: those of one release belong
@@ -67,7 +67,7 @@ def release_events(trials: DataFrame, policy: Policy | None = None) -> Iterator[
     """
     columns = (trials[name].astype(str) for name in ("workload_id", "strategy_id", "series_id"))
     series = {(workload, strategy): found for workload, strategy, found in zip(*columns, strict=True)}
-    for _, head, found in release_comparisons(trials, policy):
+    for _, head, found in release_comparisons(trials, compare):
         for row in found.rows:
             moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
             if not moved or row.p_value is None or row.base is None or row.head is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,15 +44,16 @@ def compare_builds(
     head: Selection | str,
     policy: Policy | None = None,
     *,
-    history: DataFrame | None = None,
+    history: DataFrame | Callable[[MatchedCases], DataFrame] | None = None,
     machine_id: str | None = None,
 ) -> Comparison:
     """Judge `head` against `base`, metric by metric, over the cases that match.
 
     `trials` is a trials frame (`db.queries.trials.trials_frame`) holding both sides; a `str` side is a
     build id. `history` is a trials frame of the same series' other runs, and may be the same frame: compared
-    trials are passed over. With `machine_id` None the machine with most matched cases is taken; the others
-    are named in `left_out`. Raises VerdictError when a side has no trial or a trial is on both sides.
+    trials are passed over; or what reads one once the cases are matched. With `machine_id` None the machine
+    with most matched cases is taken; the others are named in `left_out`. Raises VerdictError when a side has
+    no trial or a trial is on both sides.
     """
     policy = policy or Policy()
     base, head = as_selection(base), as_selection(head)
@@ -161,9 +162,13 @@ def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[
     return np.array([t.minimum_effect for t in found]), np.array([t.unchanged_margin for t in found])
 
 
-def _past(history: DataFrame | None, sides: DataFrame, matched: MatchedCases) -> PastLayout | None:
+def _past(
+    history: DataFrame | Callable[[MatchedCases], DataFrame] | None, sides: DataFrame, matched: MatchedCases
+) -> PastLayout | None:
     if history is None or not matched.keys:
         return None
+    if callable(history):
+        history = history(matched)
     earlier = says(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
     mine = history[[*PastLayout.COLUMNS]]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pandas import DataFrame
 
 from db.errors import NotFoundError
+from db.judge import gateway
 from db.queries.filters import Filters
 from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
@@ -46,7 +48,14 @@ def show_changes(
     filters = Filters(workloads=only(workload), strategies=only(strategy))
     require_stored(database, replace(filters, machines=only(machine)))
     trials = _of_one_machine(trials_frame(database, filters), machine)
-    groups = machine_history(trials, policy)
+    compare = partial(
+        gateway.compare,
+        database,
+        filters=filters,
+        machine_id=str(trials["machine_id"].iloc[-1]),
+        policy=policy,
+    )
+    groups = machine_history(trials, compare, policy)
     name = str(trials["machine"].iloc[-1])
     runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
     measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"

@@ -131,7 +131,7 @@ def _after(judged: Judged, decided: Decided) -> Judged:
 
 def _record(database: Database, judged: Judged, settings: Settings) -> None:
     try:
-        say_logged(log_run(database, judged.comparison, judged.trials, settings), imported=judged.imported)
+        say_logged(log_run(database, judged.comparison, settings), imported=judged.imported)
     except DatabaseError as error:
         # A gate with a reading account still judges.
         print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)

@@ -8,15 +8,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from db.errors import printable
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
+from db.judge import gateway
 from db.session import Database
 from db.units import plural
 from db.verdicts.confirm import Confirmation, decide
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection, VerdictError
-from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import METRIC_NAMES
 from runner.cli.judging import say_logged
 from runner.cli.measuring import measure
@@ -99,10 +97,8 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
         Selection(name=name, run_ids=(run.run_id,))
         for name, run in zip((first.base.name, first.head.name), plan.runs, strict=True)
     )
-    names = tuple({spec.workload.name for spec in plan.trials})
-    trials = trials_frame(database, Filters(workloads=names))
     try:
-        fresh = compare_builds(trials, base, head, settings.policy, history=trials)
+        fresh = gateway.compare(database, base, head, policy=settings.policy)
     except VerdictError as error:
         print(f"compilewatch: {error}", file=sys.stderr)
         return None

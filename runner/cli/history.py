@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -12,16 +13,15 @@ import typer
 from pandas import DataFrame
 
 from db.errors import NotFoundError
+from db.judge import gateway
 from db.metrics.groups import floats
 from db.queries.filters import Filters
 from db.queries.stored_names import require_stored
-from db.queries.trials import trials_frame
-from db.session import Database
 from db.units import plural
 from db.verdicts.count_history import exact_events
 from db.verdicts.history import judge_series, withdrawals
 from db.verdicts.policy import Policy
-from db.verdicts.releases import ReleaseStep, release_steps
+from db.verdicts.releases import Compare, ReleaseStep, release_steps
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sequence import builds_took_turns
 from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
@@ -86,11 +86,16 @@ def history(
         names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
         require_stored(database, names)
         points, trials, left_out = chosen_points(database, workload, strategy, machine)
+        _require_values(points, judged_metric, strategy)
+        _require_reference(points, reference)
         # Releases are judged as `compare` does: among all cases that were measured with them.
-        peers = _all_of_machine(database, points) if builds_took_turns(trials) else trials
-    _require_values(points, judged_metric, strategy)
-    _require_reference(points, reference)
-    told = _judge(points, trials, peers, judged_metric, settings, reference)
+        compare = partial(
+            gateway.compare,
+            database,
+            machine_id=str(points["machine_id"].iloc[-1]),
+            policy=settings.policy,
+        )
+        told = _judge(points, trials, compare, judged_metric, settings, reference)
     sentences = [*_origin(points), *history_sentences(told), *left_out]
     if json_:
         print_document(history_document(points, told, sentences, settings.policy))
@@ -105,12 +110,12 @@ def history(
 def _judge(
     points: DataFrame,
     trials: DataFrame,
-    peers: DataFrame,
+    compare: Compare,
     metric: Metric,
     settings: Settings,
     reference: str | None,
 ) -> Told:
-    """`trials` are those of the workload on the machine, `peers` all that its releases are judged among."""
+    """`trials` are those of the workload on the machine; `compare` judges its releases."""
     policy = settings.policy
     judged = judge_series(points, metric, policy, reference_build=reference)
     newest = points.iloc[-1]
@@ -118,7 +123,9 @@ def _judge(
     return Told(
         judged=judged,
         outlooks=target_outlooks(points, judged, settings.targets, policy),
-        releases=release_steps(peers, str(newest["workload_id"]), str(newest["strategy_id"]), metric, policy),
+        releases=release_steps(
+            trials, compare, str(newest["workload_id"]), str(newest["strategy_id"]), metric
+        ),
         exact=exact_events(trials[trials["series_id"].isin(ids)], policy),
         withdrawn=withdrawals(points, metric, policy) if not builds_took_turns(trials) else (),
     )
@@ -129,12 +136,6 @@ def _origin(points: DataFrame) -> Iterator[str]:
     newest = points.iloc[-1]
     if mark := mark_of(newest.to_dict()):
         yield f"{newest['workload']}{mark}: measured by another tool."
-
-
-def _all_of_machine(database: Database, points: DataFrame) -> DataFrame:
-    trials = trials_frame(database, Filters())
-    here: DataFrame = trials[trials["machine_id"] == points["machine_id"].iloc[-1]]
-    return here
 
 
 def _require_reference(points: DataFrame, reference: str | None) -> None:

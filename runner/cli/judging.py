@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -13,6 +13,7 @@ import typer
 from pandas import DataFrame
 
 from db.errors import NotFoundError, printable
+from db.judge import gateway
 from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
@@ -24,13 +25,13 @@ from db.session import Database
 from db.units import count
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, Row
-from db.verdicts.sides import Selection, VerdictError
+from db.verdicts.sides import Selection
 from db.verdicts.targets import TargetCheck, check_targets
-from db.verdicts.upgrade import compare_builds
 from db.verdicts.vocabulary import CauseClass, Verdict
 from db.verdicts.whole import TIMED
 from runner.cli.comparison_text import comparison_table, markdown, recorded_lines, summary_lines, tally
 from runner.cli.documents import print_document
+from runner.cli.filters import only
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.result_table import console
 from runner.cli.target_text import target_lines
@@ -54,13 +55,11 @@ class NewestRuns(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """A comparison, the trials it was made from (both sides and their history), the head's targets, what is
-    recorded about the comparison's cases, by case and metric, and whether both sides are imported, which
-    nothing here can measure again.
+    """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
+    and whether both sides are imported, which nothing here can measure again.
     """
 
     comparison: Comparison
-    trials: DataFrame
     targets: tuple[TargetCheck, ...]
     states: States
     imported: bool
@@ -92,24 +91,19 @@ def judge(
     Raises VerdictError where a side has no trial or a trial is on both sides.
     """
     filters = filters or Filters()
-    trials = trials_frame(database, filters)
-    _require_both_sides(trials, base, head, filters)
-    comparison = compare_builds(
-        trials, base, head, policy or settings.policy, history=trials, machine_id=machine
+    comparison = gateway.compare(
+        database, base, head, filters, machine_id=machine, policy=policy or settings.policy
     )
-    measured = head.mask(trials) & (trials["machine_id"] == comparison.machine_id)
-    targets = check_targets(trials[measured], settings.targets)
-    imported = all(
-        (trials.loc[side.mask(trials), "source_kind"] == SourceKind.IMPORTED).all() for side in (base, head)
-    )
-    return Judged(comparison, trials, targets, recorded_states(database, comparison), imported)
+    before, measured = (_trials_of(database, side, filters, comparison.machine_id) for side in (base, head))
+    targets = check_targets(measured if comparison.machine_id else measured.iloc[:0], settings.targets)
+    imported = all((trials["source_kind"] == SourceKind.IMPORTED).all() for trials in (before, measured))
+    return Judged(comparison, targets, recorded_states(database, comparison), imported)
 
 
-def _require_both_sides(trials: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:
-    """A side that is stored and has none of the cases asked for is not one that is not stored."""
-    for side in (base, head) if filters != Filters() else ():
-        if not side.mask(trials).any():
-            raise VerdictError(f"No trial of {side.name} fits these filters.", "Leave out one of them.")
+def _trials_of(database: Database, side: Selection, filters: Filters, machine_id: str | None) -> DataFrame:
+    machines = only(machine_id)
+    mine = replace(filters, builds=side.build_ids, runs=side.run_ids, machines=machines)
+    return trials_frame(database, mine)
 
 
 def recorded_states(database: Database, comparison: Comparison) -> States:

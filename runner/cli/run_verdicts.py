@@ -32,7 +32,7 @@ def judge_and_log(
     # Another host may have finished a newer run since, and judges that itself.
     if judged is None or judged.comparison.head.run_ids != tuple(run_ids):
         return None, log_builds(database, run_ids, settings, ask_again=ask_again)
-    return judged, log_run(database, judged.comparison, judged.trials, settings, ask_again=ask_again)
+    return judged, log_run(database, judged.comparison, settings, ask_again=ask_again)
 
 
 def _judge_newest_run(database: Database, workloads: tuple[str, ...], settings: Settings) -> Judged | None:

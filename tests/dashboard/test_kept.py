@@ -16,7 +16,6 @@ from dashboard.kept import Kept
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
-from db.queries.comparison import comparison_frame
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
 from db.queries.trials import trials_frame, trials_of_runs
@@ -25,8 +24,6 @@ from db.records import FailureKind, Task, Trial
 from db.session import Database, open_database
 from db.store import save_trials
 from db.store_retention import compact_samples
-from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
 from tests.builders import MS, START, make_device_state, make_trial
 
 WORKLOADS = ("bert-base", "mlp", "canary-gemm")
@@ -177,33 +174,6 @@ def test_what_is_kept_equals_a_read_from_nothing(database: Database, seed: int) 
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_what_is_kept_equals_a_read_from_nothing_often(database: Database, seed: int) -> None:
     _check_random_writes(database, seed, writes_made=30)
-
-
-@pytest.mark.parametrize("by", ["build", "run"])
-def test_a_comparison_of_what_is_kept_is_of_the_same_trials(database: Database, by: str) -> None:
-    writes, kept = Writes(7), Kept()
-    for _ in range(6):
-        writes._tonight(database)
-        machine = writes.machine_id(database)
-        filters = Filters(machines=(machine,))
-        mine = trials_frame(database, filters)
-        ids = sorted(set(mine[f"{by}_id"]))
-        if len(ids) < 2:
-            continue
-        sides = tuple(Selection.model_validate({"name": key, f"{by}_ids": (key,)}) for key in ids[:2])
-        found, past = kept.comparison(
-            database, data_version(database), (sides[0], sides[1]), filters, machine
-        )
-        expected = comparison_frame(database, sides[0], sides[1], filters, machine_id=machine)
-        compared = expected["trial_id"].isin(found["trial_id"])
-        pd.testing.assert_frame_equal(found, expected[compared].reset_index(drop=True), check_exact=True)
-        told = past[~past["trial_id"].isin(found["trial_id"])].reset_index(drop=True)
-        earlier = expected.loc[~compared, list(past.columns)].reset_index(drop=True)
-        pd.testing.assert_frame_equal(told, earlier[list(told.columns)], check_exact=True)
-        assert (compared == (sides[0].mask(expected) | sides[1].mask(expected))).all()
-        judged = compare_builds(found, sides[0], sides[1], history=past, machine_id=machine)
-        anew = compare_builds(expected, sides[0], sides[1], history=expected, machine_id=machine)
-        assert judged == anew
 
 
 @pytest.mark.parametrize("most_passed_over", [100, 0])

@@ -6,6 +6,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from pandas import DataFrame
+
+from db.verdicts.grouping import EventGroup
+from db.verdicts.machine_history import machine_history
+from db.verdicts.policy import Policy
+from db.verdicts.releases import Compare
+from db.verdicts.upgrade import compare_builds
 from tests.db.metrics import frames
 
 MS = 1_000_000
@@ -56,3 +63,13 @@ def sides(
             fields = {"run_id": runs[1], "latency_ns": new * MS} | (head_fields or {})
             rows.append(trial(workload, strategy, "new", **fields))
     return rows
+
+
+def comparing(trials: DataFrame, policy: Policy | None = None) -> Compare:
+    """Verdicts between builds of a trials frame, all of which is their past."""
+    return lambda base, head: compare_builds(trials, base, head, policy, history=trials)
+
+
+def machine_history_of(trials: DataFrame, policy: Policy | None = None) -> tuple[EventGroup, ...]:
+    """As `machine_history`, of all that is in a trials frame."""
+    return machine_history(trials, comparing(trials, policy), policy)

@@ -10,12 +10,11 @@ import pytest
 
 from db.records import StrategyKind
 from db.verdicts.count_history import exact_events
-from db.verdicts.machine_history import machine_history
 from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
 from tests.db.metrics.frames import START, trials_frame
-from tests.db.verdicts.frames import MS, trial
+from tests.db.verdicts.frames import MS, machine_history_of, trial
 
 FAILED: dict[str, Any] = {"status": "failed", "failure_kind": "compile_error", "latency_ns": None}
 
@@ -134,7 +133,7 @@ def test_counts_and_times_that_moved_at_one_build_are_one_event():
             rows += night(
                 number, workload, latency_ns=latency, graph_breaks=3 if late else 0, trials=1, **fields
             )
-    groups = [group for group in machine_history(trials_frame(rows)) if group.verdict is Verdict.REGRESSED]
+    groups = [group for group in machine_history_of(trials_frame(rows)) if group.verdict is Verdict.REGRESSED]
     (group,) = groups
     assert {event.metric for event in group.events} >= {Metric.LATENCY, Metric.GRAPH_BREAKS, Metric.SPEEDUP}
     assert (group.build_id, group.cause) == ("new", CauseClass.COMPILER)
@@ -146,7 +145,7 @@ def test_a_missing_case_joins_what_got_worse_at_that_time():
     rows = [row for i in range(3) for name in ("a", "b", "c") for row in night(i, name)]
     rows = [row for row in rows if (row["workload"], row["run_id"]) != ("b", "R2")]
     rows = [row | {"graph_breaks": 4} if row["run_id"] == "R2" else row for row in rows]
-    (group,) = machine_history(trials_frame(rows))
+    (group,) = machine_history_of(trials_frame(rows))
     assert group.title == "2 series regressed in graph breaks; b default missing, cause class compiler"
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from db.verdicts.machine_history import machine_history
 from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict
 from tests.db.metrics.frames import START, trials_frame
-from tests.db.verdicts.frames import MS, trial
+from tests.db.verdicts.frames import MS, machine_history_of, trial
 from tests.db.verdicts.series import steps
 
 NIGHTS = 30
@@ -41,21 +40,21 @@ def nightly(strategy: str, factor: float, *, workload: str = "bert", at: int = 1
 
 
 def test_a_compiled_series_is_searched_in_every_measured_metric_but_break_even():
-    (group,) = machine_history(trials_frame(nightly("default", 1.2)))
+    (group,) = machine_history_of(trials_frame(nightly("default", 1.2)))
     assert {event.metric for event in group.events} == {Metric.LATENCY, Metric.SPEEDUP}
     assert (group.verdict, group.build_id, group.cause) == (Verdict.REGRESSED, "new", CauseClass.COMPILER)
     assert group.at == START + timedelta(days=15)
 
 
 def test_an_eager_series_has_a_latency_only():
-    (group,) = machine_history(trials_frame(nightly("eager", 1.2)))
+    (group,) = machine_history_of(trials_frame(nightly("eager", 1.2)))
     assert [event.metric for event in group.events] == [Metric.LATENCY]
     assert group.cause is CauseClass.EAGER
 
 
 def test_events_are_told_oldest_first():
     rows = nightly("default", 1.2, workload="late", at=20) + nightly("default", 1.2, workload="early", at=10)
-    groups = machine_history(trials_frame(rows))
+    groups = machine_history_of(trials_frame(rows))
     assert [group.at for group in groups] == [START + timedelta(days=day) for day in (10, 20)]
     assert [{event.workload for event in group.events} for group in groups] == [{"early"}, {"late"}]
 
@@ -73,13 +72,13 @@ def test_a_series_that_flips_between_two_modes_has_no_event_for_the_flips():
         )
         for night, latency in enumerate(levels)
     ]
-    groups = machine_history(trials_frame(rows))
+    groups = machine_history_of(trials_frame(rows))
     # the first change and the first way back; later ones are flips
     assert [group.verdict for group in groups] == [Verdict.REGRESSED, Verdict.IMPROVED]
 
 
 def test_the_policy_asked_for_decides_what_is_an_event():
     rows = nightly("default", 1.04)
-    assert machine_history(trials_frame(rows))
+    assert machine_history_of(trials_frame(rows))
     coarse = Policy.model_validate({"history": {"minimum_effect": 0.05}})
-    assert machine_history(trials_frame(rows), coarse) == ()
+    assert machine_history_of(trials_frame(rows), coarse) == ()

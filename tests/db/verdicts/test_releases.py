@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from db.metrics.trend import series_points
-from db.verdicts.machine_history import machine_history
 from db.verdicts.releases import release_events, release_steps
+from db.verdicts.results import ChangeEvent
 from db.verdicts.sequence import builds_took_turns, in_reading_order, release_order
 from db.verdicts.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import START, trials_frame
-from tests.db.verdicts.frames import MS, trial
+from tests.db.verdicts.frames import MS, comparing, machine_history_of, trial
 
 BUILDS = ("2.9.1", "2.11.0", "2.12.1")
 
@@ -64,25 +64,18 @@ def test_points_of_builds_that_followed_each_other_stay_in_time():
 
 def test_each_release_is_judged_against_the_one_before_it():
     trials = trials_frame(turns(factors={"2.11.0": 1.06, "2.12.1": 1.06}))
-    steps = release_steps(trials, "w-a", "s-default", Metric.LATENCY)
+    steps = release_steps(trials, comparing(trials), "w-a", "s-default", Metric.LATENCY)
     assert [(step.base_torch, step.head_torch, step.row.verdict) for step in steps] == [
         ("2.9.1", "2.11.0", Verdict.REGRESSED),
         ("2.11.0", "2.12.1", Verdict.UNCHANGED),
     ]
-    assert (
-        release_steps(
-            trials_frame([r | {"ended_at": None} for r in turns(factors={})]),
-            "w-a",
-            "s-default",
-            Metric.LATENCY,
-        )
-        == ()
-    )
+    apart = trials_frame([row | {"ended_at": None} for row in turns(factors={})])
+    assert release_steps(apart, comparing(apart), "w-a", "s-default", Metric.LATENCY) == ()
 
 
 def test_everything_that_changed_with_a_release_is_one_event_in_the_order_of_releases():
     trials = trials_frame(turns(factors={"2.11.0": 1.06}))
-    groups = machine_history(trials)
+    groups = machine_history_of(trials)
     assert [(group.build_id, group.verdict, group.at) for group in groups] == [
         ("2.11.0", Verdict.REGRESSED, None),
         ("2.12.1", Verdict.IMPROVED, None),
@@ -96,16 +89,21 @@ def test_everything_that_changed_with_a_release_is_one_event_in_the_order_of_rel
 def test_counts_join_the_times_of_their_release():
     rows = turns(factors={"2.11.0": 1.06, "2.12.1": 1.06})
     rows = [row | {"graph_breaks": 3} if row["build_id"] != "2.9.1" else row for row in rows]
-    (group,) = machine_history(trials_frame(rows))
+    (group,) = machine_history_of(trials_frame(rows))
     assert group.build_id == "2.11.0"
     assert {event.metric for event in group.events} == {Metric.LATENCY, Metric.SPEEDUP, Metric.GRAPH_BREAKS}
 
 
+def latency_events(rows: list[dict[str, Any]]) -> list[ChangeEvent]:
+    trials = trials_frame(rows)
+    return [event for event in release_events(trials, comparing(trials)) if event.metric is Metric.LATENCY]
+
+
 def test_an_event_of_a_release_names_its_series_and_is_confounded_by_a_second_change():
     rows = turns(factors={"2.11.0": 1.06, "2.12.1": 1.06})
-    alone = [event for event in release_events(trials_frame(rows)) if event.metric is Metric.LATENCY]
+    alone = latency_events(rows)
     rows = [row | {"driver": "590.1"} if row["build_id"] != "2.9.1" else row for row in rows]
-    both = [event for event in release_events(trials_frame(rows)) if event.metric is Metric.LATENCY]
+    both = latency_events(rows)
     assert [event.series_id for event in (*alone, *both)] == ["a", "a"]
     assert [(event.changed_components, event.confounded) for event in (*alone, *both)] == [
         (("torch",), False),
@@ -116,7 +114,7 @@ def test_an_event_of_a_release_names_its_series_and_is_confounded_by_a_second_ch
 def test_a_case_that_a_release_left_out_keeps_its_moment_though_builds_took_turns():
     rows = [row | {"suite": "releases"} for row in turns(factors={})]
     rows = [row for row in rows if (row["workload"], row["build_id"]) != ("b", "2.12.1")]
-    (group,) = machine_history(trials_frame(rows))
+    (group,) = machine_history_of(trials_frame(rows))
     (event,) = group.events
     assert (event.workload, event.build_id, event.verdict) == ("b", "2.12.1", Verdict.MISSING)
     assert group.at == event.at == max(row["started_at"] for row in rows if row["build_id"] == "2.12.1")

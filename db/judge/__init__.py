@@ -1,0 +1,1 @@
+"""The one judge: what it reads, and which verdict follows."""

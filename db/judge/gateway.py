@@ -1,0 +1,85 @@
+"""The one way to a verdict between two builds or runs, for commands, pages, reports and the API."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pandas import DataFrame, Timestamp
+from sqlalchemy import Connection
+
+from db.queries.comparison import past_frame, sides_frame
+from db.queries.filters import Filters
+from db.session import Database
+from db.verdicts.comparable import MatchedCases
+from db.verdicts.policy import Policy
+from db.verdicts.results import Comparison
+from db.verdicts.sides import Selection, VerdictError
+from db.verdicts.upgrade import compare_builds
+
+SEARCHED_FACTOR = 10
+"""A case's past is looked for among this many times `Policy.history_runs` runs of its machine. A case that
+ran in none of them has no past that tells the noise of today; so a new case does not make all be read."""
+
+_OF_SERIES = ["series_id", "machine_id", "workload_id", "strategy_id", "strategy_kind"]
+
+
+def compare(
+    database: Database,
+    base: Selection,
+    head: Selection,
+    filters: Filters = Filters(),  # noqa: B008
+    *,
+    machine_id: str | None = None,
+    policy: Policy | None = None,
+) -> Comparison:
+    """Judge `head` against `base` over the trials that `filters` let through.
+
+    Both sides are read whole. Of the past, each case that matches gets the `Policy.history_runs` runs nearest
+    to the newest trial of the head, on the same machine and through the same filters, runs before it first.
+    Nothing else is read, however long the history is.
+
+    `machine_id`: the machine that is asked about, also where `filters` name just one; no trial of another
+    takes part. Where none is named, the machine with most matched cases is judged and `left_out` names the
+    others. Raises VerdictError where a side has no trial or a trial is on both sides.
+    """
+    policy = policy or Policy()
+    if machine_id is not None:
+        filters = replace(filters, machines=(machine_id,))
+    with database.read() as connection:
+        sides = sides_frame(connection, base, head, filters)
+        _require_both_sides(sides, base, head, filters)
+
+        def past(matched: MatchedCases) -> DataFrame:
+            compared = tuple(sides["run_id"].unique())
+            return _past(connection, matched, compared, filters, policy)
+
+        machine = filters.machines[0] if len(filters.machines) == 1 else None
+        return compare_builds(sides, base, head, policy, history=past, machine_id=machine)
+
+
+def _require_both_sides(sides: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:
+    """A side that is stored and has none of the cases asked for is not one that is not stored."""
+    for side in (base, head) if filters != Filters() else ():
+        if not side.mask(sides).any():
+            raise VerdictError(f"No trial of {side.name} fits these filters.", "Leave out one of them.")
+
+
+def _past(
+    connection: Connection,
+    matched: MatchedCases,
+    compared_runs: tuple[str, ...],
+    filters: Filters,
+    policy: Policy,
+) -> DataFrame:
+    trials = matched.trials
+    newest: Timestamp = trials.loc[trials["side"] == 1, "started_at"].max()
+    runs = max(policy.history_runs, policy.long_history_runs)
+    return past_frame(
+        connection,
+        trials[_OF_SERIES].drop_duplicates("series_id"),
+        newest.to_pydatetime(),
+        replace(filters, machines=(str(matched.machine_id),)),
+        runs=runs,
+        searched=SEARCHED_FACTOR * runs,
+        but=compared_runs,
+    )

@@ -1,0 +1,1 @@
+"""What people read: words and marks that every page and command shares."""
