@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pandas import DataFrame, Timestamp
-from sqlalchemy import Connection
 
 from db.queries.comparison import past_frame, sides_frame
 from db.queries.filters import Filters
@@ -50,8 +49,18 @@ def compare(
         _require_both_sides(sides, base, head, filters)
 
         def past(matched: MatchedCases) -> DataFrame:
-            compared = tuple(sides["run_id"].unique())
-            return _past(connection, matched, compared, filters, policy)
+            trials = matched.trials
+            newest: Timestamp = trials.loc[trials["side"] == 1, "started_at"].max()
+            runs = max(policy.history_runs, policy.long_history_runs)
+            return past_frame(
+                connection,
+                trials[_OF_SERIES].drop_duplicates("series_id"),
+                newest.to_pydatetime(),
+                replace(filters, machines=(str(matched.machine_id),)),
+                runs=runs,
+                searched=SEARCHED_FACTOR * runs,
+                but=tuple(sides["run_id"].unique()),
+            )
 
         machine = filters.machines[0] if len(filters.machines) == 1 else None
         return compare_builds(sides, base, head, policy, history=past, machine_id=machine)
@@ -62,24 +71,3 @@ def _require_both_sides(sides: DataFrame, base: Selection, head: Selection, filt
     for side in (base, head) if filters != Filters() else ():
         if not side.mask(sides).any():
             raise VerdictError(f"No trial of {side.name} fits these filters.", "Leave out one of them.")
-
-
-def _past(
-    connection: Connection,
-    matched: MatchedCases,
-    compared_runs: tuple[str, ...],
-    filters: Filters,
-    policy: Policy,
-) -> DataFrame:
-    trials = matched.trials
-    newest: Timestamp = trials.loc[trials["side"] == 1, "started_at"].max()
-    runs = max(policy.history_runs, policy.long_history_runs)
-    return past_frame(
-        connection,
-        trials[_OF_SERIES].drop_duplicates("series_id"),
-        newest.to_pydatetime(),
-        replace(filters, machines=(str(matched.machine_id),)),
-        runs=runs,
-        searched=SEARCHED_FACTOR * runs,
-        but=compared_runs,
-    )

@@ -10,9 +10,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import select
 
-from db.metrics.cases import summarize_cases
 from db.queries import facets
-from db.queries.comparison import HISTORY_RUNS, comparison_frame
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials, newest_trials_frame
 from db.queries.run_parts import (
@@ -30,8 +28,6 @@ from db.records import Status, Task
 from db.session import Database
 from db.store import save_trials
 from db.table_run_parts import RUN_PART
-from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
 from tests.builders import START, make_history, make_imported
 
 SELECTIONS = [
@@ -162,31 +158,6 @@ def test_the_newest_runs_began_with_the_oldest_of_them(measured: Database) -> No
     assert newest_runs_began(measured, Filters(), 2) == began["min"].iloc[-2:].min()
     assert newest_runs_began(measured, Filters(), len(began)) == began["min"].min()
     assert newest_runs_began(measured, Filters(), len(began) + 1) is None
-
-
-def test_a_short_history_is_compared_as_if_all_was_read(measured: Database) -> None:
-    everything = trials_frame(measured)
-    old, new = (
-        Selection(name=build, build_ids=(build,)) for build in reversed(measured_builds(measured)[:2])
-    )
-    found = comparison_frame(measured, old, new)
-    assert compare_builds(found, old, new, history=found) == compare_builds(
-        everything, old, new, history=everything
-    )
-
-
-def test_a_long_history_is_read_in_part(database: Database) -> None:
-    runs = HISTORY_RUNS + 7
-    save_trials(database, make_history(workloads=("mlp",), builds=["2.13.0"] * runs, trials_per_case=2))
-    ids = list(trials_frame(database)["run_id"].unique())
-    base, head = (Selection(name=run, run_ids=(run,)) for run in (ids[0], ids[-1]))
-    found = comparison_frame(database, base, head)
-    assert list(found["run_id"].unique()) == [ids[0], *ids[-1 - HISTORY_RUNS :]]
-    assert found["started_at"].is_monotonic_increasing
-    assert len(summarize_cases(found))
-    early = Selection(name=ids[2], run_ids=(ids[2],))
-    # what came before is too little: the runs that followed make it up
-    assert list(comparison_frame(database, base, early)["run_id"].unique()) == ids[: HISTORY_RUNS + 2]
 
 
 @pytest.mark.parametrize("filters", SELECTIONS, ids=str)

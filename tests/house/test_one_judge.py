@@ -1,0 +1,74 @@
+"""Nothing but the gateway puts together what a verdict between two builds rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.tracked import Import, imports, imports_of, room_files
+
+# What reads or arranges the trials of a verdict, or judges them.
+OF_A_VERDICT = (
+    "db.queries.comparison",
+    "db.verdicts.upgrade",
+    "db.verdicts.comparable.match_cases",
+    "db.verdicts.sides.split_sides",
+    "db.verdicts.contrast",
+    "db.verdicts.judgement",
+    "db.verdicts.measured",
+    "db.verdicts.noise",
+)
+GATEWAY = "db/judge/gateway.py"
+# Pure arithmetic, which reads nothing; of it only the gateway may ask for a verdict.
+ARITHMETIC = "db/verdicts/"
+
+
+def strays(path: Path, found: list[Import]) -> list[str]:
+    """The imports by which a file would assemble a verdict of its own."""
+    name = path.as_posix()
+    if name == GATEWAY:
+        return []
+    barred = ("db.queries.comparison", "db.verdicts.upgrade") if name.startswith(ARITHMETIC) else OF_A_VERDICT
+    return [
+        f"{name}:{each.line} imports {each.module}"
+        for each in found
+        if any(each.inside(package) for package in barred)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "caught"),
+    [
+        ("from db.verdicts.upgrade import compare_builds", True),
+        ("from db.verdicts import upgrade", True),
+        ("import db.verdicts.upgrade as judge", True),
+        ("def late():\n    from db.queries.comparison import past_frame", True),
+        ("from db.verdicts.sides import split_sides", True),
+        ("from db.verdicts.sides import Selection", False),
+        ("from db.verdicts.noise_floor import noise_floor", False),
+        ("from db.judge import gateway", False),
+    ],
+)
+def test_a_verdict_assembled_elsewhere_is_caught(source: str, caught: bool) -> None:
+    assert bool(strays(Path("dashboard/data.py"), list(imports(source)))) is caught
+
+
+def test_only_the_gateway_assembles_a_verdict() -> None:
+    assert [line for path in room_files() for line in strays(path, list(imports_of(path)))] == []
+
+
+def test_the_gateway_is_asked_from_every_door() -> None:
+    doors = {
+        path.as_posix()
+        for path in room_files("runner", "dashboard")
+        if any(each.inside("db.judge.gateway") for each in imports_of(path))
+    }
+    assert {
+        "runner/cli/judging.py",
+        "runner/regression_log.py",
+        "runner/second_look.py",
+        "dashboard/data.py",
+        "dashboard/api/judged.py",
+        "dashboard/reports/freeze.py",
+    } <= doors
