@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -36,7 +37,15 @@ class RequestState(StrEnum):
     CANCELLED = "cancelled"
 
 
-UNFINISHED = (RequestState.QUEUED, RequestState.RUNNING)
+REQUEST_TRANSITIONS: Mapping[RequestState, frozenset[RequestState]] = {
+    RequestState.QUEUED: frozenset({RequestState.RUNNING, RequestState.CANCELLED}),
+    RequestState.RUNNING: frozenset(RequestState) - {RequestState.RUNNING},
+    RequestState.FINISHED: frozenset(),
+    RequestState.FAILED: frozenset(),
+    RequestState.CANCELLED: frozenset(),
+}
+"""What a request may become; `db.store_request` makes no other change, and ends its runs with it."""
+UNFINISHED = tuple(state for state in RequestState if REQUEST_TRANSITIONS[state])
 ATTEMPTS = 3
 """How often a request is begun at most, by services that stopped or died before it was done."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from db.errors import ConflictError, NotFoundError
 from db.records import Trial
-from db.runs import RunStatus
+from db.runs import RUN_TRANSITIONS, RunStatus
 from db.session import Database
 from db.store_batch import TrialWriter, bump_data_version, lock_data_version
 from db.store_batches import TRIALS_OF_A_BATCH, Batch, BatchMaker
@@ -57,20 +57,29 @@ def start_run(
 
 
 def end_run(db: Database, run_id: str, ended_at: datetime, status: RunStatus) -> None:
-    """Say when and how a run ended. Raises NotFoundError for a run that was never heard of."""
+    """Say when and how a run ended, as far as `RUN_TRANSITIONS` lets it; what it ended as first stays.
+
+    Raises NotFoundError for a run that was never heard of.
+    """
     with db.write() as connection:
-        lock_data_version(connection)
-        stored = connection.execute(
-            select(RUN.c.ended_at, RUN.c.status).where(RUN.c.run_id == run_id)
-        ).one_or_none()
-        if stored is None:
+        if not end_runs(connection, [run_id], ended_at, status):
             raise NotFoundError(f"There is no run {run_id}.", "See `compilewatch list runs`.")
-        if stored == (ended_at, status):
-            return
-        connection.execute(
-            update(RUN).where(RUN.c.run_id == run_id).values(ended_at=ended_at, status=RunStatus(status))
-        )
+
+
+def end_runs(connection: Connection, run_ids: Collection[str], ended_at: datetime, status: RunStatus) -> int:
+    """`end_run` of those that are known, inside the caller's transaction: how many these are."""
+    lock_data_version(connection)
+    stored = connection.execute(
+        select(RUN.c.run_id, RUN.c.started_at, RUN.c.status).where(RUN.c.run_id.in_(run_ids))
+    ).all()
+    changed = [run for run in stored if status in RUN_TRANSITIONS[run.status]]
+    for run in changed:
+        # A clock that was set back meanwhile ends nothing before it began.
+        values = {"ended_at": max(ended_at, run.started_at), "status": status}
+        connection.execute(update(RUN).where(RUN.c.run_id == run.run_id).values(**values))
+    if changed:
         bump_data_version(connection)
+    return len(stored)
 
 
 def save_trial(db: Database, trial: Trial) -> bool:

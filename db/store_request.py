@@ -13,6 +13,7 @@ from db.queries.schedule import queue, run_request
 from db.requests import (
     ATTEMPTS,
     PRIORITY,
+    REQUEST_TRANSITIONS,
     UNFINISHED,
     RequestEvent,
     RequestKind,
@@ -20,8 +21,11 @@ from db.requests import (
     RequestState,
     RunRequest,
 )
+from db.runs import RunStatus
 from db.session import Database
+from db.store import end_runs
 from db.store_batch import upsert
+from db.store_fleet import cancel_jobs_of_runs
 from db.tables import RUN_REQUEST
 
 
@@ -60,7 +64,8 @@ def take_request(
 ) -> RunRequest | None:
     """Take the next queued request that `fits`, or None. Of any number of services one gets it.
 
-    Where it `counts`, the request is begun once more; otherwise what a service before began goes on.
+    Where it `counts`, the request is begun once more, and the runs of a service before end as cancelled;
+    otherwise what that one began goes on.
     """
     for request in queue(db):
         if not fits(request):
@@ -70,6 +75,8 @@ def take_request(
             if row["state"] is not RequestState.QUEUED:
                 continue
             begun = {"attempts": row["attempts"] + 1, "run_ids": []} if counts else {}
+            if counts:
+                _give_up_runs(connection, row["run_ids"], at)
             taken = {"owner": owner, "beat": row["beat"] + 1, **begun}
             _change(connection, row, RequestState.RUNNING, by=owner, at=at, values=taken)
         return run_request(db, request.request_id)
@@ -87,11 +94,19 @@ def beat_request(db: Database, request_id: str, *, owner: str) -> bool:
         return not row["cancel_asked"]
 
 
-def note_runs(db: Database, request_id: str, run_ids: Sequence[str]) -> None:
-    """Say which runs a request began."""
+def note_runs(db: Database, request_id: str, run_ids: Sequence[str], *, owner: str, at: datetime) -> bool:
+    """Say which runs a request begins: False where it is no longer `owner`'s, which then begins none.
+
+    Runs of a service before that this one does not continue end as cancelled.
+    """
     with db.write() as connection:
+        row = _locked(connection, request_id)
+        if not _is_run_by(row, owner):
+            return False
+        _give_up_runs(connection, [each for each in row["run_ids"] if each not in run_ids], at)
         statement = update(RUN_REQUEST).where(RUN_REQUEST.c.request_id == request_id)
         connection.execute(statement.values(run_ids=list(run_ids)))
+    return True
 
 
 def end_request(
@@ -122,7 +137,8 @@ def release_request(db: Database, request: RunRequest, *, by: str, at: datetime)
 def cancel_request(db: Database, request_id: str, *, by: str, at: datetime) -> RequestState:
     """Cancel a queued request, or ask the service that runs it to: the state it has now.
 
-    Raises NotFoundError for an unknown id, ConflictError for a request that is done.
+    What of it waits for a worker is taken out at once. Raises NotFoundError for an unknown id, ConflictError
+    for a request that is done.
     """
     with db.write() as connection:
         row = _locked(connection, request_id)
@@ -135,6 +151,7 @@ def cancel_request(db: Database, request_id: str, *, by: str, at: datetime) -> R
         if not row["cancel_asked"]:
             asked = {"cancel_asked": True}
             _change(connection, row, state, by=by, at=at, note="asked to cancel", values=asked)
+            cancel_jobs_of_runs(connection, row["run_ids"])
         return state
 
 
@@ -172,7 +189,20 @@ def _change(
     note: str | None = None,
     values: dict[str, Any] | None = None,
 ) -> None:
+    """Note a change of the row, which ends its runs where it ends itself."""
+    if state is not row["state"] and state not in REQUEST_TRANSITIONS[row["state"]]:
+        raise AssertionError(f"a request that is {row['state'].value} becomes {state.value}")
+    if state is RequestState.FINISHED:
+        end_runs(connection, row["run_ids"], at, RunStatus.FINISHED)
+    elif not REQUEST_TRANSITIONS[state]:
+        _give_up_runs(connection, row["run_ids"], at)
     event = RequestEvent(at=at, state=state, by=by, note=note).model_dump(mode="json")
     statement = update(RUN_REQUEST).where(RUN_REQUEST.c.request_id == row["request_id"])
     history = [*row["history"], event]
     connection.execute(statement.values(state=state, history=history, **(values or {})))
+
+
+def _give_up_runs(connection: Connection, run_ids: Sequence[str], at: datetime) -> None:
+    if run_ids:
+        end_runs(connection, run_ids, at, RunStatus.CANCELLED)
+        cancel_jobs_of_runs(connection, run_ids)

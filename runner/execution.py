@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from db.records import Status, Trial
+from db.records import FailureKind, Status, Trial
 from db.runs import RunStatus
 from db.session import Database
 from db.store import start_run
@@ -39,7 +39,10 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What one execution came to. `waiting` trials are on disk only, until the database is back."""
+    """What one execution came to, without the trials that were cancelled.
+
+    `waiting` trials are on disk only, until the database is back.
+    """
 
     measured: int
     failed: int
@@ -164,7 +167,9 @@ class _Watch:
             self.see_started(job_id)
         job = self.remaining.pop(job_id)
         for trial in trials:
-            if not job.is_canaries:
+            if trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED:
+                self._progress.trial_finished(trial)
+            elif not job.is_canaries:
                 self.measured += 1
                 self.failed += trial.status is Status.FAILED
                 self._progress.trial_finished(trial)

@@ -1,7 +1,8 @@
 """Trials summed up per case: one row per machine, build, workload and strategy.
 
 What counts: a trial that failed, or whose numerics fail (a wrong result), counts as failed and in nothing
-else. A suspect trial (throttled, shared device) counts in memory and compiler facts, not in any time.
+else. A trial that was cancelled is left out, and a case without any other. A suspect trial (throttled, shared
+device) counts in memory and compiler facts, not in any time.
 
 Eager's latency for a compiled trial is its control, interleaved in the same process. A result without one
 (imported, or written without a control) is set against the eager trials of the same run, marked `same_run`
@@ -18,7 +19,7 @@ from pandas.api.extensions import ExtensionArray
 
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
 from db.metrics.controls import Control, is_eager
-from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask
+from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups, floats, says
 from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, no_quotients, repayment_intervals
 from db.metrics.memory import memory_columns, passed_peaks
@@ -44,6 +45,7 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
     are those of the case's newest trial. An unknown number is missing, never 0 or NaN. The result depends on
     the trials, `seed` and `resamples` alone. Raises KeyError where a column is absent from a frame with rows.
     """
+    trials = without_cancelled(trials)
     if trials.empty:
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
@@ -64,6 +66,7 @@ def case_values(trials: DataFrame) -> DataFrame:
     `trials` are in time order.
     """
     types = {name: CASE_COLUMNS[name] for name in VALUE_COLUMNS}
+    trials = without_cancelled(trials)
     if trials.empty:
         return empty_frame(types)
     groups = Groups.by(trials, CASE_KEYS)

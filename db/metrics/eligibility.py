@@ -1,7 +1,8 @@
 """Which trials and which cases count, decided once for every metric.
 
-A trial that failed, or whose numerics fail (a wrong result), counts in nothing. A suspect trial (throttled,
-shared device) keeps its memory and compiler facts but counts in no time.
+A trial that failed, or whose numerics fail (a wrong result), counts in nothing. One that was cancelled is no
+result, not even a failure. A suspect trial (throttled, shared device) keeps its memory and compiler facts but
+counts in no time.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ def _wrong_result(trials: DataFrame) -> Bools:
 def passed_mask(trials: DataFrame) -> Bools:
     """One flag per trial: it ran to its end and its result was not wrong."""
     return ~(says(trials["status"], Status.FAILED.value) | _wrong_result(trials))
+
+
+def without_cancelled(trials: DataFrame) -> DataFrame:
+    """The rows of trials that were not cancelled: one that somebody stopped says nothing about its case."""
+    if trials.empty:
+        return trials
+    cancelled = says(trials["failure_kind"], FailureKind.CANCELLED.value)
+    return trials[~cancelled] if cancelled.any() else trials
 
 
 def suspect_mask(trials: DataFrame) -> Bools:

@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, empty_frame, typed_frame
 from db.metrics.cases import summary_columns
-from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
 from db.metrics.trial_times import TrialTimes, trial_times
@@ -41,6 +41,7 @@ def series_points(
     Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the bands around
     it. `trials` as for `summarize_cases`. A point's value and interval do not depend on other points.
     """
+    trials = without_cancelled(trials)
     if trials.empty:
         return empty_frame(POINT_COLUMNS)
     started = trials["started_at"].astype("datetime64[us, UTC]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import Connection, bindparam, select, text
 
 from db.session import Database
 from db.tables import RUN, TRIAL
@@ -20,10 +20,15 @@ class QueuedJob(NamedTuple):
 
 def has_queue(db: Database) -> bool:
     """Whether the queue's tables are there."""
-    if db.dialect != "postgresql":
-        return False
     with db.read() as connection:
-        return connection.scalar(text("SELECT to_regclass('procrastinate_jobs')")) is not None
+        return queue_is_there(connection)
+
+
+def queue_is_there(connection: Connection) -> bool:
+    """`has_queue` inside the caller's transaction."""
+    if connection.dialect.name != "postgresql":
+        return False
+    return connection.scalar(text("SELECT to_regclass('procrastinate_jobs')")) is not None
 
 
 def queued_jobs(db: Database, job_ids: Collection[str]) -> dict[str, QueuedJob]:

@@ -62,6 +62,17 @@ def running_requests(db: Database) -> list[RunRequest]:
     return _requests(db, select(RUN_REQUEST), (RequestState.RUNNING,))
 
 
+def cancelled_requests(db: Database, request_ids: Collection[str]) -> list[str]:
+    """Those of these requests that somebody asked to cancel."""
+    if not request_ids:
+        return []
+    asked = select(RUN_REQUEST.c.request_id).where(
+        RUN_REQUEST.c.request_id.in_(request_ids), RUN_REQUEST.c.cancel_asked
+    )
+    with db.read() as connection:
+        return list(connection.scalars(asked))
+
+
 def run_request(db: Database, request_id: str) -> RunRequest:
     """One request. Raises NotFoundError where there is none with this id."""
     with db.read() as connection:

@@ -160,13 +160,15 @@ class Fleet:
                 jobs_with_ids(plan, request),
                 executor,
                 self._progress,
-                lambda: is_cancelled() and self._is_cancelled(request),
+                # Asked of the database each time: what is queued after the cancellation goes out again.
+                lambda: self._is_cancelled(request),
                 is_left=is_left,
                 wait_s=_POLL_S,
             )
+            interrupted = is_cancelled() or self._is_cancelled(request)
         finally:
             executor.close()
-        return RunOutcome(measured, failed, waiting=0, interrupted=is_cancelled())
+        return RunOutcome(measured, failed, waiting=0, interrupted=interrupted)
 
     def _is_cancelled(self, request: RunRequest) -> bool:
         """Whether somebody wants it no more, rather than this service ending or having lost it."""

@@ -16,6 +16,7 @@ from db.queries.fleet import live_workers, queued_jobs
 from db.queries.records import trial_record
 from db.records import Trial
 from db.session import Database
+from db.store_fleet import cancel_jobs
 from runner.executors.contract import Job, JobState
 from runner.fleet.message import message_of
 from runner.fleet.names import TASK, lock_of_queue
@@ -75,9 +76,7 @@ class ProcrastinateExecutor:
                 return
 
     def cancel(self, job_ids: Collection[str]) -> None:
-        for job in queued_jobs(self._database, job_ids).values():
-            with self._explained():
-                self._app.job_manager.cancel_job_by_id(job.number, abort=True)
+        cancel_jobs(self._database, job_ids)
 
     def status(self, job_ids: Collection[str]) -> Mapping[str, JobState]:
         found = queued_jobs(self._database, job_ids)

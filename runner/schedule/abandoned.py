@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from db.errors import NotFoundError
 from db.queries.schedule import running_requests
-from db.runs import RunStatus
 from db.session import Database
-from db.store import end_run
 from db.store_request import release_request
 
 _LOG = logging.getLogger("compilewatch.schedule")
@@ -30,7 +26,7 @@ class Abandoned:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def look(self, at: datetime) -> list[str]:
-        """Queue again what was abandoned, and end its runs: the ids. Raises DatabaseError."""
+        """Queue again what was abandoned: the ids. Raises DatabaseError."""
         now = self._monotonic()
         running = {request.request_id: request for request in running_requests(self._database)}
         self._seen = {key: seen for key, seen in self._seen.items() if key in running}
@@ -43,16 +39,9 @@ class Abandoned:
                 state = release_request(self._database, request, by=self._owner, at=at)
                 if state is not None:
                     _LOG.warning("Request %s of %s is %s again.", key, request.owner, state.value)
-                    self._end_runs(request.run_ids, at)
                     released.append(key)
         return released
 
     def forget(self) -> None:
         """Begin anew, after a time in which nobody could beat."""
         self._seen.clear()
-
-    def _end_runs(self, run_ids: tuple[str, ...], at: datetime) -> None:
-        for run_id in run_ids:
-            # It may have died before its first run was announced.
-            with contextlib.suppress(NotFoundError):
-                end_run(self._database, run_id, at, RunStatus.CANCELLED)

@@ -9,6 +9,7 @@ from datetime import datetime
 from threading import Event, Lock, Thread
 
 from db.errors import DatabaseError
+from db.queries.schedule import cancelled_requests
 from db.session import Database
 from db.store_request import beat_request
 from runner.schedule.abandoned import Abandoned
@@ -19,6 +20,8 @@ from runner.schedule.timetable import Timetable
 _LOG = logging.getLogger("compilewatch.schedule")
 
 BEAT_S = 5.0
+LOOK_S = 1.0
+"""How often it is looked whether somebody cancelled what is measured: one row is read."""
 RECONCILE_S = 10.0
 
 
@@ -87,11 +90,18 @@ class Keeper:
                     self._abandoned.look(self._clock())
                     self._watch(self._clock())
                 self._patience.over()
+                self._wait()
             except DatabaseError as error:
                 self._abandoned.forget()
                 self._patience.failed(error, self._stop)
-            else:
-                self._stop.wait(BEAT_S)
+
+    def _wait(self) -> None:
+        """Until the next beat, or the stop; what is cancelled meanwhile ends at once."""
+        until = time.monotonic() + BEAT_S
+        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, LOOK_S)):
+            held = self._holding()
+            for request_id in cancelled_requests(self._database, held):
+                held[request_id].set()
 
     def _holding(self) -> dict[str, Event]:
         with self._lock:

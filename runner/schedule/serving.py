@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from threading import Event, Lock, Thread
+from typing import Any
 
 from db.errors import CompilewatchError, DatabaseError
 from db.queries.schedule import unended_runs
@@ -76,7 +77,10 @@ class Serving:
             plan = self._planned(request, is_cancelled)
             if plan is None:
                 return self._interrupted()
-            note_runs(self._database, request.request_id, [run.run_id for run in plan.runs])
+            run_ids = [run.run_id for run in plan.runs]
+            begun: dict[str, Any] = {"owner": self._owner, "at": self._clock()}
+            if not note_runs(self._database, request.request_id, run_ids, **begun):
+                return self._interrupted()
             outcome = self._measures.execute(plan, is_cancelled)
         except DatabaseError as error:
             return RequestState.QUEUED, str(error)

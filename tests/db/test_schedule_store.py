@@ -156,7 +156,7 @@ def test_only_what_fits_is_taken(database: Database) -> None:
 def test_the_history_says_who_did_what(database: Database) -> None:
     save_request(database, ask("one"))
     take(database)
-    note_runs(database, "one", ["RUN1", "RUN2"])
+    note_runs(database, "one", ["RUN1", "RUN2"], owner="host:1", at=NOW)
     assert beat_request(database, "one", owner="host:1")
     assert cancel_request(database, "one", by="bob", at=NOW) is RequestState.RUNNING
     assert cancel_request(database, "one", by="bob", at=NOW) is RequestState.RUNNING

@@ -20,12 +20,21 @@ from db.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.session import Database, open_database
 from db.store import save_trial
 from db.store_hosts import save_host
-from db.store_request import cancel_request, new_request, save_request
+from db.store_request import (
+    cancel_request,
+    end_request,
+    new_request,
+    note_runs,
+    save_request,
+    take_request,
+)
 from runner.config import Settings
 from runner.config_sources import load_settings
-from runner.execution import RunOutcome
+from runner.execution import RunOutcome, announce
+from runner.executors.contract import JobState
 from runner.fleet.dispatch import Attendance, Fleet
 from runner.fleet.executor import ProcrastinateExecutor
+from runner.fleet.identities import jobs_with_ids
 from runner.fleet.places import Places
 from tests.builders import make_machine, make_trial
 from tests.runner.fleet_processes import service, wait_until, worker
@@ -172,6 +181,42 @@ def test_what_a_stopped_service_began_the_next_one_finishes(
     assert sorted(trial.trial_id for trial in trial_records(database, Filters())) == sorted(
         spec.trial_id for spec in plan.trials
     )
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+def test_cancelling_takes_what_is_queued_out_at_once(
+    is_under_way: bool, tmp_path: Path, postgres_database_url: str
+) -> None:
+    settings = load_settings(worker(tmp_path / "worker", postgres_database_url, rounds=50).config)
+    with open_database(postgres_database_url) as database:
+        executor = ProcrastinateExecutor(database, postgres_database_url, queue="box")
+        fleet = Fleet(
+            settings,
+            database,
+            lambda _queue, _priority: executor,
+            progress=Heard(),
+            stop=threading.Event(),
+            clock=lambda: NOW,
+        )
+        states = {}
+        for name in ("cancelled", "other"):
+            save_request(database, asked(name))
+            request = take_request(database, owner="boss:1", at=NOW, fits=lambda _request: True, counts=False)
+            assert request is not None
+            plan = fleet.plan(settings, request)
+            note_runs(database, name, [run.run_id for run in plan.runs], owner="boss:1", at=NOW)
+            announce(plan, database, NOW)
+            jobs = list(jobs_with_ids(plan, request))
+            executor.submit(jobs)
+            states[name] = [job.job_id for job in jobs]
+        if not is_under_way:
+            # Its service stopped: nobody is there to hear of the cancellation.
+            end_request(database, "cancelled", RequestState.QUEUED, owner="boss:1", at=NOW)
+        cancel_request(database, "cancelled", by="ann", at=NOW)
+        ended = {name: set(executor.status(ids).values()) for name, ids in states.items()}
+        assert ended == {"cancelled": {JobState.CANCELLED}, "other": {JobState.QUEUED}}
+        assert len(states["cancelled"]) >= 50
+        executor.close()
 
 
 def test_a_request_is_served_cancelled_and_recorded(tmp_path: Path, postgres_database_url: str) -> None:

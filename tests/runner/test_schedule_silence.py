@@ -53,7 +53,7 @@ def measure(database: Database, at: datetime, *, failure: FailureKind | None = N
     )
     claim_firing(database, firing, request)
     take_request(database, owner="me", at=at, fits=lambda _request: True)
-    note_runs(database, name, [f"run-{name}"])
+    note_runs(database, name, [f"run-{name}"], owner="me", at=at)
     trial = make_trial(
         trial_id=f"trial-{name}", run_id=f"run-{name}", started_at=at + timedelta(minutes=5), failure=failure
     )

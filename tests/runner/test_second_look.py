@@ -166,7 +166,7 @@ def test_what_was_only_suspected_is_confirmed_by_the_runs_it_asked_for(sqlite_da
     assert request_second_look(sqlite_database, comparison, Policy(), host, at=NOW) is not None
     taken = take_request(sqlite_database, owner="host:1", at=NOW, fits=lambda _request: True)
     assert taken is not None
-    note_runs(sqlite_database, taken.request_id, FRESH)
+    note_runs(sqlite_database, taken.request_id, FRESH, owner=taken.owner or "", at=NOW)
     save_trials(sqlite_database, taking_turns(1.0, 1.1))
     logged = log_builds(sqlite_database, FRESH, Settings(), ask_again=True)
     assert logged.recorded.new
