@@ -106,7 +106,8 @@ class SignIn(_Section):
     issuer: Origin | None = Field(default=None, description="the OpenID provider")
     client_id: str | None = Field(default=None, description="as the provider knows this dashboard")
     client_secret: SecretStr | None = Field(
-        default=None, description="better in COMPILEWATCH_AUTH__CLIENT_SECRET than in the file"
+        default=None,
+        description="for the dashboard alone; better in COMPILEWATCH_AUTH__CLIENT_SECRET than in the file",
     )
     scopes: tuple[Claim, ...] = Field(default=("openid", "email", "profile"))
     name_claim: Claim = Field(default="email", description="what people are called in what they write")
@@ -126,8 +127,8 @@ class SignIn(_Section):
     def _one_way_in(self) -> Self:
         if (self.issuer is None) == (self.proxy is None):
             raise ValueError("[auth] needs issuer or [auth.proxy], and not both")
-        if self.issuer is not None and (not self.client_id or self.client_secret is None):
-            raise ValueError("an issuer needs client_id and client_secret")
+        if self.issuer is not None and not self.client_id:
+            raise ValueError("an issuer needs client_id")
         if self.proxy is not None and self.proxies:
             raise ValueError("[auth.proxy] has addresses of its own; leave proxies out")
         if "openid" not in self.scopes:
@@ -138,6 +139,11 @@ class SignIn(_Section):
     def believed(self) -> tuple[str, ...]:
         """The networks of the proxies that say in X-Forwarded-For whom they speak for."""
         return self.proxies if self.proxy is None else self.proxy.addresses
+
+    @property
+    def lacks_secret(self) -> bool:
+        """Whether nobody could sign in, since the provider would not know this dashboard."""
+        return self.issuer is not None and not (self.client_secret and self.client_secret.get_secret_value())
 
     @property
     def secure(self) -> bool:

@@ -43,13 +43,19 @@ def settings_here() -> SignIn | None:
     if not told:
         return None
     try:
-        return SignIn.model_validate_json(told)
+        settings = SignIn.model_validate_json(told)
     except ValidationError:
         # The complaint would repeat what it complains about, a secret among it.
         raise SignInError(
             f"{SETTINGS_VARIABLE} does not hold an [auth].",
             "Start the dashboard with `compilewatch dashboard`.",
         ) from None
+    if settings.lacks_secret:
+        raise SignInError(
+            f"Signing in at {settings.issuer} needs a client secret.",
+            "Set COMPILEWATCH_AUTH__CLIENT_SECRET, or client_secret in [auth].",
+        )
+    return settings
 
 
 def login(settings: SignIn | None) -> Login:

@@ -49,6 +49,12 @@ def check(config: ConfigOption = None) -> int:
     for build in settings.builds:
         if not build.python.is_file():
             print(f"Note: [[build]] {build.name} names {build.python}, not on this host.", file=sys.stderr)
+    if settings.auth is not None and settings.auth.lacks_secret:
+        print(
+            "Note: [auth] has no client_secret here; `compilewatch dashboard` needs "
+            "COMPILEWATCH_AUTH__CLIENT_SECRET.",
+            file=sys.stderr,
+        )
     counted = [
         f"{len(entries)} {table}{'s' * (len(entries) != 1)}"
         for table, entries in _tables(settings)

@@ -35,7 +35,10 @@ def dashboard(
         command += ["--base-path", base_path]
     sys.stdout.flush()
     # The URL may hold a password, so it goes through the environment, not the process list.
-    os.execve(sys.executable, command, dashboard_environment(settings))  # noqa: S606
+    # So does the secret of the login, which only the process that serves gets.
+    sign_in = "" if settings.auth is None else settings.auth.revealed()
+    environment = dashboard_environment(settings) | {"COMPILEWATCH_SIGN_IN": sign_in}
+    os.execve(sys.executable, command, environment)  # noqa: S606
 
 
 def dashboard_environment(settings: Settings) -> dict[str, str]:
@@ -48,7 +51,5 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         "COMPILEWATCH_TARGETS": json.dumps(
             [entry.model_dump(exclude_none=True) for entry in settings.target]
         ),
-        # Holds the secret of the login, which has no place in the list of processes either.
-        "COMPILEWATCH_SIGN_IN": "" if settings.auth is None else settings.auth.revealed(),
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }

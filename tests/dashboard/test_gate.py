@@ -311,7 +311,7 @@ def test_the_highest_role_of_any_group_counts(groups: tuple[str, ...], role: str
         {"base_url": "https://compilewatch.example?x=1"},
         {"issuer": "http://login.example"},
         {"issuer": None},
-        {"client_secret": None},
+        {"client_id": None},
         {"scopes": ("email",)},
         {"session_hours": 0},
         {"roles": {}},

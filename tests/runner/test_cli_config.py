@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from runner.cli.serve import dashboard_environment
+from runner.config_sources import load_settings
 from tests.runner.terminal import compilewatch, in_this_process
 
 _FILE = """\
@@ -91,3 +95,68 @@ def test_check_notes_a_build_of_another_host(tmp_path: Path) -> None:
     result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, "compilewatch.toml is valid: 1 build.\n")
     assert "[[build]] old names" in result.stderr
+
+
+_SIGN_IN = """\
+[auth]
+base_url = "https://compilewatch.example"
+issuer = "https://login.example"
+client_id = "compilewatch"
+[auth.roles]
+everyone = "viewer"
+"""
+_SECRET_VARIABLE = "COMPILEWATCH_AUTH__CLIENT_SECRET"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "runs"),
+        ("token", "list"),
+        ("report", "list"),
+        ("schedule", "list"),
+        ("gate",),
+        ("db", "check"),
+        ("config", "show"),
+    ],
+    ids=" ".join,
+)
+def test_commands_answer_without_the_secret_of_the_dashboard_as_with_it(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    assert in_this_process("db", "upgrade", cwd=tmp_path).returncode == 0
+    _write(tmp_path, _SIGN_IN)
+    without = in_this_process(*words, cwd=tmp_path)
+    given = in_this_process(*words, cwd=tmp_path, **{_SECRET_VARIABLE: "s"})
+    assert "client_secret" not in without.stderr
+    assert without.returncode == given.returncode
+    assert without.stderr == given.stderr
+
+
+@pytest.mark.parametrize("secret", [{}, {_SECRET_VARIABLE: ""}], ids=["absent", "empty"])
+def test_serving_names_the_variable_of_the_secret_that_it_lacks(
+    tmp_path: Path, secret: dict[str, str]
+) -> None:
+    _write(tmp_path, _SIGN_IN)
+    checked = in_this_process("config", "check", cwd=tmp_path, **secret)
+    assert checked.returncode == 0
+    assert f"`compilewatch dashboard` needs {_SECRET_VARIABLE}." in checked.stderr
+    served = compilewatch("dashboard", "--port", "1", cwd=tmp_path, **secret)
+    assert served.returncode == 2
+    assert served.stderr.splitlines() == [
+        "compilewatch: Signing in at https://login.example needs a client secret.",
+        f"  Set {_SECRET_VARIABLE}, or client_secret in [auth].",
+    ]
+
+
+def test_a_check_with_the_secret_notes_nothing(tmp_path: Path) -> None:
+    _write(tmp_path, _SIGN_IN)
+    assert in_this_process("config", "check", cwd=tmp_path, **{_SECRET_VARIABLE: "s"}).stderr == ""
+
+
+def test_only_the_process_that_serves_is_told_the_secret(tmp_path: Path) -> None:
+    _write(tmp_path, _SIGN_IN.replace("[auth.roles]", 'client_secret = "hidden-word"\n[auth.roles]'))
+    settings = load_settings(tmp_path / "compilewatch.toml")
+    assert settings.auth is not None
+    assert "hidden-word" in settings.auth.revealed()
+    assert "hidden-word" not in str(dashboard_environment(settings))
