@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from db.metrics.break_even import price
-from db.metrics.case_modes import GROUP_KEYS, mode_options, option_cases, unpriced_options
+from db.metrics.case_modes import modes_of, rows_by_workload
 from db.metrics.mode_choice import best_option, lower_envelope
 from db.metrics.quantities import Quantity, nanoseconds
 from db.units import NEVER
@@ -50,18 +50,20 @@ def break_even_rows(
     one of unknown compile cost may be done before it. Break-even is null for eager, "never" where it does not
     exist. Raises UnitError as `best_option` does.
     """
-    groups = (group for _, group in cases.groupby(GROUP_KEYS, sort=False))
+    groups = rows_by_workload(cases).values()
     return [row for group in groups for row in _rows(group, steps, restarts, price_per_hour)]
 
 
-def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -> Iterator[dict[str, Any]]:
-    options, left_out = mode_options(group)
+def _rows(
+    group: list[dict[str, Any]], steps: int, restarts: int, hourly: Decimal | None
+) -> Iterator[dict[str, Any]]:
+    modes = modes_of(group)
+    options = modes.options
     if not options:
         return
-    unpriced = unpriced_options(group)
 
     def sure(total: Quantity, count: int) -> bool:
-        return all(option.total(count, restarts).value >= total.value for option in unpriced)
+        return all(option.total(count, restarts).value >= total.value for option in modes.unpriced)
 
     best = best_option(options, steps, restarts)
     known = sure(best.total(steps, restarts), steps)
@@ -70,9 +72,8 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
         for segment in lower_envelope(options, restarts)
         if sure(segment.total_at_first, segment.first_steps)
     }
-    labels = group.iloc[0]
-    common = {name: labels[name] for name in _LABELS} | _sizes(labels)
-    repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in option_cases(group))]
+    common = {name: group[0][name] for name in _LABELS} | _sizes(group[0])
+    repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in modes.compiled)]
     for option, repayment in zip(options, repaid, strict=True):
         yield {
             **common,
@@ -82,11 +83,11 @@ def _rows(group: DataFrame, steps: int, restarts: int, hourly: Decimal | None) -
             "chosen": known and option is best,
             "fastest_from_steps": firsts.get(option.strategy),
         }
-    for case in left_out:
+    for case in modes.left_out:
         yield {**common, "strategy": case.strategy, **_UNKNOWN, "reason": case.reason}
 
 
-def _sizes(labels: Series) -> dict[str, Any]:
+def _sizes(labels: dict[str, Any]) -> dict[str, Any]:
     """What tells workloads of one name apart."""
     batch, shape = labels["batch_size"], labels["shape"]
     return {

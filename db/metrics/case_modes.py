@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -72,50 +74,64 @@ def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
     `cases`: rows of `summarize_cases` of one machine, build and workload; no options where no eager latency
     is known. Raises UnitError where the rows mix machines, builds or workloads.
     """
-    require_one(cases, ("machine_id", "build_id", "workload_id"), "A mode choice")
-    usable, left_out = _usable(cases)
-    if not usable:
-        return [], left_out
-    subject, base_ns = _base(usable)
-    options = [ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))]
-    options += [_option(row, base_ns, subject) for row in usable if not _is_eager(row)]
-    return options, left_out
+    require_one(cases, tuple(GROUP_KEYS), "A mode choice")
+    modes = modes_of(row_dicts(cases))
+    return list(modes.options), list(modes.left_out)
 
 
-def unpriced_options(cases: DataFrame) -> list[ModeOption]:
-    """The strategies that `mode_options` leaves out for their compile cost alone, as if they had none: no
-    cost makes them faster than that. Empty where `mode_options` finds no option.
+@dataclass(frozen=True)
+class Modes:
+    """The strategies of one workload, and why others are none to choose.
+
+    `options` holds eager first; `compiled` the rows behind those that follow, in their order. `unpriced` are
+    left out for their compile cost alone and stand here as if they had none: no cost makes them faster.
     """
-    usable, _ = _usable(cases)
+
+    options: tuple[ModeOption, ...]
+    compiled: tuple[_Row, ...]
+    unpriced: tuple[ModeOption, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def modes_of(rows: Sequence[_Row]) -> Modes:
+    """As `mode_options`, of rows as column -> value. No option, priced or not, without an eager latency."""
+    reasons = [_reason(row) for row in rows]
+    left_out = tuple(
+        LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
+    )
+    usable = [row for row, why in zip(rows, reasons, strict=True) if why is None]
     if not usable:
-        return []
+        return Modes((), (), (), left_out)
     subject, base_ns = _base(usable)
+    eager = ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))
+    compiled = tuple(row for row in usable if not _is_eager(row))
     free = [
-        row | {"compile_cost_ns": 0}
-        for row in row_dicts(cases)
-        if not _is_eager(row) and pd.isna(row["compile_cost_ns"])
+        row | {"compile_cost_ns": 0} for row in rows if not _is_eager(row) and pd.isna(row["compile_cost_ns"])
     ]
-    return [_option(row, base_ns, subject) for row in free if _reason(row) is None]
+    return Modes(
+        (eager, *(_option(row, base_ns, subject) for row in compiled)),
+        compiled,
+        tuple(_option(row, base_ns, subject) for row in free if _reason(row) is None),
+        left_out,
+    )
 
 
-def option_cases(cases: DataFrame) -> list[dict[str, Any]]:
-    """The rows behind the options of `mode_options` that follow eager, in their order, as column -> value."""
-    return [row for row in _usable(cases)[0] if not _is_eager(row)]
+def rows_by_workload(cases: DataFrame) -> dict[tuple[str, ...], list[_Row]]:
+    """Rows of `summarize_cases` by `GROUP_KEYS`, both in the order of `cases`.
+
+    Rows of thousands of workloads are taken out of the frame once: a frame for each takes a hundred times
+    as long.
+    """
+    groups: dict[tuple[str, ...], list[_Row]] = {}
+    for row in row_dicts(cases.dropna(subset=GROUP_KEYS)):
+        groups.setdefault(tuple(row[name] for name in GROUP_KEYS), []).append(row)
+    return groups
 
 
 def _base(usable: Sequence[_Row]) -> tuple[Subject, float]:
     """What all options are of, and the eager latency in ns on which they stand."""
     eager_ns = (row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable)
     return Subject(usable[0]["machine_id"], usable[0]["workload_id"]), median(eager_ns)
-
-
-def _usable(cases: DataFrame) -> tuple[list[_Row], list[LeftOut]]:
-    rows = row_dicts(cases)
-    reasons = [_reason(row) for row in rows]
-    left_out = [
-        LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
-    ]
-    return [row for row, why in zip(rows, reasons, strict=True) if why is None], left_out
 
 
 def _option(row: _Row, base_ns: float, subject: Subject) -> ModeOption:
@@ -209,14 +225,14 @@ def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFram
     Raises UnitError as `best_option` does.
     """
     rows: list[tuple[object, ...]] = []
-    for keys, group in cases.groupby(GROUP_KEYS, sort=True):
-        options, _ = mode_options(group)
+    for keys, group in sorted(rows_by_workload(cases).items(), key=itemgetter(0)):
+        options = modes_of(group).options
         if not options:
             continue
         best = best_option(options, steps, restarts)
         total, eager = best.total(steps, restarts), options[0].total(steps, restarts)
         figures = (float(each.value) for each in (total, eager, eager - total))
-        rows.append((*keys, group["workload"].iloc[0], best.strategy, *figures, len(options)))
+        rows.append((*keys, group[0]["workload"], best.strategy, *figures, len(options)))
     if not rows:
         return empty_frame(CHOICE_COLUMNS)
     return typed_frame(_by_column(rows, CHOICE_COLUMNS), CHOICE_COLUMNS)
