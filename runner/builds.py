@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from db.errors import CompilewatchError, NotFoundError
-from runner.build_packages import BuildError, install, make_environment
+from runner.build_packages import BuildError, check_offered, install, make_environment
 from runner.config import BuildSettings, Settings
 from runner.interpreter import MIN_TORCH, InterpreterFacts, check_interpreter
 
@@ -58,12 +58,14 @@ def create_build(
     name: str | None = None,
     base: Path | None = None,
     index_url: str | None = None,
+    before_install: Callable[[], None] = lambda: None,
 ) -> CreatedBuild:
     """Install `requirements`, the first of them "torch==RELEASE", and numpy into an environment of their own.
 
     `base` is the Python to make it from, by default this one; pip's own configuration applies. A build that
-    is there already with the same requirements is returned as it is. Raises BuildError for anything else,
-    InterpreterError when the torch that came cannot be measured; nothing is left behind then.
+    is there already with the same requirements is returned as it is. `before_install` is called once pip has
+    found every version, before it downloads one. Raises BuildError for anything else, InterpreterError when
+    the torch that came cannot be measured; nothing is left behind then.
     """
     release, wanted = _parsed(requirements)
     chosen = _checked_name(name or f"torch-{release}", settings)
@@ -79,6 +81,8 @@ def create_build(
         _remove_tree(directory)
         try:
             make_environment(base or Path(sys.executable), directory)
+            check_offered(_python_of(directory), wanted, index_url=index_url)
+            before_install()
             install(_python_of(directory), wanted, index_url=index_url)
             facts = check_interpreter(str(_python_of(directory)))
             written = BuildFacts(requirements=wanted, torch=facts.torch, python=facts.python)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +17,7 @@ from runner.suites import SUITES, Suite
 from runner.workloads.catalog import WORKLOADS
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.targets import check_target, is_target
-from runner.workloads.user import user_target, user_workloads
+from runner.workloads.user import sweep_names, user_target, user_workloads
 
 T = TypeVar("T")
 
@@ -81,8 +82,8 @@ def select(
     chosen = None
     if suite or not workloads:
         chosen = _lookup("suite", suite or settings.run.suite, known_suites(settings))
-    names = _workload_names(chosen, workloads)
     known = known_workloads(settings)
+    names = _workload_names(chosen, workloads, known, settings)
     definitions = tuple(_workload(name, known, settings) for name in names)
     wanted = strategies or settings.run.strategies or (chosen.strategies if chosen else AD_HOC_STRATEGIES)
     named = known_strategies(settings)
@@ -146,16 +147,29 @@ def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:
         )
 
 
-def _workload_names(suite: Suite | None, workloads: Sequence[str]) -> tuple[str, ...]:
-    if suite is None or not workloads:
-        return tuple(dict.fromkeys(workloads or (suite.workloads if suite else ())))
-    for name in workloads:
-        if name not in suite.workloads:
+def _workload_names(
+    suite: Suite | None,
+    workloads: Sequence[str],
+    known: Mapping[str, WorkloadDefinition],
+    settings: Settings,
+) -> tuple[str, ...]:
+    """Names of workloads, each once; the name of a sweep stands for all that it makes."""
+    sweeps = sweep_names(settings)
+
+    def resolved(names: Sequence[str]) -> tuple[str, ...]:
+        each = (sweeps.get(name, (name,)) if name not in known else (name,) for name in names)
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(each)))
+
+    if suite is None:
+        return resolved(workloads)
+    of_suite, asked = resolved(suite.workloads), resolved(workloads)
+    for name in asked:
+        if name not in of_suite:
             raise NotFoundError(
-                f"Suite {suite.name} has no workload {name!r}; it has {', '.join(suite.workloads)}.",
+                f"Suite {suite.name} has no workload {name!r}; it has {', '.join(of_suite)}.",
                 "Leave --suite out to measure it on its own.",
             )
-    return tuple(dict.fromkeys(workloads))
+    return asked or of_suite
 
 
 def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Settings) -> WorkloadDefinition:
@@ -168,8 +182,9 @@ def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Sett
 
 def _home(workload: str, settings: Settings) -> Suite:
     """The first suite that lists `workload`, so that a case run on its own continues the suite's series."""
+    swept = [name for name, made in sweep_names(settings).items() if workload in made]
     for suite in known_suites(settings).values():
-        if workload in suite.workloads:
+        if {workload, *swept} & set(suite.workloads):
             return suite
     return Suite(name="", workloads=(), strategies=())
 

@@ -28,6 +28,8 @@ _NAME = re.compile(
     r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"
     r"-(?P<variant>cu\d{3}|cpu)-(?P<device>[a-z0-9_]+?)(?P<compiled>-dynamo)?\.csv"
 )
+# What a renamed file of theirs still says of the release that it was measured with.
+_TORCH = re.compile(r"(?<![a-z0-9])pt(?P<torch>\d{3,4})-(?P<variant>cu\d{3}|cpu)(?![a-z0-9])")
 # Tokens in the names of timm's result files, as torch.cuda.get_device_name() spells these cards.
 _GPUS = {
     "3090": "NVIDIA GeForce RTX 3090",
@@ -138,18 +140,22 @@ def _strategy(file: InputFile) -> Strategy | None:
 
 
 def _file_name_facts(name: str) -> dict[str, Any]:
-    match = _NAME.fullmatch(name)
-    if match is None:
+    release = _TORCH.search(name)
+    if release is None:
         return {}
     facts: dict[str, Any] = {
-        "task": _TASKS[match["kind"]],
-        "dtype": match["dtype"],
-        "torch": _version(match["torch"]),
-        "torch_variant": match["variant"],
-        "device": "cpu" if match["variant"] == "cpu" else "cuda",
-        "device_name": _GPUS.get(match["device"]),
-        **cuda_facts(match["variant"]),
+        "torch": _version(release["torch"]),
+        "torch_variant": release["variant"],
+        "device": "cpu" if release["variant"] == "cpu" else "cuda",
+        **cuda_facts(release["variant"]),
     }
+    match = _NAME.fullmatch(name)
+    if match is not None:
+        facts |= {
+            "task": _TASKS[match["kind"]],
+            "dtype": match["dtype"],
+            "device_name": _GPUS.get(match["device"]),
+        }
     return facts
 
 

@@ -47,8 +47,14 @@ def create(
     Example: compilewatch builds create torch==2.12.1
     """
     settings = settings_of(config, None)
-    print(f"Installing {', '.join(requirements)}; a build with CUDA is a download of 3 GB.", file=sys.stderr)
-    build = create_build(requirements, settings, name=name, base=python, index_url=index_url)
+
+    def announce() -> None:
+        what = ", ".join(requirements)
+        print(f"Installing {what}; a build with CUDA is a download of 3 GB.", file=sys.stderr)
+
+    build = create_build(
+        requirements, settings, name=name, base=python, index_url=index_url, before_install=announce
+    )
     typer.echo(f"{build.name}: torch {build.facts.torch}, Python {build.facts.python}")
     print(f"Measure it with: compilewatch run --build {build.name}", file=sys.stderr)
     return 0

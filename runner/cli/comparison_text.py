@@ -48,11 +48,16 @@ def summary_lines(comparison: Comparison) -> Iterator[str]:
     """The sentences, the naive geomeans where they mislead, and what was not compared."""
     yield from comparison.sentences
     mean = comparison.geomean
-    if (mean.naive_base_cases, mean.naive_head_cases) != (mean.cases, mean.cases):
-        yield (
-            f"Each side on its own set, the geomean would read {ratio(mean.naive_base)} of "
-            f"{mean.naive_base_cases} and {ratio(mean.naive_head)} of {mean.naive_head_cases} cases."
+    own = (mean.naive_base_cases, mean.naive_head_cases)
+    if any(own) and own != (mean.cases, mean.cases):
+        base, head = (
+            f"{ratio(naive)} of {plural(cases, 'case')}" if naive else "nothing"
+            for naive, cases in (
+                (mean.naive_base, mean.naive_base_cases),
+                (mean.naive_head, mean.naive_head_cases),
+            )
         )
+        yield f"Each side on its own set, the geomean would read {base} and {head}."
     yield from _left_out_lines(comparison.left_out)
 
 

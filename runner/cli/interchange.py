@@ -169,7 +169,7 @@ def export(
         _require_some(database, filters, output)
         written = export_trials(database, filters, format=chosen, output=output or sys.stdout.buffer)
     if output is not None:
-        print(f"Wrote {count(written)} trials to {output}.", file=sys.stderr)
+        print(f"Wrote {plural(written, 'trial')} to {output}.", file=sys.stderr)
     return 0
 
 

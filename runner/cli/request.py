@@ -36,7 +36,7 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.result_table import console
-from runner.selection import select
+from runner.selection import refuse_code, select
 
 app = typer.Typer(help="Ask the services to measure something.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -63,6 +63,8 @@ def create(
 ) -> int:
     """Queue a run for a service to measure. Example: compilewatch request create --suite smoke"""
     settings = settings_of(config, db)
+    # No service runs code that a request names, whatever its configuration.
+    refuse_code(settings, workload or (), (strategy or ()) if machine is None else ())
     if machine is None:
         # A machine that is named may have another configuration; for any machine, ours must know the names.
         select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())

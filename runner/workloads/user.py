@@ -26,12 +26,20 @@ def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
     """
     found: dict[str, WorkloadDefinition] = {}
     for entry in settings.workload:
-        base = _base(entry, settings.project_root)
-        for definition in _sweep(entry, base):
+        for definition in _sweep(entry, _base(entry, settings.project_root)):
             if definition.name in found:
                 raise ConfigError(f"Two workloads are named {definition.name!r}.", "Rename one of them.")
             found[definition.name] = definition
     return found
+
+
+def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """What each [[workload]] entry that lists sizes makes: its name -> those of its workloads."""
+    made = {
+        entry.name: tuple(each.name for each in _sweep(entry, _base(entry, settings.project_root)))
+        for entry in settings.workload
+    }
+    return {name: names for name, names in made.items() if names != (name,)}
 
 
 def user_target(target: str, settings: Settings) -> WorkloadDefinition:

@@ -110,6 +110,33 @@ def test_a_release_that_nobody_offers_says_which_there_are(settings: Settings):
     assert refused.next_step == "It offers 2.6.0, 2.12.1, 2.13.0."
 
 
+@pytest.mark.parametrize("wanted", ["torch==9.9", "torch==2.12.1 numpy==9.9", "torch==2.12.1 absent==1.0"])
+def test_a_release_that_nobody_offers_promises_no_download(
+    settings: Settings, tmp_path: Path, wanted: str
+) -> None:
+    made = in_this_process(
+        *("builds", "create", "--name", "other", *wanted.split()),
+        cwd=tmp_path,
+        COMPILEWATCH_DATA_DIR=str(settings.data_dir),
+    )
+    missing = next(word for word in wanted.split() if word != "torch==2.12.1")
+    assert made.returncode == 2
+    assert (
+        made.stderr.splitlines()[0] == f"compilewatch: pip finds no {missing} for this Python and platform."
+    )
+    assert len(made.stderr.splitlines()) == 2
+
+
+def test_a_download_is_announced_once_pip_has_found_it(settings: Settings, tmp_path: Path) -> None:
+    def create() -> str:
+        words = ("builds", "create", "torch==2.6.0")
+        return compilewatch(*words, cwd=tmp_path, COMPILEWATCH_DATA_DIR=str(settings.data_dir)).stderr
+
+    assert create().startswith("Installing torch==2.6.0; a build with CUDA is a download of 3 GB.\n")
+    assert "Installing" not in create(), "it is there already"
+    remove_build("torch-2.6.0", settings)
+
+
 def test_a_torch_that_does_not_import_leaves_nothing_behind(settings: Settings):
     refused = _refused(["torch==2.13.0"], settings)
     assert isinstance(refused, InterpreterError)

@@ -11,8 +11,10 @@ import pytest
 from db.session import open_database
 from db.store import save_trials
 from runner.cli.app import app
+from runner.cli.comparison_text import summary_lines
 from runner.cli.front import exit_code_of
 from tests.builders import MS, make_build, make_history, make_workload
+from tests.db.verdicts.test_upgrade import background, judge
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
 
@@ -274,3 +276,32 @@ def test_what_became_of_recorded_regressions_is_counted(
     recorded = document(capsys)["recorded"]
     assert set(recorded) == {"suspected"}
     assert recorded["suspected"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("naive", "sentence"),
+    [
+        ((1.5, 3, 1.25, 1), "1.50x of 3 cases and 1.25x of 1 case."),
+        ((None, 0, 1.25, 2), "nothing and 1.25x of 2 cases."),
+        ((1.5, 2, None, 0), "1.50x of 2 cases and nothing."),
+        ((None, 0, None, 0), None),
+    ],
+)
+def test_the_naive_geomean_of_no_case_is_said_in_words(
+    naive: tuple[float | None, int, float | None, int], sentence: str | None
+) -> None:
+    comparison = judge(background())
+    base, base_cases, head, head_cases = naive
+    mean = comparison.geomean.model_copy(
+        update={
+            "naive_base": base,
+            "naive_base_cases": base_cases,
+            "naive_head": head,
+            "naive_head_cases": head_cases,
+        }
+    )
+    lines = list(summary_lines(comparison.model_copy(update={"geomean": mean})))
+    found = [line for line in lines if line.startswith("Each side on its own set")]
+    assert found == (
+        [] if sentence is None else [f"Each side on its own set, the geomean would read {sentence}"]
+    )

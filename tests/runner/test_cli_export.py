@@ -14,6 +14,7 @@ from db.store import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import make_imported, make_trial, make_workload
+from tests.runner.terminal import in_this_process
 
 EARLIER = "an earlier export\n"
 
@@ -141,3 +142,8 @@ def test_an_export_that_ends_early_leaves_the_file_as_it_was(
     assert exit_code_of(app, ["export", "--output", str(kept), "--db", url]) == code
     assert kept.read_text(encoding="utf-8") == EARLIER
     assert [each.name for each in kept.parent.glob("*kept*")] == [kept.name], "nothing is left beside it"
+
+
+def test_one_trial_is_one_trial(url: str, tmp_path: Path) -> None:
+    words = ("export", "--task", "training", "--output", "o.jsonl", "--db", url)
+    assert in_this_process(*words, cwd=tmp_path).stderr == "Wrote 1 trial to o.jsonl.\n"

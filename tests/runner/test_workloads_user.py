@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from db.errors import CompilewatchError, ConfigError
+from db.errors import CompilewatchError, ConfigError, NotFoundError
 from db.records import Status, Task
 from runner.config import Settings
 from runner.config_sources import load_settings
@@ -112,6 +112,42 @@ def test_the_documented_sweep_makes_the_documented_names() -> None:
     # The encoder's items are tokens.
     assert last.record().items_per_iteration == 32 * 128
     assert last.version == known["encoder"].version
+
+
+def test_the_name_of_a_sweep_stands_for_all_that_it_makes() -> None:
+    write("my_models.py", "def build(batch_size=8):\n    return None\n")
+    write(
+        "compilewatch.toml",
+        """
+        [[workload]]
+        name = "ranker"
+        target = "my_models:build"
+        batch_size = [1, 64]
+
+        [[suite]]
+        name = "nightly"
+        workloads = ["cnn", "ranker"]
+        strategies = ["eager", "default"]
+        trials = 2
+        worker_env = { A = "b" }
+        """,
+    )
+    settings = load_settings()
+
+    def names(**options: Any) -> list[str]:
+        return [definition.name for definition in select(settings, **options).workloads]
+
+    both = ["ranker-b1", "ranker-b64"]
+    assert names(workloads=["ranker"]) == both
+    assert names(workloads=["ranker-b64", "ranker"]) == both[::-1]
+    assert names(suite="nightly") == ["cnn", *both]
+    assert names(suite="nightly", workloads=["ranker"]) == both
+    assert names(suite="nightly", workloads=["ranker-b1"]) == both[:1]
+    with pytest.raises(NotFoundError, match="it has cnn, ranker-b1, ranker-b64"):
+        names(suite="nightly", workloads=["mlp"])
+    # On its own, a case has the environment of the suite that it is at home in.
+    assert set(select(settings, workloads=["ranker"]).worker_env) == set(both)
+    assert select(settings, workloads=["ranker-b1"]).worker_env["ranker-b1"] == {"A": "b"}
 
 
 def test_a_function_named_on_the_command_line() -> None:

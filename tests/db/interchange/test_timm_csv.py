@@ -197,3 +197,18 @@ def test_a_pair_under_other_names_tells_itself(tmp_path: Path) -> None:
 def test_the_name_that_timm_gives_outranks_what_is_told(tmp_path: Path, name: str, strategy: str) -> None:
     (trial,) = read_told(other(tmp_path, name), strategy="max-autotune")
     assert trial.strategy.name == strategy
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["my-pt291-cu130.csv", "timm_pt291-cu130_h100.csv", EAGER.replace("cu128-4090", "cu130-4090-run2")],
+)
+def test_a_renamed_file_still_says_the_release(tmp_path: Path, name: str) -> None:
+    (trial,) = read_told(other(tmp_path, name), torch=None, device=None)
+    assert (trial.build.torch, trial.build.torch_variant, trial.build.cuda) == ("2.9.1", "cu130", "13.0")
+
+
+@pytest.mark.parametrize("name", ["opt2910-cu130.csv", "pt291.csv", "pt291-cu1300.csv"])
+def test_digits_of_another_name_are_no_release(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RecordError, match="does not say the torch version"):
+        read(other(tmp_path, name), measured_at=MEASURED_AT)

@@ -1,0 +1,41 @@
+"""`compilewatch request create` as it is typed: what no service would measure is refused at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.runner.terminal import in_this_process
+
+_SWEEP = """
+[[workload]]
+name = "ranker"
+target = "my_models:build"
+batch_size = [1, 64]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path) -> None:
+    (tmp_path / "my_models.py").write_text("def build(batch_size=8):\n    return None\n", encoding="utf-8")
+    (tmp_path / "compilewatch.toml").write_text(_SWEEP, encoding="utf-8")
+
+
+@pytest.mark.parametrize("machine", [(), ("--machine", "gpu-*")], ids=["any machine", "a machine"])
+@pytest.mark.parametrize("name", ["my_models:build", "absent:build"])
+def test_code_is_refused_before_it_is_queued(tmp_path: Path, machine: tuple[str, ...], name: str) -> None:
+    asked = in_this_process("request", "create", "-w", "cnn", "-w", name, *machine, cwd=tmp_path)
+    assert asked.returncode == 2
+    assert asked.stderr.splitlines() == [
+        f"compilewatch: Data cannot ask for the code at '{name}'.",
+        "  Give it a [[workload]] entry in the configuration, and ask for its name.",
+    ]
+    assert list(tmp_path.glob("*.db")) == []
+
+
+def test_a_sweep_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    asked = in_this_process("request", "create", "-w", "ranker", "--json", cwd=tmp_path)
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout)["rows"][0]["spec"]["workloads"] == ["ranker"]
