@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -13,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from db.errors import printable
+from db.metrics.controls import Control
 from db.records import StrategyKind
 from db.units import MISSING, count, duration, interval, ratio, size, steps, words
 from runner.plan import NotApplicable
@@ -45,7 +48,15 @@ def result_table(
     *,
     several_builds: bool,
 ) -> Table:
-    """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy."""
+    """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy.
+
+    Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
+    """
+    apart = {
+        (row["build_id"], row["workload_id"]): row
+        for row in cases
+        if row["strategy_kind"] == StrategyKind.EAGER
+    }
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, justify in (
         ("workload", "left"),
@@ -53,6 +64,7 @@ def result_table(
         *([("torch", "left")] if several_builds else []),
         ("trials", "right"),
         ("latency", "right"),
+        ("eager", "right"),
         ("speedup [95 %]", "right"),
         ("compile cost", "right"),
         ("break-even", "right"),
@@ -66,9 +78,9 @@ def result_table(
         torch = [Text(str(row["torch"]))] if several_builds else []
         judged = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
         names = [Text(row["workload"]), Text(row["strategy"])]
-        table.add_row(*names, *torch, *_figures(row), *judged, Text(note(row)))
+        table.add_row(*names, *torch, *_figures(row), *judged, Text(_notes(row, apart)))
     for case in not_applicable:
-        blanks = [MISSING] * (7 + several_builds + bool(verdicts))
+        blanks = [MISSING] * (8 + several_builds + bool(verdicts))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
     return table
 
@@ -93,6 +105,28 @@ def note(row: Mapping[Any, Any]) -> str:
     return "; ".join(notes)
 
 
+def _notes(row: Mapping[Any, Any], apart: Mapping[Any, Mapping[Any, Any]]) -> str:
+    eager = apart.get((row["build_id"], row["workload_id"]))
+    told = None if eager is None or eager is row else eager_apart(row, eager)
+    return "; ".join(filter(None, (note(row), told)))
+
+
+def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:
+    """What a reader must know where the eager case, in processes of its own, disagrees with a row's eager.
+
+    Two medians of such processes differ by chance by sqrt(2) times the half width of one's interval, as
+    logarithms. None within that, and where either is unknown.
+    """
+    beside, alone = row["control_latency_ns"], eager["latency_ns"]
+    low, high = eager["latency_low_ns"], eager["latency_high_ns"]
+    if any(pd.isna(value) for value in (beside, alone, low, high)) or row["control"] != Control.IN_PROCESS:
+        return None
+    if abs(math.log(alone / beside)) <= math.sqrt(2) * math.log(high / low) / 2:
+        return None
+    side = "above" if alone > beside else "below"
+    return f"eager on its own is {abs(alone / beside - 1):.0%} {side} eager here"
+
+
 def _figures(row: Mapping[Any, Any]) -> list[str]:
     eager = row["strategy_kind"] == StrategyKind.EAGER
     speedup = MISSING if eager else ratio(row["speedup"])
@@ -101,6 +135,7 @@ def _figures(row: Mapping[Any, Any]) -> list[str]:
     return [
         f"{row['counted_trials']}",
         duration(row["latency_ns"]),
+        MISSING if eager else duration(row["control_latency_ns"]),
         speedup,
         MISSING if eager else duration(row["compile_cost_ns"]),
         MISSING if eager else _break_even(row),

@@ -121,3 +121,59 @@ def test_the_table_says_when_it_may_never_pay() -> None:
     assert _break_even(row | {"break_even_interval": "bounded"}) == "1,240 steps"
     assert _break_even(row | {"break_even": "never"}) == "never"
     assert _break_even(row | {"break_even": "unknown"}) == "–"  # noqa: RUF001
+
+
+def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]:
+    """An eager case on its own, and a compiled one whose own eager took 2 ms."""
+    shared = {"build_id": "b", "workload_id": "w", "workload": "mlp", "torch": "2.13.0", "counted_trials": 5}
+    shared |= {"trials": 5, "failed_trials": 0, "suspect_trials": 0, "failure_kind": None}
+    shared |= {"nothing_compiled": False, "peak_bytes": None, "graph_breaks": 0, "compile_cost_ns": 1e9}
+    shared |= {"break_even": "never", "interval_method": "none"}
+    own = milliseconds * 1e6
+    eager = {"strategy": "eager", "strategy_kind": "eager", "latency_ns": own, "speedup": 1.0}
+    eager |= {"latency_low_ns": own * (1 - spread), "latency_high_ns": own * (1 + spread)}
+    eager |= {"control_latency_ns": None, "control": "none"}
+    compiled = {"strategy": "default", "strategy_kind": "compiled", "latency_ns": 1.6e6, "speedup": 1.25}
+    compiled |= {"latency_low_ns": None, "latency_high_ns": None}
+    compiled |= {"control_latency_ns": 2e6, "control": "in_process"}
+    return [shared | eager, shared | compiled]
+
+
+def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
+    out = io.StringIO()
+    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, several_builds=False))
+    eager, compiled = (line for line in out.getvalue().splitlines() if " mlp " in line)
+    return eager, compiled
+
+
+def test_a_row_shows_the_eager_that_its_speedup_was_taken_against() -> None:
+    eager, compiled = _lines(_eager_at(2.0))
+    assert "2.00 ms" in compiled
+    assert "1.60 ms" in compiled
+    assert "1.25x" in compiled
+    assert eager.count(" ms") == 1
+    assert "on its own" not in eager + compiled
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "spread", "told"),
+    [
+        (2.4, 0.01, "eager on its own is 20% above eager here"),
+        (1.8, 0.01, "eager on its own is 10% below eager here"),
+        (2.4, 0.2, None),  # within the noise of eager processes
+        (2.02, 0.01, None),
+    ],
+)
+def test_eager_processes_that_disagree_by_more_than_the_noise_are_said(
+    milliseconds: float, spread: float, told: str | None
+) -> None:
+    eager, compiled = _lines(_eager_at(milliseconds, spread))
+    assert ("on its own" in compiled) is (told is not None)
+    assert told is None or told in compiled
+    assert "on its own" not in eager
+
+
+def test_one_eager_process_has_no_noise_to_disagree_by() -> None:
+    eager, compiled = _eager_at(2.4)
+    bare = eager | {"latency_low_ns": None, "latency_high_ns": None}
+    assert "on its own" not in "".join(_lines([bare, compiled]))
