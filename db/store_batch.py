@@ -22,6 +22,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from db.conflicts import conflict
+from db.errors import RecordError
+from db.queries.moments import latest_moment, wrong_moment
 from db.queries.records import load_trials
 from db.quick_trials import whole
 from db.records import FailureKind, Status, Trial
@@ -86,12 +88,14 @@ class TrialWriter:
         self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in DIMENSIONS}
         self._newest: dict[str, tuple[datetime, str]] = {}
         self._run_parts = RunParts()
+        self._latest_moment = latest_moment(connection)
 
     def save(self, batch: Batch) -> tuple[int, int]:
         """Insert the trials that are not stored yet: how many were new, how many known.
 
-        Raises ConflictError for a trial whose id is stored with different content, and ReadHereError
-        where a batch without records cannot tell.
+        Raises ConflictError for a trial whose id is stored with different content, RecordError for a new one
+        of a moment at which nothing can have been measured, and ReadHereError where a batch without records
+        cannot tell.
         """
         trial_ids, contents = batch.of_trials("trial_id"), batch.of_trials("content_hash")
         stored = self._stored_hashes(trial_ids)
@@ -104,6 +108,7 @@ class TrialWriter:
             elif known != content:
                 doubtful.append(place)
         if new:
+            self._require_moments(batch, trial_ids, new)
             self._insert(batch if len(new) == len(batch) else batch.only(new))
         for place in doubtful:
             if batch.records is None:
@@ -135,6 +140,16 @@ class TrialWriter:
         error = conflict(trial, other)
         if error is not None:
             raise error
+
+    def _require_moments(self, batch: Batch, trial_ids: Sequence[str], places: Sequence[int]) -> None:
+        started_at, ended_at = batch.of_trials("started_at"), batch.of_trials("ended_at")
+        for place in places:
+            wrong = wrong_moment(started_at[place], ended_at[place], self._latest_moment)
+            if wrong is not None:
+                raise RecordError(
+                    f"Trial {trial_ids[place]} {wrong}.",
+                    "Correct the record, or the clock of the host that measured it.",
+                )
 
     def _insert(self, batch: Batch) -> None:
         # Rows of dimensions that a known trial told are stored since it is.

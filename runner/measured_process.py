@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ class Attempt:
     device: DeviceFacts
     passes: Passes = NO_PASSES
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _began_s: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> None:
+        """Its time counts from now."""
+        self.started_at, self._began_s = datetime.now(UTC), time.monotonic()
+
+    def now(self) -> datetime:
+        """Later than `started_at` by what really went by: a clock that is set back ends nothing early."""
+        return self.started_at + timedelta(seconds=time.monotonic() - self._began_s)
 
 
 @dataclass(frozen=True)
@@ -109,7 +119,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
         oom_killed=oom_kills() > kills,
         compiler=compiler_version(environment),
         interrupted=interrupted,
-        ended_at=datetime.now(UTC),
+        ended_at=attempt.now(),
     )
 
 

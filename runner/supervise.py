@@ -8,7 +8,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def run_trial(
                 should_stop=is_cancelled,
                 on_wait=lambda: heard(WAITING),
             )
-        attempt.started_at = datetime.now(UTC)
+        attempt.begin()
         return _run(attempt, lock)
 
 
@@ -172,7 +171,7 @@ def run_canaries(
         with device_lock(
             device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
         ) as lock:
-            attempt.started_at = datetime.now(UTC)
+            attempt.begin()
             finished = listen(attempt, scratch, Role(scratch / "measure"), lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

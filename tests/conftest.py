@@ -8,11 +8,15 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
 
+import db.queries.damage
+import db.store_batch
+from db.queries.moments import latest_moment
 from db.session import Database, open_database
 from tests.postgres import Unavailable, postgres_server
 
@@ -46,6 +50,22 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", folder)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _any_day() -> Iterator[None]:
+    """Records of tests are of fixed days, whatever day it is; tests of the limit itself take it away."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (db.store_batch, db.queries.damage):
+            patch.setattr(module, "latest_moment", lambda _connection: datetime(2999, 1, 1, tzinfo=UTC))
+        yield
+
+
+@pytest.fixture
+def today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit as it is outside of tests: nothing is measured after now."""
+    for module in (db.store_batch, db.queries.damage):
+        monkeypatch.setattr(module, "latest_moment", latest_moment)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from datetime import UTC
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -39,8 +39,9 @@ _json_values = st.recursive(
     lambda values: st.lists(values, max_size=3) | st.dictionaries(_keys, values, max_size=3),
     max_leaves=6,
 )
+_YEARS = (datetime(2016, 1, 1), datetime(2900, 1, 1))  # noqa: DTZ001 - hypothesis adds the zone
 _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
-    (fields.UtcDatetime, st.datetimes(timezones=st.just(UTC))),
+    (fields.UtcDatetime, st.datetimes(*_YEARS, timezones=st.just(UTC))),
     (fields.Nanoseconds, _counts),
     (fields.Integer, st.integers(-INT64_MAX, INT64_MAX)),
     (fields.Finite, _finite),
@@ -120,6 +121,8 @@ def trials(draw: st.DrawFn) -> Trial:
     failure = draw(records(Failure)) if status is Status.FAILED else None
     if status is Status.OK and not parts[f"{headline.value}_ns"] and parts["summary"] is None:
         parts["summary"] = draw(records(Summary))
+    if parts["ended_at"] is not None:
+        parts["started_at"], parts["ended_at"] = sorted((parts["started_at"], parts["ended_at"]))
     return Trial(schema=SCHEMAS[version], status=status, failure=failure, **parts)
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Enum,
     RowMapping,
+    Select,
     String,
     Table,
     and_,
@@ -28,6 +29,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from db.errors import DatabaseError
+from db.queries.moments import EARLIEST, latest_moment
 from db.records import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
 from db.samples import Blob, decode_samples, percentile_ns
 from db.session import Database
@@ -76,6 +78,7 @@ def find_damage(db: Database) -> list[Damage]:
         return list(_file(connection)) or [
             *_values(connection),
             *_orphans(connection),
+            *_moments(connection),
             *_without_detail(connection),
             *_without_samples(connection),
             *_samples(connection),
@@ -141,6 +144,30 @@ def _orphans(connection: Connection) -> Iterator[Damage]:
                     f"{plural(len(rows), 'row')} of {table.name} without the {constraint.referred_table.name}"
                 )
                 yield Damage(f"{what} that {names} names: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _moments(connection: Connection) -> Iterator[Damage]:
+    """Trials of moments at which nothing can have been measured: one of next year stays the newest."""
+    rows = connection.execute(_impossible(connection)).all()
+    if rows:
+        yield Damage(
+            f"{plural(len(rows), 'trial')} of a moment that cannot be: {_examples(rows)}.",
+            len(rows),
+            "Take them out with `compilewatch db remove-trials --impossible-moments`.",
+        )
+
+
+def _impossible(connection: Connection) -> Select[tuple[str]]:
+    began, ended = TRIAL.c.started_at, TRIAL.c.ended_at
+    latest = latest_moment(connection)
+    wrong = or_(began < EARLIEST, began > latest, ended > latest, ended < began)
+    return select(TRIAL.c.trial_id).where(wrong).order_by(TRIAL.c.trial_id)
+
+
+def trials_of_impossible_moments(db: Database) -> list[str]:
+    """The ids of all trials that begin after now or before torch, or end before they begin."""
+    with db.read() as connection:
+        return list(connection.scalars(_impossible(connection)))
 
 
 def _without_detail(connection: Connection) -> Iterator[Damage]:

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from db.queries.damage import Damage, find_damage
+from db.queries.damage import Damage, find_damage, trials_of_impossible_moments
 from db.session import open_database
+from db.store_removal import remove_trials
 from db.units import plural
 from db.units import size as bytes_text
 from runner.cli.documents import print_document
@@ -69,6 +70,32 @@ def _tell(shown_url: str, damage: list[Damage]) -> None:
         typer.echo(f"{shown_url} is sound.")
     for one in damage:
         typer.echo(f"{one.what}\n  {one.next_step}")
+
+
+@app.command("remove-trials")
+def remove(
+    trial: Annotated[list[str] | None, typer.Argument(metavar="TRIAL...", help="Ids of trials.")] = None,
+    impossible_moments: Annotated[
+        bool, typer.Option("--impossible-moments", help="All that `db check` finds to be of such a moment.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Take trials out for ever, after asking. Example: compilewatch db remove-trials --impossible-moments"""
+    if bool(trial) == impossible_moments:
+        raise typer.BadParameter("Name trials, or --impossible-moments.")
+    with open_database(settings_of(config, db).database_url) as database:
+        wanted = trials_of_impossible_moments(database) if impossible_moments else list(trial or ())
+        if not wanted:
+            typer.echo("Nothing to take out.")
+            return 0
+        said = plural(len(wanted), "trial")
+        if not yes:
+            typer.confirm(f"Take {said} out of {database.url} for ever?", abort=True, err=True)
+        remove_trials(database, wanted)
+        typer.echo(f"{said} taken out of {database.url}.")
+    return 0
 
 
 @app.command("vacuum")

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError, ConflictError, DatabaseError
+from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
 from db.queries.fleet import stored_trials
 from db.records import Failure, FailureKind, Trial
 from db.session import Database, open_database
@@ -147,6 +147,9 @@ class Measurer:
                 return False
             except ConflictError:
                 _LOG.warning("Trial %s was measured by two workers; the first record counts.", trial.trial_id)
+                return True
+            except RecordError as error:
+                _LOG.warning("Trial %s is not stored: %s", trial.trial_id, error)
                 return True
             except KeptNowhereError:
                 if not said:

@@ -10,7 +10,14 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import func, select
 
 from db.queries.schedule import run_request, running_requests
@@ -79,6 +86,11 @@ class States(RuleBasedStateMachine):
     def fits(self, request: RunRequest) -> bool:
         return request.request_id in self.names
 
+    @initialize()
+    def begin(self) -> None:
+        self.ask()
+        self.take("gpu:1")
+
     @rule()
     def ask(self) -> None:
         name = f"q{self.example}-{len(self.names)}"
@@ -102,6 +114,7 @@ class States(RuleBasedStateMachine):
             start_run(self.database, run_id=run_id, started_at=self.now(), **announced)
             self.runs.add(run_id)
 
+    @precondition(lambda self: self.work)
     @rule(owner=OWNERS, is_cancelled=st.booleans(), waits=st.booleans())
     def measure(self, owner: str, is_cancelled: bool, waits: bool) -> None:
         work = self.work.get(owner)
@@ -126,6 +139,7 @@ class States(RuleBasedStateMachine):
             stored = connection.scalar(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id == trial_id))
         return stored is not None or trial_id in {trial.trial_id for trial in self.waiting.trials}
 
+    @precondition(lambda self: self.work)
     @rule(owner=OWNERS, waits=st.booleans())
     def end(self, owner: str, waits: bool) -> None:
         """As the service does it: the run by whoever measured it here, then the request."""
@@ -149,6 +163,7 @@ class States(RuleBasedStateMachine):
         ended_as = end_request(self.database, name, state, owner=owner, at=self.now())
         assert ended_as is not None or not goes_on
 
+    @precondition(lambda self: self.work)
     @rule(owner=OWNERS)
     def fail(self, owner: str) -> None:
         work = self.work.pop(owner, None)
@@ -156,10 +171,12 @@ class States(RuleBasedStateMachine):
             name = work.request.request_id
             end_request(self.database, name, RequestState.FAILED, owner=owner, at=self.now())
 
+    @precondition(lambda self: self.work)
     @rule(owner=OWNERS)
     def kill(self, owner: str) -> None:
         self.work.pop(owner, None)
 
+    @precondition(lambda self: running_requests(self.database))
     @rule()
     def release(self) -> None:
         """Somebody notices who is silent. A service that is only stopped still holds its work, and wakes."""
@@ -268,6 +285,29 @@ def test_a_continued_request_leaves_its_run_finished_and_a_cancelled_one_cancell
         with database.read() as connection:
             columns = select(RUN.c.status, RUN.c.ended_at).where(RUN.c.run_id == f"run-{name}")
             assert connection.execute(columns).one() == (RunStatus(state.value), later)
+
+
+def test_a_request_that_begins_anew_ends_the_run_before_and_a_finished_run_stays_so(
+    database: Database,
+) -> None:
+    announced: dict[str, Any] = {"suite": "smoke", "label": None, "planned_trials": 1, "started_at": START}
+    save_request(database, new_request("one", RequestKind.MANUAL, RequestSpec(), by="ann", at=START))
+    for owner, run_id in (("dead:1", "first"), ("next:2", "second")):
+        taken = take_request(database, owner=owner, at=START, fits=lambda _request: True)
+        assert taken is not None
+        note_runs(database, "one", [run_id], owner=owner, at=START)
+        start_run(database, run_id=run_id, **announced)
+        if run_id == "first":
+            release_request(database, taken, by="next:2", at=START)
+    end_request(database, "one", RequestState.FINISHED, owner="next:2", at=START)
+    later = START + timedelta(hours=1)
+    end_run(database, "second", later, RunStatus.CANCELLED)
+    with database.read() as connection:
+        found = connection.execute(select(RUN.c.status, RUN.c.ended_at).order_by(RUN.c.run_id)).all()
+    assert [tuple(row) for row in found] == [(RunStatus.CANCELLED, START), (RunStatus.FINISHED, START)]
+    end_run(database, "first", later, RunStatus.FINISHED)
+    with database.read() as connection:
+        assert connection.scalar(select(RUN.c.status).where(RUN.c.run_id == "first")) is RunStatus.FINISHED
 
 
 def test_a_service_that_lost_its_request_begins_no_run(database: Database) -> None:
