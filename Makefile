@@ -114,9 +114,9 @@ test-builds: dev ## what each installed release of torch gives (BUILDS=directory
 faults: dev ## inject a thousand faults, kill a fleet's processes for minutes, print the table; about an hour
 	$(BIN)/python -m pytest -m 'faults or slow' tests/faults $(PYTEST_ARGS)
 
-fuzz: dev ## bend configurations, records, links and what workers send, five thousand times each
+fuzz: dev ## bend configurations, records, links, requests, sockets and what workers send, five thousand times each
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
-	    --hypothesis-show-statistics --timeout 3600 tests/runner/test_fuzz.py tests/dashboard/test_links.py $(PYTEST_ARGS)
+	    --hypothesis-show-statistics --timeout 3600 tests/runner/test_fuzz.py tests/dashboard/test_links.py tests/dashboard/test_fuzz_requests.py $(PYTEST_ARGS)
 
 mutants: dev ## change db/metrics and db/verdicts in every small way, and count which changes the tests notice; hours
 	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \

@@ -20,6 +20,8 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime.state.common import is_element_id
 
 from dashboard import links, theme
 from dashboard.api import routes as api
@@ -32,6 +34,7 @@ from dashboard.links import Page
 from dashboard.login import install
 from dashboard.reports.routes import reports
 from dashboard.same_site import SameSite
+from dashboard.socket_frames import SocketFrames
 from dashboard.stored_views import stored_address
 from dashboard.unknown_pages import unknown_pages
 from dashboard.uploading import LARGEST_MB
@@ -126,6 +129,7 @@ def build_app(
             *([Middleware(BasePath, prefix=base_path)] if base_path else []),
             Middleware(SameSite, hosts=hosts, largest_body=LARGEST_MB * MEGABYTE),
             *login.middleware,
+            Middleware(SocketFrames, is_message=_is_message),
             Middleware(CompressedStatic, folder=STATIC / "static"),
         ],
         lifespan=lifespan,
@@ -158,6 +162,15 @@ def options(host: str, port: int) -> dict[str, Any]:
         "runner.magicEnabled": False,
         **theme.options(),
     }
+
+
+def _is_message(data: bytes) -> bool:
+    """Whether `data` is what Streamlit's pages send, with states of widgets alone."""
+    try:
+        widgets = BackMsg.FromString(data).rerun_script.widget_states.widgets
+    except Exception:  # noqa: BLE001 - of protobuf, which is Streamlit's and not ours
+        return False
+    return all(is_element_id(state.id) for state in widgets)
 
 
 def _report_script_error(error: Exception) -> bool:

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from db.fields import Bytes, Count, Finite, Name, Nanoseconds, Record, Text, Triple
+from db.fields import Bytes, Count, Finite, Flag, Name, Nanoseconds, Record, Text, Triple
 
-Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 class SamplingFacts(Record):
@@ -30,7 +30,7 @@ class SamplingFacts(Record):
     """`interval`, `samples` (as many as there may be), `time`, or `disturbed` (too few calm blocks)."""
     warmup_ended_by: Name | None = None
     """Of the measured side: `steady`, `calls` or `time`; null where not known."""
-    flush_l2: bool | None = None
+    flush_l2: Flag | None = None
     """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
     block_ns: Nanoseconds
     """Longest stretch on one side before the other has its turn, in nanoseconds."""
@@ -39,7 +39,7 @@ class SamplingFacts(Record):
     older than the rule."""
     order: Name
     """`ABBA`: the sides take turns in going first. `A`: there is one side."""
-    garbage_collector: bool
+    garbage_collector: Flag
     """Whether Python's was on while timing."""
 
 

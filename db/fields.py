@@ -19,6 +19,7 @@ INT64_MAX = 2**63 - 1
 
 WITHOUT_NUL = r"^[^\x00]*$"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_NUMBER = re.compile(r"\s*[+-]?[0-9.eE_]+\s*")
 _MAX_NESTING = 16
 
 
@@ -30,6 +31,13 @@ def aware_utc(value: datetime) -> datetime:
         return value.astimezone(UTC)
     except OverflowError:
         raise ValueError("lies outside the years 1 to 9999 in UTC") from None
+
+
+def moment_text(value: object) -> object:
+    """`value`, unless it is a number in whatever form, which pydantic would take for seconds since 1970."""
+    if isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        raise ValueError("must be a time such as 2026-11-20T18:00:00Z")
+    return value
 
 
 def repaired(value: object) -> object:
@@ -68,12 +76,16 @@ def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-UtcDatetime = Annotated[datetime, AfterValidator(aware_utc)]
-Nanoseconds = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Bytes = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Count = Annotated[int, Field(ge=0, le=INT64_MAX)]
-Integer = Annotated[int, Field(ge=-INT64_MAX, le=INT64_MAX)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+UtcDatetime = Annotated[datetime, BeforeValidator(moment_text), AfterValidator(aware_utc)]
+# Strict: neither "12" nor true nor 12.0 is a whole number, as no other format takes them either.
+Nanoseconds = Annotated[int, Field(strict=True, ge=0, le=INT64_MAX)]
+Latency = Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)]
+"""Nanoseconds of something that was executed, which takes some."""
+Bytes = Annotated[int, Field(strict=True, ge=0, le=INT64_MAX)]
+Count = Annotated[int, Field(strict=True, ge=0, le=INT64_MAX)]
+Integer = Annotated[int, Field(strict=True, ge=-INT64_MAX, le=INT64_MAX)]
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Flag = Annotated[bool, Field(strict=True)]
 Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 # Files and directories are named by it: neither ".." nor what a command would take for an option is one.
 Identifier = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]

@@ -42,8 +42,8 @@ _AS_NUMBERS = bytes(
 # numpy reads what exceeds int64 as its largest value; no duration in ns comes near either.
 _TOO_LARGE = 10**18
 _BOUNDS = ("ge", "le", "gt", "lt", "min_length", "max_length")
-# Where the text holds no escape it holds neither NUL nor surrogate, and these have nothing to do.
-_NEEDLESS = (fields.WITHOUT_NUL, fields.repaired)
+# A text without an escape holds neither NUL nor surrogate; moments are read from text alone. Nothing to do.
+_NEEDLESS = (fields.WITHOUT_NUL, fields.repaired, fields.moment_text)
 
 
 def _limited(base: Any, metadata: typing.Iterable[Any]) -> Any:
@@ -230,7 +230,7 @@ def _take_arrays(trials: Sequence[Any]) -> bool:
         lengths.append(numbers.count(b",", start, end))
         start = end
     values = np.fromstring(numbers[:-1], dtype=np.int64, sep=",") if filled else np.empty(0, np.int64)
-    if filled and values.max() >= _TOO_LARGE:
+    if filled and (values.max() >= _TOO_LARGE or values.min() < 1):
         return False
     each = iter([values[start:end] for start, end in pairwise(accumulate(lengths, initial=0))])
     for trial, arrays in zip(trials, texts, strict=True):

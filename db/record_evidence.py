@@ -11,7 +11,21 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from db.fields import Bytes, Count, Finite, Integer, Key, LogTail, Name, Nanoseconds, Record, Text, Triple
+from db.fields import (
+    Bytes,
+    Count,
+    Finite,
+    Flag,
+    Integer,
+    Key,
+    Latency,
+    LogTail,
+    Name,
+    Nanoseconds,
+    Record,
+    Text,
+    Triple,
+)
 
 
 class FailureKind(StrEnum):
@@ -194,7 +208,7 @@ class CompilerFacts(Record):
     """What was compiled again, and the guard that failed; null where not told."""
     skipped_frames: list[Text] | None = None
     """Functions that Dynamo looked at and left to Python; null where torch does not tell."""
-    recompile_limit_hit: bool | None = None
+    recompile_limit_hit: Flag | None = None
     """Whether a function reached the limit, after which it runs eagerly; null where not told."""
     cudagraph_skips: list[Text] | None = None
     """Why CUDA graphs were not used; null where none were asked for."""
@@ -245,13 +259,13 @@ class DeviceState(Record):
     """Every reason that limited the clocks at some reading, by NVML's names; null where not told."""
     other_processes: Count | None = None
     """Most processes of others on the GPU; null where not told, as in a container."""
-    ecc: bool | None = None
+    ecc: Flag | None = None
     """Whether memory errors are corrected; null where not told."""
     ecc_errors: Count | None = None
     """New ones that could not be corrected; null where not told."""
     energy_mj: Count | None = None
     """Energy drawn from the first to the last reading, in millijoules; null where not told."""
-    suspect: bool | None = None
+    suspect: Flag | None = None
     """Whether the samples should not be trusted; null where not known."""
     suspect_reasons: list[Text] | None = None
     """Why not, one sentence each; null where not known."""
@@ -281,9 +295,9 @@ class Summary(Record):
     the source's figures that have no field in this record, by the source's own names and in its own units.
     """
 
-    latency_ns: Nanoseconds | None = None
+    latency_ns: Latency | None = None
     """The source's latency of one iteration, in nanoseconds; null where it has none."""
-    control_latency_ns: Nanoseconds | None = None
+    control_latency_ns: Latency | None = None
     """The source's eager latency beside it, in nanoseconds; null where it has none."""
     n: Count | None = None
     """How many measurements the source made it of; null where it does not say."""

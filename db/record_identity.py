@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.fields import INT64_MAX, Bytes, Count, Finite, Integer, JsonObject, Key, Name, Record
+from db.fields import INT64_MAX, Bytes, Count, Finite, Flag, Integer, JsonObject, Key, Name, Record
 
 
 class Task(StrEnum):
@@ -69,13 +69,13 @@ class Workload(Record):
     """Hash of its definition, `imported-FORMAT` for imported results; another version is another series."""
     task: Task
     """What one iteration is."""
-    batch_size: Annotated[int, Field(ge=1, le=INT64_MAX)] | None = None
+    batch_size: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
     """Of the inputs; null where there is none, or where an imported source does not say."""
     shape: dict[Key, Integer] = Field(default={})
     """Other sizes of the inputs by name, e.g. `sequence_length`."""
     dtype: Name
     """Of the inputs and the computation, by torch's name; with autocast that of autocast."""
-    items_per_iteration: Finite | None = None
+    items_per_iteration: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
     """How many of `item` one iteration works off; null where throughput has no meaning or is not told."""
     item: Name | None = None
     """What throughput counts: image, sequence, token; null where nothing is counted."""
@@ -92,9 +92,9 @@ class Strategy(Record):
     """Of `torch.compile`; null for eager and export, and where an imported source does not say."""
     mode: Name | None = None
     """Of `torch.compile`; null where none was given."""
-    dynamic: bool | None = None
+    dynamic: Flag | None = None
     """Argument of `torch.compile`; null leaves it to torch."""
-    fullgraph: bool = False
+    fullgraph: Flag = False
     """Whether a graph break is an error."""
     scope: Name = "full"
     """What is compiled: `full`, `regional` (repeated blocks one by one) or `submodule:PATH`."""
@@ -127,7 +127,7 @@ class Machine(Record):
     """Logical processors of the host; null where not told."""
     ram_bytes: Bytes | None = None
     """Memory of the host, in bytes; null where not told."""
-    threads: Count | None = None
+    threads: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
     """Threads that torch computes with; null where an imported source does not say."""
 
 

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from db.complaints import first_problem
 from db.diagnosis import Gate, Headline, Profile, SamplingFacts, Timing, TimingMethod, TimingSide, Trace
 from db.errors import RecordError
-from db.fields import INT64_MAX, Identifier, Name, Nanoseconds, Record, UtcDatetime
+from db.fields import INT64_MAX, Identifier, Latency, Name, Record, UtcDatetime
 from db.record_evidence import (
     CacheCounters,
     ColdStart,
@@ -105,7 +105,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-Samples = list[Nanoseconds]
+Samples = list[Latency]
 
 
 class Trial(Record):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
 import http.client
 import json
 import logging
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -14,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from db import __version__
-from db.errors import CompilewatchError
+from db.errors import CompilewatchError, printable
 from runner.config import ChannelSettings
 
 SCHEMA = "compilewatch.regression/1"
@@ -37,23 +39,47 @@ class Message:
     schema: str = SCHEMA
 
     @property
+    def heading(self) -> str:
+        """The title as mail and chat show it."""
+        return _without_markup(self.title)
+
+    @property
     def body(self) -> str:
         """What mail and chat show below the title."""
+        return "\n".join((*self._said(), *self._link()))
+
+    def _said(self) -> list[str]:
         cause = (f"Cause class: {self.cause}.",) if self.cause else ()
-        link = (self.link,) if self.link else ()
-        return "\n".join((*self.lines, *cause, *link))
+        return [_without_markup(line) for line in (*self.lines, *cause)]
+
+    def _link(self) -> tuple[str, ...]:
+        return (self.link,) if self.link else ()
 
     def document(self) -> dict[str, Any]:
-        """What a webhook gets. `text` is what chat services show."""
+        """What a webhook gets. `text` is what chat services show; the rest is for programs.
+
+        Slack wants `&`, `<` and `>` as entities (https://docs.slack.dev/messaging/formatting-message-text).
+        """
+        said = html.escape("\n".join((self.heading, *self._said())), quote=False)
         return {
             "schema": self.schema,
             "message_id": self.message_id,
             "title": self.title,
-            "text": f"{self.title}\n{self.body}",
+            "text": "\n".join((said, *self._link())),
             "cause": self.cause,
             "link": self.link,
             "regressions": list(self.regressions),
         }
+
+
+# Where chat services see a mention, a link or an image; names come from whoever may import.
+_MARKUP = re.compile(r"@|<|!(?=\[)|\](?=\()|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+
+
+def _without_markup(text: str) -> str:
+    """One line, with an invisible space (U+200B) wherever a chat service would see more than text."""
+    line = " ".join(printable(text).splitlines())
+    return _MARKUP.sub(lambda found: f"{found[0]}\N{ZERO WIDTH SPACE}", line)
 
 
 class DeliveryError(CompilewatchError):
@@ -153,5 +179,5 @@ def _through_apprise(address: str, message: Message) -> None:
     service = apprise.Apprise()
     if not service.add(address):
         raise DeliveryError("Apprise does not understand the channel's address.", worth_retrying=False)
-    if not service.notify(title=message.title, body=message.body):
+    if not service.notify(title=message.heading, body=message.body, body_format=apprise.NotifyFormat.TEXT):
         raise DeliveryError("The service behind apprise did not take the message.", worth_retrying=True)

@@ -43,6 +43,7 @@ _YEARS = (datetime(2016, 1, 1), datetime(2900, 1, 1))  # noqa: DTZ001 - hypothes
 _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (fields.UtcDatetime, st.datetimes(*_YEARS, timezones=st.just(UTC))),
     (fields.Nanoseconds, _counts),
+    (fields.Latency, st.integers(1, INT64_MAX)),
     (fields.Integer, st.integers(-INT64_MAX, INT64_MAX)),
     (fields.Finite, _finite),
     (diagnosis.Fraction, st.floats(0, 1)),
@@ -54,6 +55,7 @@ _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (fields.LogTail, _texts),
     (fields.JsonObject, st.dictionaries(_keys, _json_values, max_size=3)),
     (bool, st.booleans()),
+    (fields.Flag, st.booleans()),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import html
 import json
 import logging
 import socket
@@ -28,6 +29,7 @@ from db.store_regressions import record_comparison, triage
 from db.tables import NOTIFICATION
 from runner.config import ChannelSettings, NotifySettings
 from runner.notify import Told, notify
+from runner.notify_channels import Message, deliver
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, judged, stepping_history
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -333,6 +335,33 @@ def test_a_token_appears_in_no_log_row_or_sentence(
     assert TOKEN not in everything_stored(confirmed)
     assert TOKEN not in repr(webhook(receiver.address))
     assert TOKEN in receiver.received[0]["path"]
+
+
+HOSTILE = "<!channel> <@U1> @everyone <https://evil.example|ok> [go](https://evil.example) ![i](x) www.e &\nb"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("through", ["webhook", "apprise"])
+def test_no_name_is_markup_in_a_message(receiver: Receiver, through: str) -> None:
+    """Neither a mention of everybody nor a link under other words; programs get the names as they are."""
+    message = Message("id", f"{HOSTILE} regressed", (f"{HOSTILE}: +9 %",), HOSTILE, "https://ours/x?a=1", ())
+    if through == "webhook":
+        deliver(webhook(receiver.address), message, timeout_s=5)
+        (received,) = receiver.received
+        assert received["title"] == f"{HOSTILE} regressed"
+        text = received["text"]
+        assert not {"<", ">"} & set(text)
+    else:
+        pytest.importorskip("apprise")
+        address = SecretStr(f"json://127.0.0.1:{receiver.port}/{TOKEN}")
+        deliver(ChannelSettings(name="team", apprise=address), message, timeout_s=5)
+        (received,) = receiver.received
+        text = f"{received['title']}\n{received['message']}"
+    for markup in ("<!", "<@", "@everyone", "<https", "https://evil", "](", "![", "www."):
+        assert markup not in text
+    *lines, link = text.splitlines()
+    assert (len(lines), html.unescape(link)) == (3, "https://ours/x?a=1")
+    assert "evil.example" in text
 
 
 # apprise imports modules that Python is about to lose

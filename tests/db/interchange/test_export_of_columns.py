@@ -78,7 +78,7 @@ def peculiar() -> list[Trial]:
         make_trial(failure="crash", samples_ns=[3, 1, 2]),
         make_trial(machine=Machine(name="m", device="cpu", device_name="d"), memory=Memory()),
         make_trial(compiler=CompilerFacts(graph_breaks=[CompilerEvent(reason="r", count=2**63 - 1)] * 2)),
-        make_trial(samples_ns=[0, 0], control_samples_ns=[2**63 - 1, 2**62]),
+        make_trial(samples_ns=[1, 1], control_samples_ns=[2**63 - 1, 2**62]),
         make_imported(summary=Summary(metrics={"b": 1e23, "a": -0.0, HOSTILE: 1, "abs_latency": 3})),
         make_imported(summary=Summary(latency_ns=2**60 + 1, control_latency_ns=2**61 + 3, n=0)),
         make_imported(summary=Summary(latency_ns=5, throughput_per_s=7.5), samples_ns=[9, 8]),
