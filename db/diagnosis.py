@@ -89,7 +89,7 @@ class TimingSide(Record):
     """The gate; null where the method needs none."""
     launches: Finite | None = None
     """Calls of the host that start work on the device, per step; null where not counted."""
-    synchronises: bool | None = None
+    synchronises: Flag | None = None
     """Whether the step waits for the device inside; null where not known."""
     streams: Count | None = None
     """Streams that the step uses; null where not counted. A gate holds one of them."""
@@ -106,7 +106,7 @@ class Timing(Record):
 
     headline: Headline
     """The array that is the trial's latency: the wall time that people pay."""
-    flush_l2: bool | None = None
+    flush_l2: Flag | None = None
     """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
     side: TimingSide
     """The measured strategy."""
