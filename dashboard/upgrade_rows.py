@@ -11,6 +11,7 @@ from dashboard import verdict_words
 from db.strategies import sort_key
 from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, METRIC_NAMES, Metric, Verdict
+from db.wording import verdicts as wording
 
 CASE_COLUMNS = (
     "metric",
@@ -36,7 +37,7 @@ def row_cells(row: Row) -> dict[str, str]:
         "change": verdict_words.change_beside(row),
         "interval": verdict_words.interval(row),
         "q": verdict_words.q_value(row),
-        "verdict": verdict_words.verdict(row),
+        "verdict": wording.row_verdict(row),
         "moved": verdict_words.moved(row),
         "trials": verdict_words.side_sizes(row),
         "reason": row.reason,
@@ -82,7 +83,7 @@ def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFra
 
 
 def _worst(found: Mapping[Metric, Row]) -> int:
-    return min(verdict_words.WORST_FIRST.index(row.verdict) for row in found.values())
+    return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
 
 
 def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
@@ -94,7 +95,7 @@ def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
             if row is None
             else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
             f"{metric.value}_change": None if row is None else verdict_words.change_beside(row),
-            f"{metric.value}_verdict": None if row is None else verdict_words.verdict(row),
+            f"{metric.value}_verdict": None if row is None else wording.row_verdict(row),
         }
     return cells
 
@@ -120,7 +121,7 @@ def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataF
                 "strategy": row.strategy,
                 **row_cells(row),
             }
-            for row in verdict_words.worst_first(moved)
+            for row in wording.worst_first(moved)
         ]
     )
 

@@ -21,22 +21,6 @@ _FORMATS: dict[Metric, Callable[..., str]] = {
     Metric.RECOMPILES: units.count,
     Metric.NUMERICS: str,
 }
-MARKS: dict[Verdict, str] = {
-    Verdict.REGRESSED: "✗",
-    Verdict.IMPROVED: "✓",
-    Verdict.UNCHANGED: "=",
-    Verdict.INCONCLUSIVE: "?",
-    Verdict.NOT_COMPARABLE: units.MISSING,
-    Verdict.MISSING: units.MISSING,
-}
-WORST_FIRST = (
-    Verdict.REGRESSED,
-    Verdict.INCONCLUSIVE,
-    Verdict.IMPROVED,
-    Verdict.UNCHANGED,
-    Verdict.NOT_COMPARABLE,
-    Verdict.MISSING,
-)
 NAMED_CASES = 5
 SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."
 # A smaller change is told as none.
@@ -92,16 +76,6 @@ def interval_title(confidence: float | None) -> str:
     return "Interval" if confidence is None else f"{units.level(confidence)} interval"
 
 
-def verdict(row: Row) -> str:
-    """Mark and word; a suspicion is said, for it asks for a second look."""
-    return f"{MARKS[row.verdict]} {_verdict_word(row)}"
-
-
-def _verdict_word(row: Row) -> str:
-    suspected = row.suspected and row.verdict is Verdict.INCONCLUSIVE
-    return "suspected" if suspected else row.verdict.value
-
-
 def moved(row: Row) -> str:
     """Who moved: the compiled side, eager, or the machine."""
     return row.who_moved.value if row.who_moved else units.MISSING
@@ -115,25 +89,6 @@ def q_value(row: Row) -> str:
 def side_sizes(row: Row) -> str:
     """Trials of the base and of the head side."""
     return " + ".join(units.count(trials) for trials in row.trials)
-
-
-def worst_first(rows: Iterable[Row]) -> list[Row]:
-    """By verdict, then by the size of the change."""
-    return sorted(
-        rows,
-        key=lambda row: (
-            WORST_FIRST.index(row.verdict),
-            -abs(row.change or 0.0),
-            row.workload,
-            row.strategy,
-        ),
-    )
-
-
-def tally(rows: Sequence[Row]) -> str:
-    """ "2 regressed, 1 improved, 6 unchanged": only what there is."""
-    counts = {word: sum(row.verdict is word for row in rows) for word in WORST_FIRST}
-    return ", ".join(f"{count} {word.value}" for word, count in counts.items() if count)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from db import units
 from db.strategies import EAGER
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import Metric, Verdict
+from db.wording import verdicts as wording
 
 _CELL_COLUMNS = (
     "workload",
@@ -81,8 +82,8 @@ def _cell(row: Row, labels: Mapping[str, str]) -> dict[str, str]:
         "verdict": row.verdict.value,
         "text": _short_change(row),
         "change": verdict_words.change(row),
-        "mark": verdict_words.MARKS[row.verdict],
-        "word": verdict_words.verdict(row),
+        "mark": wording.MARKS[row.verdict],
+        "word": wording.row_verdict(row),
         "ink": theme.VERDICT_COLOURS[row.verdict.value][1],
         "detail": row.reason,
         "values": f"{base} → {head}",
@@ -105,8 +106,8 @@ def _empty(workload: str, strategy: str, verdict: Verdict, reason: str, text: st
         "verdict": verdict.value,
         "text": text or verdict.value,
         "change": units.MISSING,
-        "mark": verdict_words.MARKS[verdict],
-        "word": f"{verdict_words.MARKS[verdict]} {verdict.value}" if text else "left out",
+        "mark": wording.MARKS[verdict],
+        "word": f"{wording.marked(verdict)}" if text else "left out",
         "ink": theme.VERDICT_COLOURS[verdict.value][1],
         "detail": reason,
         "values": units.MISSING,

@@ -20,6 +20,7 @@ from db.sign_offs import SignOff
 from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
 from db.verdicts.whole import sentences
+from db.wording import verdicts as wording
 
 # More cells than this cannot be read on paper; the tables say the same.
 _MOST_CELLS = 240
@@ -91,7 +92,7 @@ def _figures(comparison: Comparison) -> Figures:
     )
     return Figures(
         figures=(
-            ("Verdict", f"{verdict_words.MARKS[comparison.verdict]} {comparison.verdict.value}"),
+            ("Verdict", f"{wording.marked(comparison.verdict)}"),
             (f"Geomean speedup, matched ({units.plural(mean.cases, 'case')})", matched),
             (f"Geomean speedup, naive ({mean.naive_base_cases} → {mean.naive_head_cases} cases)", naive),
             ("Cases compared", f"{units.count(comparison.matched)} of {units.count(comparison.total)}"),
@@ -123,7 +124,7 @@ def _matrix(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -
     return [
         Chart(
             title=title,
-            caption=f"{verdict_words.tally([row for row in comparison.rows if row.metric is metric])}. "
+            caption=f"{wording.tally([row for row in comparison.rows if row.metric is metric])}. "
             "Each cell: the change and the verdict on it.",
             alt=f"Verdict on {word.lower()} of every workload with every strategy, as text in cells",
             svg=draw(spec, {"main": cells, "chosen": cells.iloc[:0]}),
@@ -172,7 +173,7 @@ def _differs(differs: pd.DataFrame) -> tuple[Section, ...]:
 
 
 def _every_verdict(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Section, ...]:
-    moved = verdict_words.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
+    moved = wording.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
     still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
     confidence = comparison.policy.confidence
     return tuple(

@@ -20,6 +20,7 @@ from db import units
 from db.metrics.frame_rows import row_dicts
 from db.verdicts.results import CaseKey, Comparison
 from db.verdicts.vocabulary import METRIC_NAMES, Metric
+from db.wording import verdicts as wording
 
 _METRICS = {metric.value: METRIC_NAMES[metric] for metric in map(Metric, METRICS)}
 
@@ -35,7 +36,7 @@ def prepared(comparison: Comparison, metric: Metric, cells: pd.DataFrame) -> Pre
         name,
     )
     return PreparedChart(
-        finding=f"{name}: {verdict_words.tally(rows)}" if rows else f"{name} has no verdict",
+        finding=f"{name}: {wording.tally(rows)}" if rows else f"{name} has no verdict",
         spec=None if cells.empty else spec,
         frames={"main": cells, "chosen": cells.iloc[:0]},
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard import inbox, verdict_words
+from dashboard import inbox
 from dashboard.foreign_text import escaped
 from dashboard.links import Link
 from dashboard.views import controls, elements
@@ -14,13 +14,14 @@ from db import units
 from db.queries.regressions import RegressionState
 from db.verdicts.results import Comparison
 from db.verdicts.vocabulary import Verdict
+from db.wording import verdicts as wording
 
 
 def draw(comparison: Comparison, recorded: Sequence[RegressionState], inbox_link: Link) -> None:
     """The judge's sentences, the figures behind the first two, and what of it is `recorded` in the inbox."""
     first, *more = comparison.sentences
     with st.container(border=True):
-        elements.finding(f"{verdict_words.MARKS[comparison.verdict]} {comparison.verdict.value}: {first}")
+        elements.finding(f"{wording.marked(comparison.verdict)}: {first}")
         elements.notes(more)
         _cards(comparison)
         if recorded or comparison.verdict is Verdict.REGRESSED:

@@ -12,16 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 
-WORST_FIRST = (
-    Verdict.REGRESSED,
-    Verdict.INCONCLUSIVE,
-    Verdict.IMPROVED,
-    Verdict.UNCHANGED,
-    Verdict.NOT_COMPARABLE,
-    Verdict.MISSING,
-)
-"""Of several verdicts on one case the first of these stands for all."""
-
 
 class Result(BaseModel):
     """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""

@@ -17,6 +17,7 @@ from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.targets import TargetCheck
 from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+from db.wording.verdicts import row_verdict, worst_first
 from runner.cli.origin import marked
 from runner.cli.target_text import target_lines
 
@@ -31,15 +32,6 @@ _FORMATS: dict[Metric, Callable[..., str]] = {
     Metric.NUMERICS: str,
 }
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
-_MARKS = {Verdict.REGRESSED: "▲ regressed", Verdict.IMPROVED: "▼ improved"}
-_ORDER = [
-    Verdict.REGRESSED,
-    Verdict.IMPROVED,
-    Verdict.INCONCLUSIVE,
-    Verdict.NOT_COMPARABLE,
-    Verdict.MISSING,
-    Verdict.UNCHANGED,
-]
 _NAMED_CASES, _NAMED_REASONS = 3, 6
 _NUMBERS = ("base", "head", "change", "q")
 
@@ -100,7 +92,7 @@ def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in _headings(policy):
         table.add_column(heading, justify="right" if heading.startswith(_NUMBERS) else "left")
-    for row in _sorted(rows):
+    for row in worst_first(rows):
         table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
     return table
 
@@ -117,9 +109,9 @@ def markdown(
         f"- {_escaped(line)}" for line in (*(said or summary_lines(comparison)), *target_lines(targets))
     ]
     changed = [
-        row for row in _sorted(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+        row for row in worst_first(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
     ]
-    others = [row for row in _sorted(comparison.rows) if row not in changed]
+    others = [row for row in worst_first(comparison.rows) if row not in changed]
     if changed:
         lines += ["", *_markdown_table(changed, comparison.policy)]
     if others:
@@ -142,10 +134,6 @@ def regression_line(row: Row) -> str:
     return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({change}{moved})"
 
 
-def _sorted(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (_ORDER.index(row.verdict), row.workload, row.strategy, row.metric))
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     return (
         marked(row.case),
@@ -155,8 +143,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _figure(row.metric, row.head),
         _change(row),
         MISSING if row.q_value is None else f"{row.q_value:.2g}",
-        _MARKS.get(row.verdict, row.verdict.value)
-        + (", suspected" if row.suspected and row.verdict is Verdict.INCONCLUSIVE else ""),
+        row_verdict(row),
         MISSING if row.who_moved is None else row.who_moved.value,
     )
 

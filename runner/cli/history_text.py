@@ -18,6 +18,7 @@ from db.verdicts.policy import Policy
 from db.verdicts.releases import ReleaseStep
 from db.verdicts.results import ChangeEvent
 from db.verdicts.vocabulary import METRIC_NAMES, METRIC_UNITS, SUMMARY_COLUMNS, Metric, Verdict
+from db.wording.verdicts import marked
 from runner.cli.target_outlook import TargetOutlook
 from runner.cli.target_text import QUANTITIES
 
@@ -39,7 +40,7 @@ _BOUNDS: dict[Metric, tuple[str, str]] = {
     Metric.PEAK_MEMORY: ("peak_bytes_p10", "peak_bytes_p90"),
     Metric.BREAK_EVEN: ("break_even_low", "break_even_high"),
 }
-_MARKS = {Verdict.REGRESSED: "▲ regressed", Verdict.IMPROVED: "▼ improved", Verdict.INCONCLUSIVE: "~ flips"}
+_FLIPS = "~ flips"
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
 
 
@@ -132,12 +133,13 @@ def _first_points(points: DataFrame, releases: Sequence[ReleaseStep]) -> dict[in
 
 
 def _step_mark(step: ReleaseStep) -> str:
-    return f"{_MARKS[step.row.verdict]} {percent(step.row.change, signed=True)}"
+    return f"{marked(step.row.verdict)} {percent(step.row.change, signed=True)}"
 
 
 def _mark(event: ChangeEvent) -> str:
     changed = f", {_named(event.changed_components)} changed" if event.changed_components else ""
-    return f"{_MARKS[event.verdict]} {percent(event.change, signed=True)}{changed}"
+    verdict = _FLIPS if event.verdict is Verdict.INCONCLUSIVE else marked(event.verdict)
+    return f"{verdict} {percent(event.change, signed=True)}{changed}"
 
 
 def _named(fields: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from db.queries.filters import Filters
 from db.session import Database
-from db.verdicts.results import WORST_FIRST, Comparison
+from db.verdicts.results import Comparison
 from db.verdicts.sides import VerdictError
+from db.wording.verdicts import WORST_FIRST
 from runner.cli.judging import Judged, judge, newest_runs
 from runner.config import Settings
 from runner.regression_log import Logged, log_builds, log_run

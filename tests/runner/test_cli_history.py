@@ -83,7 +83,7 @@ def test_the_table_marks_the_run_where_it_changed(
     fill(sqlite_url, lambda run: 1.08 if run >= RUNS // 2 else 1.0)
     assert history(sqlite_url, *CASE) == 1
     lines = capsys.readouterr().out.splitlines()
-    marked = [line for line in lines if "▲ regressed" in line]
+    marked = [line for line in lines if "✗ regressed" in line]
     assert len(marked) == 1
     assert "2026-12-02" in marked[0]
     assert "2.13.0" in marked[0]
@@ -124,7 +124,7 @@ def test_long_histories_show_the_newest_runs_and_every_change(
     assert history(sqlite_url, *CASE, "--metric", "latency") == 1
     out = capsys.readouterr().out
     assert "29 older runs not shown; --json has them all." in out
-    assert "▲ regressed" in out
+    assert "✗ regressed" in out
 
 
 def test_a_target_is_forecast_where_a_trend_leads_to_it(
@@ -308,4 +308,4 @@ def test_releases_that_took_turns_are_told_one_after_the_other(
     ]
     assert any(each.startswith("torch 2.11.0 to 2.12.1: regressed (+") for each in found["sentences"])
     assert history(sqlite_url, *CASE, "--metric", "latency") == 1
-    assert "▲ regressed +" in capsys.readouterr().out
+    assert "✗ regressed +" in capsys.readouterr().out
