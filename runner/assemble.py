@@ -84,7 +84,7 @@ class Listening:
         elif mark == "facts":
             self.garbage = self.garbage or "The worker said of its machine and build what cannot be"
         elif mark == "pause":
-            return SLOWED if self.watch.sample() else b"\n"
+            return SLOWED if self.watch.sample(str(content.get("side", ""))) else b"\n"
         elif mark == "record" and isinstance(content.get("record"), dict):
             self.records.append(content["record"])
         return None
@@ -142,6 +142,12 @@ def _cold_start(record: dict[str, Any], outcome: ProcessOutcome) -> dict[str, An
     if spawned is not None and "first_result_ns" in record:
         cold["total_ns"] = max(0, record["first_result_ns"] - spawned)
     return cold
+
+
+def _timing(told: dict[str, Any], watch: DeviceWatch) -> dict[str, Any]:
+    """The worker's `timing`, and what NVML said after the blocks of each side."""
+    sides = {name: told[name] | watch.of_side(name) for name in ("side", "control") if told.get(name)}
+    return told | sides
 
 
 def _worker_failure(record: dict[str, Any], outcome: ProcessOutcome) -> Failure:
@@ -221,6 +227,8 @@ def _measured(
     parts["device_state"] = listening.watch.state()
     # A worker that says how it timed its steps writes the second version.
     parts["schema"] = SCHEMAS[2 if "timing" in parts else 1]
+    if "timing" in parts:
+        parts["timing"] = _timing(parts["timing"], listening.watch)
     if record["status"] == Status.OK:
         return Trial(**base, **parts, status=Status.OK)
     return Trial(**base, **parts, status=Status.FAILED, failure=_worker_failure(record, outcome))

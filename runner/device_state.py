@@ -107,6 +107,14 @@ def _triple(values: list[float]) -> list[float] | None:
 
 
 @dataclass
+class _SideReadings:
+    """What was read after the blocks of one side."""
+
+    sm_clock_mhz: list[float] = field(default_factory=list)
+    reasons: int = 0
+
+
+@dataclass
 class DeviceWatch:
     """Collects the state of one device each time the worker pauses between timed blocks."""
 
@@ -119,6 +127,7 @@ class DeviceWatch:
     _energy: list[int] = field(default_factory=list, init=False)
     _processes: list[int] = field(default_factory=list, init=False)
     _ecc_errors: list[int] = field(default_factory=list, init=False)
+    _sides: dict[str, _SideReadings] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._handle = nvml_handle(self.device)
@@ -132,13 +141,16 @@ class DeviceWatch:
         if value is not None:
             self._series.setdefault(name, []).append(convert(value))
 
-    def sample(self) -> bool:
-        """Read everything once; called while the worker waits, so never inside a timed block.
+    def sample(self, side: str = "") -> bool:
+        """Read everything once; called while the worker waits, so never inside a timed block. `side` is the
+        one whose block has just ended.
 
         Whether the device was slowed just then, so that its clock says nothing of the software.
         """
         handle = self._handle
-        self._note("sm", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM))
+        # First: an idle device lowers its clock soon.
+        clock = nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM)
+        self._note("sm", clock)
         self._note("memory", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
         self._note("temperature", nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
         self._note(
@@ -150,6 +162,9 @@ class DeviceWatch:
         reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
         if reasons is None:
             reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        readings = self._sides.setdefault(side, _SideReadings())
+        readings.sm_clock_mhz += [] if clock is None else [float(clock)]
+        readings.reasons |= int(reasons or 0)
         slowed = [name for bit, name in _SUSPECT_REASONS.items() if (reasons or 0) & bit]
         if reasons is not None:
             self._reasons = (self._reasons or 0) | int(reasons)
@@ -172,6 +187,18 @@ class DeviceWatch:
         if running:
             self._processes.append(len({entry.pid for entry in running}) - 1)
         return bool(slowed)
+
+    def of_side(self, side: str) -> dict[str, Any]:
+        """`sm_clock_mhz` and `throttle_reasons` of the readings after the blocks of `side`, for the record's
+        `timing`; empty where nothing was read.
+        """
+        found = self._sides.get(side)
+        if found is None:
+            return {}
+        return {
+            "sm_clock_mhz": _triple(found.sm_clock_mhz),
+            "throttle_reasons": reasons_in_words(found.reasons),
+        }
 
     def state(self) -> DeviceState | None:
         """`DeviceState` of the record; None where nothing was read."""

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.clock import Clock, clock_for
+from runner.worker.clock import Step, Timer, Timers, headline_of
 from runner.worker.evidence import BlockWatch, canary_ns, host_state
 
-Step = Callable[[], Any]
 WARMUP_CALLS = 5
 SAMPLES = 15
 
@@ -51,25 +50,37 @@ def measure(
 
     `pause` is called before and after each one, so that the state of the device can be read then.
     """
-    clock = clock_for(device, flush_l2=False)
+    timers = Timers(device, flush_l2=False)
     found = {}
     for workload in workloads:
         make = {"gemm": gemm, "copy": copy, "launch": launch}[workload["target"].partition(":")[2]]
         step = make(device, getattr(torch, workload["dtype"]), **workload["shape"])
         pause()
-        found[workload["name"]] = _measured(clock, step, on_host=make is launch)
+        timer = timers.side()
+        found[workload["name"]] = (timer, step, *_measured(timer, step))
     pause()
-    return found
+    headline = headline_of(device.type, "function", None)
+    return {name: _record(headline, *parts) for name, parts in found.items()}
 
 
-def _measured(clock: Clock, step: Step, *, on_host: bool) -> dict[str, Any]:
-    """Launches are timed on the host's clock, which is where their overhead is."""
-    warmup = [clock.once(step) for _ in range(WARMUP_CALLS)]
+def _measured(timer: Timer, step: Step) -> tuple[dict[str, Any], dict[str, list[int]]]:
+    """Warm-up and state of the host, then the times, as they were taken."""
+    warmup = [timer.once(step) for _ in range(WARMUP_CALLS)]
+    timer.prepare(step, SAMPLES, 0)
     watch, canary = BlockWatch(), canary_ns()
     watch.begin()
-    samples = [clock.once(step) for _ in range(SAMPLES)] if on_host else clock.time_steps(step, SAMPLES)
-    return {
-        "warmup_ns": warmup,
-        "samples_ns": samples,
-        "host_state": host_state([watch.end()], 0, [canary]),
-    }
+    taken = timer.block(step, SAMPLES)
+    return {"warmup_ns": warmup, "host_state": host_state([watch.end()], 0, [canary])}, taken.times
+
+
+def _record(
+    headline: str, timer: Timer, step: Step, parts: dict[str, Any], times: dict[str, list[int]]
+) -> dict[str, Any]:
+    """The parts of a trial's record. Once all are timed: where tracing says what the device did, it leaves
+    the process slower.
+    """
+    times, side = timer.results(step, times)
+    side.pop("graph_launches", None)
+    flushed = None if headline == "samples" else False
+    timing = {"headline": headline, "flush_l2": flushed, "side": side, "control": None}
+    return parts | times | {"timing": timing}

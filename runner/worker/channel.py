@@ -34,9 +34,11 @@ class Channel:
         """What this process runs on; early, so that a failed trial has it too."""
         self._write({"mark": "facts", "machine": machine, "build": build})
 
-    def pause(self) -> bool:
-        """Let the runner read the device's state between two timed blocks; whether the device was slowed."""
-        self._write({"mark": "pause"})
+    def pause(self, side: str = "") -> bool:
+        """Let the runner read the device's state after a timed block of `side`, or before the first one;
+        whether the device was slowed.
+        """
+        self._write({"mark": "pause", "side": side})
         return sys.stdin.buffer.readline() == SLOWED
 
     def record(self, content: dict[str, Any]) -> None:

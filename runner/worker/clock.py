@@ -1,39 +1,53 @@
-"""One sample: the time of one step, in integer nanoseconds, converted once."""
+"""One sample: the time of one step, in integer nanoseconds, converted once. Imports no torch."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 Step = Callable[[], Any]
-_DEFAULT_L2_BYTES = 64 * 1024 * 1024
 
 
-class Clock(Protocol):
-    """Times steps on one kind of device."""
+@dataclass(frozen=True)
+class Taken:
+    """One block's times by the name of their array in the record, and what the block cost altogether."""
 
-    def time_steps(self, step: Step, count: int) -> list[int]:
-        """Nanoseconds of each of `count` steps."""
+    times: dict[str, list[int]]
+    spent_ns: int
 
-    def on_host(self, step: Step, count: int) -> list[int]:
-        """Host nanoseconds of each of `count` more steps until the device has finished it; nothing where
-        `time_steps` gives just that.
-        """
+
+class Timer(Protocol):
+    """Times the steps of one side of a trial, in nanoseconds."""
 
     def once(self, step: Step) -> int:
-        """Host nanoseconds of one step, until the device has finished it."""
+        """Host time of one step until the device has finished it."""
+
+    def prepare(self, step: Step, size: int, settling_calls: int) -> None:
+        """Get ready for blocks of `size` samples, each after `settling_calls` untimed steps."""
+
+    def block(self, step: Step, size: int) -> Taken:
+        """About `size` samples of every time that this device has."""
+
+    def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:
+        """What is kept of a side's `times`, and its side of the record's `timing`. Called once, last."""
 
     def release(self) -> None:
         """Give back the memory that timing needed, before a workload's own is measured."""
 
 
-class CpuClock:
+class CpuTimer:
     """`perf_counter_ns` around each step: a CPU step is finished when it returns."""
 
+    def once(self, step: Step) -> int:
+        return self.time_steps(step, 1)[0]
+
     def time_steps(self, step: Step, count: int) -> list[int]:
+        """Nanoseconds of each of `count` steps."""
         clock = time.perf_counter_ns
         samples = []
         for _ in range(count):
@@ -42,71 +56,53 @@ class CpuClock:
             samples.append(clock() - start)
         return samples
 
-    def on_host(self, step: Step, count: int) -> list[int]:  # noqa: ARG002
-        return []
+    def prepare(self, step: Step, size: int, settling_calls: int) -> None:  # noqa: ARG002
+        return
 
-    def once(self, step: Step) -> int:
-        return self.time_steps(step, 1)[0]
+    def block(self, step: Step, size: int) -> Taken:
+        samples = self.time_steps(step, size)
+        return Taken({"samples_ns": samples}, sum(samples))
+
+    def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:  # noqa: ARG002
+        return times, {"method": "host"}
 
     def release(self) -> None:
         return
 
 
-class CudaClock:
-    """A pair of CUDA events per step and one synchronisation at the end, so that timing adds no gap.
-
-    Device times leave out what the host spends before the first kernel and after the last, which is what
-    compiling changes most for small models; `on_host` has it, in steps of its own, since waiting for each
-    step would put gaps into the device's times.
-
-    With `flush_l2` a buffer of the L2 cache's size is overwritten before each step, as
-    `triton.testing.do_bench` does: otherwise small kernels find their inputs in the cache of the last step.
+def headline_of(device: str, task: str, wanted: str | None) -> str:
+    """Which of the times is a case's latency: what people pay. A loop of training steps pays the pipelined
+    wall time, a request the synchronised one; `wanted` is what the workload itself says.
     """
+    if device == "cpu":
+        return "samples"
+    return wanted or ("wall_pipelined" if task == "training" else "wall_sync")
+
+
+class Timers:
+    """Makes the timer of each side on one device. On a GPU both sides share the gate, chosen by trying."""
 
     def __init__(self, device: torch.device, *, flush_l2: bool) -> None:
         self._device = device
         self._flush_l2 = flush_l2
-        self._buffer: torch.Tensor | None = None
+        self._made: list[Timer] = []
 
-    def _flush(self) -> None:
-        if not self._flush_l2:
-            return
-        if self._buffer is None:
-            # Not before the first sample: the first call's peak memory is the workload's own.
-            properties = torch.cuda.get_device_properties(self._device)
-            size = getattr(properties, "L2_cache_size", 0) or _DEFAULT_L2_BYTES
-            self._buffer = torch.empty(2 * int(size), dtype=torch.int8, device=self._device)
-        self._buffer.zero_()
+    def side(self) -> Timer:
+        """The timer of one more side."""
+        timer = CpuTimer() if self._device.type == "cpu" else self._on_gpu()
+        self._made.append(timer)
+        return timer
 
-    def time_steps(self, step: Step, count: int) -> list[int]:
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count)]  # type: ignore[no-untyped-call]
-        pairs = list(zip(events[::2], events[1::2], strict=True))
-        for start, end in pairs:
-            self._flush()
-            start.record()
-            step()
-            end.record()
-        torch.cuda.synchronize(self._device)
-        return [round(start.elapsed_time(end) * 1e6) for start, end in pairs]
+    def _on_gpu(self) -> Timer:
+        from runner.worker.cuda_device import CudaDevice
+        from runner.worker.device_timer import DeviceTimer, GateChoice
 
-    def on_host(self, step: Step, count: int) -> list[int]:
-        samples = []
-        for _ in range(count):
-            self._flush()
-            torch.cuda.synchronize(self._device)
-            samples.append(self.once(step))
-        return samples
-
-    def once(self, step: Step) -> int:
-        start = time.perf_counter_ns()
-        step()
-        torch.cuda.synchronize(self._device)
-        return time.perf_counter_ns() - start
+        if not self._made:
+            self._gpu = CudaDevice(self._device, flush_l2=self._flush_l2)
+            self._gate = GateChoice(self._gpu)
+        return DeviceTimer(self._gpu, self._gate)
 
     def release(self) -> None:
-        self._buffer = None
-
-
-def clock_for(device: torch.device, *, flush_l2: bool) -> Clock:
-    """The clock whose steps are over when the device has finished them; `flush_l2` means nothing on a CPU."""
-    return CpuClock() if device.type == "cpu" else CudaClock(device, flush_l2=flush_l2)
+        """See `Timer.release`."""
+        for timer in self._made:
+            timer.release()

@@ -33,7 +33,7 @@ _OPERATOR = re.compile(r"^(?!autograd::)[A-Za-z_]\w*::")
 # torch/_inductor/output_code.py: the region around the code of one graph, named with its cache key.
 _GENERATED_REGION = re.compile(r"Call CompiledFxGraph|^inductor::|^CompiledFxGraph")
 # Calls of the CUDA runtime and driver, and of HIP, that put work on the device's queue.
-_LAUNCH = re.compile(
+LAUNCH = re.compile(
     r"^(cudaLaunch\w*Kernel\w*|cuLaunchKernel\w*|cudaGraphLaunch\w*|hip\w*LaunchKernel\w*|hipGraphLaunch\w*)"
 )
 _NO_KERNEL = re.compile(r"^(Memcpy|Memset|gpu_user_annotation)", re.IGNORECASE)
@@ -93,8 +93,7 @@ def _python_ns(marks: list[Any], inside: list[Any], outermost: list[Any]) -> int
         return None
     covered = outermost + generated
     python_us = [
-        _us(mark) - union_us(_interval(event) for event in covered if _within(event, [mark]))
-        for mark in marks
+        _us(mark) - union_us(interval(event) for event in covered if _within(event, [mark])) for mark in marks
     ]
     return round(max(0.0, statistics.median(python_us)) * 1000)
 
@@ -109,14 +108,13 @@ def _device_facts(step: Step, device: torch.device) -> dict[str, Any]:
         _wait(device)
         took_us = (time.perf_counter_ns() - started) / 1000
     events = list(profiler.events() or ())
-    # A region that the host names is drawn on the device's time line too, and is no work of the device.
-    work = [e for e in events if not _on_host(e) and not e.is_user_annotation]
+    work = device_work(events)
     kernels = [event for event in work if not _NO_KERNEL.search(event.name)]
-    launches = [event for event in events if _on_host(event) and _LAUNCH.search(event.name)]
+    launches = [event for event in events if on_host(event) and LAUNCH.search(event.name)]
     spent_us: dict[str, list[float]] = defaultdict(list)
     for event in work:
         spent_us[event.name].append(_us(event))
-    busy_us = union_us(_interval(event) for event in work)
+    busy_us = union_us(interval(event) for event in work)
     return {
         "step_ns": round(took_us * 1000 / STEPS),
         "launches": len(launches) / STEPS if launches else None,
@@ -149,7 +147,15 @@ def union_us(intervals: Iterable[tuple[float, float]]) -> float:
     return covered
 
 
-def _on_host(event: Any) -> bool:
+def device_work(events: Iterable[Any]) -> list[Any]:
+    """What the device did: kernels, copies, fills. A region that the host names is drawn on the device's time
+    line too, and is no work of it.
+    """
+    return [event for event in events if not on_host(event) and not event.is_user_annotation]
+
+
+def on_host(event: Any) -> bool:
+    """Whether a profiler's event is of the host's time line."""
     return bool(event.device_type.name == "CPU")
 
 
@@ -157,13 +163,14 @@ def _us(event: Any) -> float:
     return float(event.time_range.end - event.time_range.start)
 
 
-def _interval(event: Any) -> tuple[float, float]:
+def interval(event: Any) -> tuple[float, float]:
+    """Begin and end in microseconds."""
     return float(event.time_range.start), float(event.time_range.end)
 
 
 def _within(event: Any, marks: list[Any]) -> bool:
     """By time, not by nesting: on a GPU a backward runs in a thread of its own."""
-    start, end = _interval(event)
+    start, end = interval(event)
     return any(mark.time_range.start <= start and end <= mark.time_range.end for mark in marks)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from runner.worker.clock import Clock, clock_for
 from runner.worker.compiling import apply, needs_own_model, optimizer_compiler, uses_cudagraphs
 from runner.worker.cudagraphs import marked
 from runner.worker.loading import build_workload
@@ -29,7 +28,6 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
     """Build the workload of `spec`, measure it and print what `spec["stored"]` says beside it."""
     configure(spec)
     device, strategy = torch.device(spec["device"]), spec["strategy"]
-    clock = clock_for(device, flush_l2=True)
     built = build_workload(builder, spec["workload"], device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
     steps: dict[str, Step] = {"eager": make_variant(built).step}
@@ -48,7 +46,7 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
             print(f"first compiled call: {(time.perf_counter_ns() - started) / 1e9:.3g} s")  # noqa: T201
             print(f"largest difference:  {largest_difference(eager_output, compiled_output):.3g}")  # noqa: T201
             steps["compiled"] = compiled
-        samples = alternate(clock, steps, spec["samples"])
+        samples = alternate(device, steps, spec["samples"])
     show(samples, spec["stored"])
 
 
@@ -61,19 +59,32 @@ def configure(spec: dict[str, Any]) -> None:
     torch.manual_seed(spec["seed"])
 
 
-def alternate(clock: Clock, steps: dict[str, Step], count: int) -> dict[str, list[int]]:
+def alternate(device: torch.device, steps: dict[str, Step], count: int) -> dict[str, list[int]]:
     """About `count` samples of each step in nanoseconds, in blocks that take turns after a warm-up."""
     for step in steps.values():
         for _ in range(WARMUP_CALLS):
-            clock.once(step)
+            once(device, step)
     gc.collect()
     gc.disable()
     samples: dict[str, list[int]] = {name: [] for name in steps}
     for number in range(ROUNDS):
         for name in list(steps)[:: 1 if number % 2 == 0 else -1]:
-            samples[name] += clock.time_steps(steps[name], max(1, count // ROUNDS))
+            samples[name] += [once(device, steps[name]) for _ in range(max(1, count // ROUNDS))]
     gc.enable()
     return samples
+
+
+def once(device: torch.device, step: Step) -> int:
+    """Wall time of one step until the device has finished it; on a GPU with its L2 cache overwritten."""
+    if device.type == "cuda":
+        size = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0) or 64 * 1024 * 1024
+        torch.zeros(2 * int(size), dtype=torch.int8, device=device)
+        torch.cuda.synchronize(device)
+    started = time.perf_counter_ns()
+    step()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter_ns() - started
 
 
 def largest_difference(one: Any, other: Any) -> float:

@@ -9,12 +9,15 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
+from runner.worker.clock import Taken, Timer
 from runner.worker.evidence import Block, BlockWatch, canary_ns
 from runner.worker.precision import relative_half_width
 
 Step = Callable[[], Any]
+Round = list[Taken]
+"""One block of each side."""
 
 PAIRS = 10
 """Eager and compiled take turns at least this often: the host's speed drifts within a second."""
@@ -26,19 +29,6 @@ STEADY_RATIO = 2.0
 UNSTEADY_CALLS = 10
 """A slow call after this many is the host's doing: CUDA graphs record at the second and third call, automatic
 dynamic shapes recompile at the first other shape, and both are over by then."""
-
-
-class Timer(Protocol):
-    """Times steps, in nanoseconds: what sampling needs of `runner.worker.clock.Clock`, without torch."""
-
-    def time_steps(self, step: Step, count: int) -> list[int]:
-        """`count` samples."""
-
-    def on_host(self, step: Step, count: int) -> list[int]:
-        """`count` more, on the host's clock; nothing where `time_steps` gives just that."""
-
-    def once(self, step: Step) -> int:
-        """One call, on the host's clock."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +61,21 @@ class SamplingPlan:
 
 @dataclass
 class Side:
-    """One variant's step, its warm-up and its samples, in nanoseconds."""
+    """One variant's step, its timer, its warm-up and its times, in nanoseconds, by their names in the record.
+
+    `name` is "side" or "control", as in the record's `timing`.
+    """
 
     step: Step
+    timer: Timer
+    name: str = "side"
     warmup_ns: list[int] = field(default_factory=list)
-    samples_ns: list[int] = field(default_factory=list)
-    host_samples_ns: list[int] = field(default_factory=list)
+    times: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, times: dict[str, list[int]]) -> None:
+        """Take over what one block gave."""
+        for name, values in times.items():
+            self.times.setdefault(name, []).extend(values)
 
     def latency_ns(self) -> int:
         """What a step takes, by the second half of the warm-up."""
@@ -93,7 +92,12 @@ def is_steady(calls_ns: list[int]) -> bool:
     return statistics.median(calls_ns[-third:]) >= 0.9 * before
 
 
-def warm_up(side: Side, timer: Timer, plan: SamplingPlan) -> str:
+def judged(times: dict[str, list[int]]) -> list[int]:
+    """The samples whose median sampling gets to know: device times where there are any, as the calmest."""
+    return times.get("samples_ns") or times.get("device_ns") or times.get("wall_sync_ns", [])
+
+
+def warm_up(side: Side, plan: SamplingPlan) -> str:
     """Call until at least `warmup_calls` and `warmup_ns` are spent and the calls are steady.
 
     Ends in any case at `warmup_max_calls` or `warmup_max_ns`, after three calls at least. Returns what ended
@@ -101,7 +105,7 @@ def warm_up(side: Side, timer: Timer, plan: SamplingPlan) -> str:
     """
     spent = 0
     while True:
-        took = timer.once(side.step)
+        took = side.timer.once(side.step)
         side.warmup_ns.append(took)
         spent += took
         count = len(side.warmup_ns)
@@ -133,43 +137,26 @@ class Evidence:
     reached_interval: float | None = None
 
 
-@dataclass(frozen=True)
-class _Taken:
-    """One side's block."""
-
-    samples_ns: list[int]
-    host_ns: list[int]
-
-    def spent_ns(self) -> int:
-        """All its samples together."""
-        return sum(self.samples_ns) + sum(self.host_ns)
-
-
-_Round = list[_Taken]
-
-
-def _never() -> bool:
+def _never(_side: str) -> bool:
     return False
 
 
 class Sampler:
     """Takes samples of one or two sides in blocks, in the order A B, B A, so that a drift favours neither.
 
-    `between_blocks` is called before the first block and after each, and says whether the device was slowed
-    then; a block beside such a reading is disturbed.
+    `between_blocks` is called before the first block with "" and after each with its side's name, and says
+    whether the device was slowed then; a block beside such a reading is disturbed.
     """
 
     def __init__(
         self,
-        timer: Timer,
         plan: SamplingPlan,
         *,
         cpu_bound: bool,
-        between_blocks: Callable[[], bool] = _never,
+        between_blocks: Callable[[str], bool] = _never,
         watch: BlockWatch | None = None,
         canary: Callable[[], int] = canary_ns,
     ) -> None:
-        self._timer = timer
         self._plan = plan
         self._cpu_bound = cpu_bound
         self._between = between_blocks
@@ -191,7 +178,7 @@ class Sampler:
         return self._plan.settle_ns // latency_ns
 
     def take(self, sides: list[Side]) -> Evidence:
-        """Fill `samples_ns` of each side as the plan says.
+        """Fill `times` of each side as the plan says.
 
         A round in which a block was disturbed, by the host or by the device, does not count for either side.
         Where fewer than half of the planned samples are left undisturbed, the disturbed count too and
@@ -200,10 +187,12 @@ class Sampler:
         evidence = Evidence()
         sizes = [self.block_size(side.latency_ns()) for side in sides]
         planned = max(math.ceil(self._plan.samples / size) for size in sizes)
-        kept: list[_Round] = []
-        disturbed: list[_Round] = []
+        kept: list[Round] = []
+        disturbed: list[Round] = []
+        for side, size in zip(sides, sizes, strict=True):
+            side.timer.prepare(side.step, size, self.settling_calls(side.latency_ns()))
         started = time.perf_counter_ns()
-        self._slowed, self._look_at = self._between(), 0.0
+        self._slowed, self._look_at = self._between(""), 0.0
         while not evidence.ended_by:
             count = len(kept) + len(disturbed)
             blocks, calm = self._round(sides, sizes, evidence, backwards=count % 2 == 1)
@@ -213,12 +202,11 @@ class Sampler:
         enough = len(kept) * min(sizes) >= max(self._plan.min_samples, self._plan.samples // 2)
         for blocks in kept if enough else (kept + disturbed)[:planned]:
             for side, block in zip(sides, blocks, strict=True):
-                side.samples_ns += block.samples_ns
-                side.host_samples_ns += block.host_ns
-        evidence.reached_interval = _widest(side.samples_ns for side in sides)
+                side.add(block.times)
+        evidence.reached_interval = _widest(judged(side.times) for side in sides)
         return evidence
 
-    def _end(self, kept: list[_Round], disturbed: list[_Round], sizes: list[int], started: int) -> str:
+    def _end(self, kept: list[Round], disturbed: list[Round], sizes: list[int], started: int) -> str:
         """What ends the sampling now, empty when nothing does."""
         planned, most = (
             max(math.ceil(wanted / size) for size in sizes)
@@ -228,8 +216,7 @@ class Sampler:
         attempts = len(kept) + len(disturbed)
         if len(kept) >= max(planned, self._look_at):
             self._look_at = LOOKS * len(kept)
-            sides = [[n for each in kept for n in each[index].samples_ns] for index in range(len(sizes))]
-            width = _widest(sides)
+            width = _widest(_judged_of(kept, index) for index in range(len(sizes)))
             if width is not None and width <= self._plan.relative_interval:
                 return "interval"
         if self._out_of_time(kept + disturbed, started, sizes):
@@ -238,33 +225,42 @@ class Sampler:
             return "samples"
         return "disturbed" if attempts >= 2 * (planned if len(kept) < planned else most) else ""
 
-    def _out_of_time(self, rounds: list[_Round], started: int, sizes: list[int]) -> bool:
+    def _out_of_time(self, rounds: list[Round], started: int, sizes: list[int]) -> bool:
         """Whether, with the minimum taken, a bound is reached: a side's, or that of all work between too."""
         if len(rounds) * min(sizes) < self._plan.min_samples:
             return False
-        spent = max(sum(each[index].spent_ns() for each in rounds) for index in range(len(sizes)))
+        spent = max(sum(each[index].spent_ns for each in rounds) for index in range(len(sizes)))
         overall = time.perf_counter_ns() - started
         return spent >= self._plan.max_ns or overall >= 2 * len(sizes) * self._plan.max_ns
 
     def _round(
         self, sides: list[Side], sizes: list[int], evidence: Evidence, *, backwards: bool
-    ) -> tuple[_Round, bool]:
+    ) -> tuple[Round, bool]:
         """One block of each side, and whether all were left alone."""
-        blocks = [_Taken([], []) for _ in sides]
+        blocks: dict[int, Taken] = {}
         order = range(len(sides))
         calm = True
         evidence.canaries_ns.append(self._canary())
         for index in reversed(order) if backwards else order:
-            step, size, before = sides[index].step, sizes[index], self._slowed
-            for _ in range(self.settling_calls(sides[index].latency_ns())):
-                self._timer.once(step)
+            side, before = sides[index], self._slowed
+            for _ in range(self.settling_calls(side.latency_ns())):
+                side.timer.once(side.step)
             self._watch.begin()
-            blocks[index] = _Taken(self._timer.time_steps(step, size), self._timer.on_host(step, size))
+            blocks[index] = side.timer.block(side.step, sizes[index])
             block = self._watch.end()
-            self._slowed = self._between()
+            self._slowed = self._between(side.name)
             evidence.blocks.append(block)
             calm = calm and block.may_count(cpu_bound=self._cpu_bound) and not (before or self._slowed)
-        return blocks, calm
+        return [blocks[index] for index in order], calm
+
+
+def _judged_of(rounds: list[Round], index: int) -> list[int]:
+    """What is judged of one side's blocks."""
+    together: dict[str, list[int]] = {}
+    for each in rounds:
+        for name, values in each[index].times.items():
+            together.setdefault(name, []).extend(values)
+    return judged(together)
 
 
 def _widest(sides: Iterable[list[int]]) -> float | None:

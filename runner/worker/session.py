@@ -26,7 +26,7 @@ from runner.worker import (
     streams,
 )
 from runner.worker.channel import Channel
-from runner.worker.clock import clock_for
+from runner.worker.clock import Timers, headline_of
 from runner.worker.evidence import host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.process_tree import tree_cpu_ns
@@ -58,7 +58,7 @@ class Session:
         self._is_eager = self._strategy["kind"] == "eager"
         self._device = torch.device(spec["device"])
         self._plan = SamplingPlan.from_spec(spec["sampling"])
-        self._timer = clock_for(self._device, flush_l2=self._plan.flush_l2)
+        self._timers = Timers(self._device, flush_l2=self._plan.flush_l2)
         self._artifacts = Path(spec.get("artifacts", ""))
         self._log: list[tuple[str, str]] = []
         self._log_context = contextlib.ExitStack()
@@ -149,13 +149,13 @@ class Session:
     def warm_up(self) -> None:
         """Call each variant until it is steady; the compiled one first, as its cold start goes on."""
         self._channel.enter("warmup")
-        self._side = Side(self._subject.step)
+        self._side = Side(self._subject.step, self._timers.side())
         self._sides = [self._side]
         with grad_context(self._subject.built.task):
-            self._warmup_ended_by = warm_up(self._side, self._timer, self._plan)
+            self._warmup_ended_by = warm_up(self._side, self._plan)
             if not self._is_eager:
-                self._control_side = Side(self._control.step)
-                warm_up(self._control_side, self._timer, self._plan)
+                self._control_side = Side(self._control.step, self._timers.side(), "control")
+                warm_up(self._control_side, self._plan)
                 self._sides = [self._control_side, self._side]
         first = self._cold["eager_first_ns" if self._is_eager else "first_call_ns"]
         calls, spent = until_steady(first, self._side.warmup_ns)
@@ -164,22 +164,38 @@ class Session:
     def sample(self) -> None:
         """The timed part: eager and compiled in alternating blocks."""
         self._channel.enter("sampling")
-        between = self._channel.pause if self._spec.get("device_state") else lambda: False
+        between = self._channel.pause if self._spec.get("device_state") else lambda _side: False
         on_cpu = self._device.type == "cpu"
-        sampler = Sampler(self._timer, self._plan, cpu_bound=on_cpu, between_blocks=between)
+        sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between)
         with grad_context(self._subject.built.task):
             evidence = sampler.take(self._sides)
         self._content |= {
             "warmup_ns": self._side.warmup_ns,
-            "samples_ns": self._side.samples_ns,
-            "host_samples_ns": self._side.host_samples_ns,
             "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns),
             "sampling": self._sampling_facts(evidence),
         }
         if not self._is_eager:
-            self._content["control_host_samples_ns"] = self._control_side.host_samples_ns
             self._content["control_warmup_ns"] = self._control_side.warmup_ns
-            self._content["control_samples_ns"] = self._control_side.samples_ns
+
+    def _finish_timing(self) -> None:
+        """What is kept of the times. Not before everything is timed: where tracing has to say what the device
+        did, it leaves the process slower.
+        """
+        if self._device.type != "cpu":
+            self._channel.enter("tracing")
+        built = self._subject.built
+        headline = headline_of(self._device.type, built.task, built.headline)
+        timing: dict[str, Any] = {"headline": headline, "control": None}
+        timing["flush_l2"] = None if self._device.type == "cpu" else self._plan.flush_l2
+        with grad_context(built.task):
+            for side in self._sides:
+                side.times, timing[side.name] = side.timer.results(side.step, side.times)
+                prefix = "" if side is self._side else "control_"
+                self._content |= {prefix + name: values for name, values in side.times.items()}
+        self._graph_launches = timing["side"].pop("graph_launches", None)
+        if timing["control"] is not None:
+            timing["control"].pop("graph_launches", None)
+        self._content["timing"] = timing
 
     def _sampling_facts(self, evidence: Evidence) -> dict[str, Any]:
         plan = self._plan
@@ -213,10 +229,11 @@ class Session:
 
     def inspect(self) -> None:
         """Compiler facts, memory and numerics: outside of what is timed."""
+        self._finish_timing()
         facts = None if self._is_eager else self._compiler_facts()
         self._content["stream"] = self._stream_facts()
         self._channel.enter("memory")
-        self._timer.release()
+        self._timers.release()
         own = memory.step_peak(self._subject, self._device, [] if self._is_eager else [self._control])
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
@@ -237,17 +254,14 @@ class Session:
 
     def _stream_facts(self) -> dict[str, Any] | None:
         built = self._subject.built
+        name = self._content["timing"]["headline"] + "_ns"
         if self._is_eager:
-            return streams.facts(built, self._control_first, self._side.samples_ns, None, [])
-        samples = (self._side.samples_ns, self._control_side.samples_ns)
+            return streams.facts(built, self._control_first, self._side.times[name], None, [])
+        samples = (self._side.times[name], self._control_side.times[name])
         return streams.facts(built, self._first_iteration, samples[0], self._control_first, samples[1])
 
     def _compiler_facts(self) -> dict[str, Any]:
         asked = compiling.uses_cudagraphs(self._strategy, self._device.type)
         facts = compiler_facts.facts(self._log, cudagraphs_asked=asked)
         self._log_context.close()
-        launches = None
-        if self._device.type == "cuda":
-            with grad_context(self._subject.built.task):
-                launches = cudagraphs.launches(self._subject.step)
-        return facts | {"cudagraph_launches": launches}
+        return facts | {"cudagraph_launches": self._graph_launches}

@@ -18,6 +18,7 @@ INFERENCE = "inference"
 TRAINING = "training"
 FUNCTION = "function"
 TASKS = (INFERENCE, TRAINING, FUNCTION)
+HEADLINES = ("wall_sync", "wall_pipelined")
 
 
 class Batch(NamedTuple):
@@ -96,8 +97,14 @@ class Built:
     stream: Stream | None = None
     """Batches that one iteration goes through, one call of the model each."""
 
+    headline: str | None = None
+    """Which wall time is the latency on a GPU: `wall_sync`, one step and a wait for it, or `wall_pipelined`,
+    steps in a row. None: pipelined for training, synchronised for the rest."""
+
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             raise ValueError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
+        if self.headline is not None and self.headline not in HEADLINES:
+            raise ValueError(f"headline must be one of {', '.join(HEADLINES)}, not {self.headline!r}")
         if self.compile_optimizer and str(self.autocast_dtype) == "torch.float16":
             raise ValueError("a GradScaler steps the optimizer itself, so it cannot be compiled in float16")

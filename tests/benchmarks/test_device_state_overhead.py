@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.worker.clock import CpuClock
+from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch, canary_ns
 from runner.worker.loading import build_workload, import_builder
 from runner.worker.precision import median_rank
@@ -64,7 +64,7 @@ def read_state():
 
 def taken(step, read_state, settling_calls: int) -> tuple[list[list[int]], list[list[int]], list]:
     """(blocks with a reading before them, blocks without, evidence), in alternation."""
-    clock, watch = CpuClock(), BlockWatch()
+    clock, watch = CpuTimer(), BlockWatch()
     kinds, evidence = {True: [], False: []}, []
     for number in range(2 * BLOCKS):
         is_read = number % 4 in (0, 3)
@@ -121,9 +121,9 @@ def test_a_reading_between_blocks_leaves_the_samples_alone(name, read_state):
         builder = import_builder(definition.target, [])
         step = make_variant(build_workload(builder, workload, torch.device("cpu"))).step
         with torch.no_grad():
-            side = Side(step)
-            warm_up(side, CpuClock(), SamplingPlan())
-            calls = Sampler(CpuClock(), SamplingPlan(), cpu_bound=True).settling_calls(side.latency_ns())
+            side = Side(step, CpuTimer())
+            warm_up(side, SamplingPlan())
+            calls = Sampler(SamplingPlan(), cpu_bound=True).settling_calls(side.latency_ns())
             unsettled_read, unsettled, _ = taken(step, read_state, 0)
             read, unread, evidence = taken(step, read_state, calls)
     finally:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils.benchmark import Timer
 
-from runner.worker.clock import CpuClock
+from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch
 from runner.worker.loading import build_workload, import_builder
 from runner.worker.sampling import SamplingPlan, Side, warm_up
@@ -26,7 +26,7 @@ AGREEMENT = 0.02
 def medians(step) -> tuple[float, float]:
     """(ours, Timer's) in nanoseconds, of single steps that alternate: a busy host then slows both alike."""
     timer = Timer("step()", globals={"step": step}, num_threads=torch.get_num_threads())
-    clock, ours, theirs = CpuClock(), [], []
+    clock, ours, theirs = CpuTimer(), [], []
     for _ in range(PAIRS):
         # `timeit` warms up with two calls of its own; so do we.
         ours.append(clock.time_steps(step, 3)[-1])
@@ -52,7 +52,7 @@ def test_latency_agrees_with_torch_timer(name):
             build_workload(import_builder(definition.target, []), workload, torch.device("cpu"))
         )
         with grad_context(variant.built.task):
-            warm_up(Side(variant.step), CpuClock(), SamplingPlan())
+            warm_up(Side(variant.step, CpuTimer()), SamplingPlan())
             watch.begin()
             pairs = [medians(variant.step) for _ in range(ROUNDS)]
             block = watch.end()

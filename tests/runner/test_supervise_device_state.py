@@ -139,3 +139,20 @@ def test_another_process_on_the_device_is_suspect(driver):
 )
 def test_visible_devices_are_renumbered(device, visible, expected):
     assert visible_index(device, visible) == expected
+
+
+def test_what_is_read_after_the_blocks_of_a_side_is_that_side_s(driver):
+    driver(
+        nvmlDeviceGetClockInfo=[1980, 877, 1830, 877, 1905, 877, 1755, 877],
+        nvmlDeviceGetCurrentClocksEventReasons=[0, 4, 0, 4],
+    )
+    watch = DeviceWatch("cuda:0")
+    for side in ("", "side", "control", "side"):
+        watch.sample(side)
+    assert watch.of_side("side") == {
+        "sm_clock_mhz": [1755.0, 1792.5, 1830.0],
+        "throttle_reasons": ["sw_power_cap"],
+    }
+    assert watch.of_side("control") == {"sm_clock_mhz": [1905.0, 1905.0, 1905.0], "throttle_reasons": []}
+    assert watch.state().sm_clock_mhz[0] == 1755.0
+    assert DeviceWatch("cuda:0").of_side("side") == {}

@@ -44,12 +44,12 @@ def test_a_host_that_slows_down_favours_neither_side() -> None:
     assert naive < 0.65
 
     host = SlowingHost()
-    sides = [Side(lambda: host.step(MS), warmup_ns=[MS] * 10) for _ in range(2)]
+    sides = [Side(lambda: host.step(MS), FakeTimer(), warmup_ns=[MS] * 10) for _ in range(2)]
     plan = SamplingPlan(samples=50, max_samples=50)
     watch = FakeWatch(itertools.repeat(CALM))
-    Sampler(FakeTimer(), plan, cpu_bound=True, watch=watch, canary=lambda: 1).take(sides)
-    assert len(sides[0].samples_ns) == 50
-    ours = statistics.median(sides[0].samples_ns) / statistics.median(sides[1].samples_ns)
+    Sampler(plan, cpu_bound=True, watch=watch, canary=lambda: 1).take(sides)
+    assert len(sides[0].times["samples_ns"]) == 50
+    ours = statistics.median(sides[0].times["samples_ns"]) / statistics.median(sides[1].times["samples_ns"])
     assert ours == pytest.approx(1.0, abs=0.03)
 
 

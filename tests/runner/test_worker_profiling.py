@@ -135,7 +135,7 @@ def test_matrix_kernels(name, is_matrix):
     ],
 )
 def test_launches(name, is_launch):
-    assert bool(profiling._LAUNCH.search(name)) is is_launch
+    assert bool(profiling.LAUNCH.search(name)) is is_launch
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60)), max_size=12))

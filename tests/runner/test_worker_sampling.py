@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.worker.clock import Taken
 from runner.worker.evidence import Block
 from runner.worker.precision import median_rank, relative_half_width
 from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, until_steady, warm_up
@@ -25,13 +26,13 @@ class FakeTimer:
     def __init__(self):
         self.blocks = []
 
-    def time_steps(self, step, count):
-        samples = [step() for _ in range(count)]
-        self.blocks.append((step, len(samples)))
-        return samples
+    def prepare(self, step, size, settling_calls):
+        pass
 
-    def on_host(self, step, count):
-        return []
+    def block(self, step, size):
+        samples = [step() for _ in range(size)]
+        self.blocks.append((step, len(samples)))
+        return Taken({"samples_ns": samples}, sum(samples))
 
     def once(self, step):
         return step()
@@ -48,9 +49,8 @@ class FakeWatch:
         return next(self.blocks)
 
 
-def sampler(timer, blocks=None, between=lambda: False, **plan):
+def sampler(blocks=None, between=lambda _side: False, **plan):
     return Sampler(
-        timer,
         SamplingPlan(**plan),
         cpu_bound=True,
         between_blocks=between,
@@ -59,15 +59,15 @@ def sampler(timer, blocks=None, between=lambda: False, **plan):
     )
 
 
-def side(latency_ns):
-    return Side(lambda: latency_ns, warmup_ns=[latency_ns] * 10)
+def side(latency_ns, timer=None):
+    return Side(lambda: latency_ns, timer or FakeTimer(), warmup_ns=[latency_ns] * 10)
 
 
 def test_both_sides_get_the_planned_samples():
     eager, compiled = side(2 * MS), side(MS)
-    sampler(FakeTimer()).take([eager, compiled])
-    assert eager.samples_ns == [2 * MS] * 50
-    assert compiled.samples_ns == [MS] * 50
+    sampler().take([eager, compiled])
+    assert eager.times["samples_ns"] == [2 * MS] * 50
+    assert compiled.times["samples_ns"] == [MS] * 50
 
 
 def test_each_block_begins_with_untimed_steps_of_its_own_side():
@@ -78,22 +78,24 @@ def test_each_block_begins_with_untimed_steps_of_its_own_side():
             called.append(step)
             return step()
 
-        def time_steps(self, step, count):
+        def block(self, step, size):
             timed.append((step, list(called)))
             called.clear()
-            return [step() for _ in range(count)]
+            return super().block(step, size)
 
-    fast, slow = side(3 * MS), side(11 * MS)
-    sampler(Recorder(), settle_ns=10 * MS).take([fast, slow])
+    timer = Recorder()
+    fast, slow = side(3 * MS, timer), side(11 * MS, timer)
+    sampler(settle_ns=10 * MS).take([fast, slow])
     assert {len(before) for step, before in timed if step is fast.step} == {3}
     assert all(other is step for step, before in timed for other in before)
     assert not any(before for step, before in timed if step is slow.step)
-    assert len(fast.samples_ns) == 50
+    assert len(fast.times["samples_ns"]) == 50
 
 
 def test_sides_alternate_often_and_take_turns_in_going_first():
-    timer, eager, compiled = FakeTimer(), side(2 * MS), side(MS)
-    sampler(timer).take([eager, compiled])
+    timer = FakeTimer()
+    eager, compiled = side(2 * MS, timer), side(MS, timer)
+    sampler().take([eager, compiled])
     order = ["e" if step is eager.step else "c" for step, _ in timer.blocks]
     assert order == ["e", "c", "c", "e"] * (PAIRS // 2)
     assert sum(a != b for a, b in itertools.pairwise(order)) >= 10
@@ -102,43 +104,44 @@ def test_sides_alternate_often_and_take_turns_in_going_first():
 @given(st.integers(1_000, 10_000 * MS), st.integers(1_000, 10_000 * MS))
 def test_no_block_is_longer_than_its_bound(eager_ns, compiled_ns):
     timer, plan = FakeTimer(), {"block_ns": 100 * MS, "max_ns": 1_000 * MS}
-    sides = [side(eager_ns), side(compiled_ns)]
-    sampler(timer, **plan).take(sides)
+    sides = [side(eager_ns, timer), side(compiled_ns, timer)]
+    sampler(**plan).take(sides)
     for step, count in timer.blocks:
         assert count == 1 or count * step() <= 100 * MS
-    assert all(len(found.samples_ns) >= 5 for found in sides)
+    assert all(len(found.times["samples_ns"]) >= 5 for found in sides)
 
 
 def test_time_bounds_a_slow_step_but_not_below_the_minimum():
     eager, compiled = side(4_000 * MS), side(3_000 * MS)
-    sampler(FakeTimer(), max_ns=10_000 * MS).take([eager, compiled])
-    assert len(eager.samples_ns) == len(compiled.samples_ns) == 5
+    sampler(max_ns=10_000 * MS).take([eager, compiled])
+    assert len(eager.times["samples_ns"]) == len(compiled.times["samples_ns"]) == 5
 
 
 def test_a_disturbed_round_counts_for_neither_side_and_is_repeated():
-    timer, eager, compiled = FakeTimer(), side(MS), side(MS)
+    timer = FakeTimer()
+    eager, compiled = side(MS, timer), side(MS, timer)
     blocks = [CALM, CALM, CALM, STALLED, OFF_CPU, CALM, *itertools.repeat(CALM, 100)]
-    evidence = sampler(timer, blocks).take([eager, compiled])
+    evidence = sampler(blocks).take([eager, compiled])
     assert (evidence.rejected, evidence.ended_by) == (4, "interval")
     assert len(timer.blocks) == 2 * (PAIRS + 2)
-    assert len(eager.samples_ns) == len(compiled.samples_ns) == 50
+    assert len(eager.times["samples_ns"]) == len(compiled.times["samples_ns"]) == 50
 
 
 def test_disturbed_samples_are_kept_out_when_enough_others_are_left():
     values = itertools.count()
-    disturbed = Side(lambda: next(values), warmup_ns=[MS] * 10)
+    disturbed = Side(lambda: next(values), FakeTimer(), warmup_ns=[MS] * 10)
     blocks = [CALM if number % 3 else STALLED for number in range(100)]
-    evidence = sampler(FakeTimer(), blocks, max_samples=50).take([disturbed])
+    evidence = sampler(blocks, max_samples=50).take([disturbed])
     assert evidence.rejected > 0
     rejected_samples = {n for n in range(500) if (n // 5) % 3 == 0}
-    assert not rejected_samples & set(disturbed.samples_ns)
-    assert len(disturbed.samples_ns) == 50
+    assert not rejected_samples & set(disturbed.times["samples_ns"])
+    assert len(disturbed.times["samples_ns"]) == 50
 
 
 def test_on_a_host_that_is_never_calm_all_samples_count_and_the_record_says_so():
     eager, compiled = side(MS), side(MS)
-    evidence = sampler(FakeTimer(), itertools.repeat(STALLED)).take([eager, compiled])
-    assert len(eager.samples_ns) == len(compiled.samples_ns) == 50
+    evidence = sampler(itertools.repeat(STALLED)).take([eager, compiled])
+    assert len(eager.times["samples_ns"]) == len(compiled.times["samples_ns"]) == 50
     assert evidence.rejected == len(evidence.blocks) == 4 * PAIRS
     assert evidence.ended_by == "disturbed"
 
@@ -146,54 +149,73 @@ def test_on_a_host_that_is_never_calm_all_samples_count_and_the_record_says_so()
 def uniform(low, high, seed=0):
     """A side whose latencies are spread evenly from `low` to `high`, in an order that repeats."""
     draw = random.Random(seed)
-    return Side(lambda: round(draw.uniform(low, high)), warmup_ns=[low] * 10)
+    return Side(lambda: round(draw.uniform(low, high)), FakeTimer(), warmup_ns=[low] * 10)
 
 
 def test_a_spread_that_hides_the_median_gets_more_samples_until_it_is_known():
     eager, compiled = uniform(90 * MS, 110 * MS), side(100 * MS)
-    evidence = sampler(FakeTimer(), max_ns=10**15, relative_interval=0.01, max_samples=5_000).take(
-        [eager, compiled]
-    )
+    evidence = sampler(max_ns=10**15, relative_interval=0.01, max_samples=5_000).take([eager, compiled])
     # For n uniform values on m +- 10 % the interval is m +- 1.96 * 10 % / sqrt(n): 1 % needs about 384.
     assert evidence.ended_by == "interval"
-    assert 250 <= len(eager.samples_ns) == len(compiled.samples_ns) <= 550
+    assert 250 <= len(eager.times["samples_ns"]) == len(compiled.times["samples_ns"]) <= 550
     assert evidence.reached_interval <= 0.01
 
 
 def test_no_spread_gets_more_than_the_bound_in_count_or_time():
     eager, compiled = uniform(50 * MS, 150 * MS), uniform(50 * MS, 150 * MS, seed=1)
-    by_count = sampler(FakeTimer(), max_ns=10**15, max_samples=120).take([eager, compiled])
-    assert (by_count.ended_by, len(eager.samples_ns)) == ("samples", 120)
+    by_count = sampler(max_ns=10**15, max_samples=120).take([eager, compiled])
+    assert (by_count.ended_by, len(eager.times["samples_ns"])) == ("samples", 120)
     assert by_count.reached_interval > 0.02
     slow = uniform(50 * MS, 150 * MS)
-    by_time = sampler(FakeTimer(), max_ns=8_000 * MS, max_samples=10_000).take([slow])
+    by_time = sampler(max_ns=8_000 * MS, max_samples=10_000).take([slow])
     assert by_time.ended_by == "time"
-    assert 75 <= len(slow.samples_ns) <= 90
+    assert 75 <= len(slow.times["samples_ns"]) <= 90
 
 
 def test_a_median_known_at_once_takes_the_planned_samples_and_no_more():
     eager = side(MS)
-    evidence = sampler(FakeTimer()).take([eager])
-    assert (len(eager.samples_ns), evidence.ended_by, evidence.reached_interval) == (50, "interval", 0.0)
+    evidence = sampler().take([eager])
+    assert (
+        len(eager.times["samples_ns"]),
+        evidence.ended_by,
+        evidence.reached_interval,
+    ) == (
+        50,
+        "interval",
+        0.0,
+    )
 
 
 def test_a_slowed_device_disturbs_the_blocks_before_and_after_the_reading():
     eager, compiled = side(MS), side(MS)
     # Readings: one before everything, then one after each block. The fourth is after block 3.
     readings = iter([False, False, False, True, *itertools.repeat(False, 200)])
-    evidence = sampler(FakeTimer(), between=lambda: next(readings)).take([eager, compiled])
+    evidence = sampler(between=lambda _side: next(readings)).take([eager, compiled])
     assert evidence.rejected == 2
-    assert len(eager.samples_ns) == 50
+    assert len(eager.times["samples_ns"]) == 50
 
 
-def test_what_the_host_saw_is_kept_beside_the_device_times_of_the_same_rounds():
+def test_all_times_of_a_block_are_kept_and_those_of_the_device_decide_when_it_is_enough():
+    wall = random.Random(1)
+
     class Both(FakeTimer):
-        def on_host(self, step, count):
-            return [step() + 7] * count
+        def block(self, step, size):
+            noisy = [round(MS * wall.uniform(1, 3)) for _ in range(size)]
+            return Taken({"device_ns": [MS] * size, "wall_sync_ns": noisy}, 3 * MS * size)
 
-    eager = side(MS)
-    sampler(Both()).take([eager])
-    assert eager.host_samples_ns == [MS + 7] * len(eager.samples_ns)
+    eager = side(MS, Both())
+    evidence = sampler().take([eager])
+    assert (evidence.ended_by, evidence.reached_interval) == ("interval", 0.0)
+    assert len(eager.times["device_ns"]) == len(eager.times["wall_sync_ns"]) == 50
+
+
+def test_where_no_device_time_was_taken_the_wall_time_decides_when_it_is_enough():
+    class NotHeld(FakeTimer):
+        def block(self, step, size):
+            return Taken({"device_ns": [], "wall_sync_ns": [step() for _ in range(size)]}, MS * size)
+
+    evidence = sampler().take([side(MS, NotHeld())])
+    assert (evidence.ended_by, evidence.reached_interval) == ("interval", 0.0)
 
 
 def test_the_interval_of_a_median_is_that_of_the_sign_test():
@@ -220,8 +242,8 @@ def test_off_cpu_time_counts_only_against_cpu_bound_steps_and_long_blocks():
 
 def run_warm_up(calls_ns, **plan):
     calls = iter(calls_ns)
-    found = Side(lambda: next(calls))
-    ended_by = warm_up(found, FakeTimer(), SamplingPlan(**plan))
+    found = Side(lambda: next(calls), FakeTimer())
+    ended_by = warm_up(found, SamplingPlan(**plan))
     return found.warmup_ns, ended_by
 
 
