@@ -234,6 +234,10 @@ class Numerics(Record):
     """Root mean squared error of eager against float64; null without that reference."""
     rmse_result: Finite | None = None
     """The same of compiled; null without that reference."""
+    rms_exact: Finite | None = None
+    """Root mean square of the float64 result: the size that the errors are relative to; null without it."""
+    dtype: Name | None = None
+    """Of the result, e.g. `bfloat16`; a step of it is its unit roundoff. Null without that reference."""
     multiplier: Finite | None = None
     """How many times eager's own error was allowed; null where the plain tolerance was enough."""
     tolerance: Finite | None = None
@@ -286,6 +290,14 @@ class HostState(Record):
     """Blocks of samples that were timed; null where not told."""
     blocks_rejected: Count | None = None
     """Blocks of them that were disturbed; null where not told."""
+    launching_cpu: Count | None = None
+    """The CPU that the thread which feeds a GPU was bound to; null on a CPU, and where it could not be."""
+    launching_cpu_siblings: list[Count] | None = None
+    """CPUs of the same core, its hyperthreads; null without a bound thread."""
+    compile_pool_ended: bool | None = None
+    """Whether the compiler's idle processes were ended before sampling; null on a CPU."""
+    address_layout: Name | None = None
+    """`random` or `fixed`: whether the process's memory was placed anew; null on a CPU, or where not told."""
 
 
 class Summary(Record):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
+_CPUS = Path("/sys/devices/system/cpu")
+_NO_RANDOMIZE = 0x0040000
 _BINDING = ("OMP_PROC_BIND", "OMP_PLACES")
 
 ALL = frozenset(os.sched_getaffinity(0))
@@ -31,3 +34,71 @@ def unbound() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, bound)
+
+
+def launching_core(allowed: frozenset[int], interrupts: dict[int, int]) -> int | None:
+    """The core from which a GPU is fed: of those allowed the one with the fewest interrupts, and neither core
+    0 nor a hyperthread of it where there is another, since interrupts land there first.
+    """
+    first = siblings_of(0)
+    candidates = sorted(allowed - first) or sorted(allowed)
+    return min(candidates, key=lambda cpu: (interrupts.get(cpu, 0), -cpu), default=None)
+
+
+def siblings_of(cpu: int) -> frozenset[int]:
+    """The hyperthreads of the core that `cpu` is one of; itself alone where the kernel does not tell."""
+    try:
+        text = (_CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text().strip()
+        return frozenset(_listed(text))
+    except (OSError, ValueError):
+        return frozenset({cpu})
+
+
+def _listed(text: str) -> Iterator[int]:
+    """CPU numbers of the kernel's list format, e.g. "0-2,8"."""
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        yield from range(int(low), int(high or low) + 1)
+
+
+def interrupts_by_cpu(text: str | None = None) -> dict[int, int]:
+    """Interrupts since boot by CPU, from /proc/interrupts; empty where that cannot be read."""
+    try:
+        lines = (Path("/proc/interrupts").read_text() if text is None else text).splitlines()
+        cpus = [int(name.removeprefix("CPU")) for name in lines[0].split()]
+    except (OSError, ValueError, IndexError):
+        return {}
+    found = dict.fromkeys(cpus, 0)
+    for line in lines[1:]:
+        counts = line.partition(":")[2].split()[: len(cpus)]
+        # The last lines hold one number for all CPUs.
+        if len(counts) == len(cpus) and all(count.isdigit() for count in counts):
+            for cpu, count in zip(cpus, counts, strict=True):
+                found[cpu] += int(count)
+    return found
+
+
+def pin_launching_thread() -> int | None:
+    """Bind this thread alone to `launching_core`; which one that is, None where it cannot be bound. Threads
+    that OpenMP has bound already stay where they are.
+    """
+    cpu = launching_core(ALL, interrupts_by_cpu())
+    if cpu is None:
+        return None
+    try:
+        os.sched_setaffinity(0, {cpu})
+    except OSError:
+        return None
+    return cpu
+
+
+def address_layout() -> str | None:
+    """`random` or `fixed`: whether the kernel places a process's memory anew each time (personality(2), flag
+    ADDR_NO_RANDOMIZE, and randomize_va_space); None where it does not tell.
+    """
+    try:
+        fixed = int(Path("/proc/self/personality").read_text(), 16) & _NO_RANDOMIZE
+        system = int(Path("/proc/sys/kernel/randomize_va_space").read_text())
+    except (OSError, ValueError):
+        return None
+    return "fixed" if fixed or system == 0 else "random"

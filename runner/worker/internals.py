@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -223,3 +224,25 @@ def _only_names(operator: Any) -> bool:
     aliases = [returned.alias_info for returned in operator._schema.returns]
     is_view = any(alias is not None and not alias.is_write for alias in aliases)
     return is_view or "empty" in operator._schema.name
+
+
+def clear_cublas_workspaces() -> bool:
+    """Free the workspaces of cuBLAS that torch keeps for each stream; False where it does not offer that."""
+    clear = _attribute("torch._C", "_cuda_clearCublasWorkspaces")
+    if clear is None:
+        return False
+    clear()
+    return True
+
+
+def end_compile_pool() -> bool:
+    """End the idle processes of Inductor's pool, which starts again when it is needed; False where it cannot
+    be ended or was never begun.
+    """
+    if "torch._inductor.async_compile" not in sys.modules:
+        return False
+    end = _attribute("torch._inductor.async_compile", "shutdown_compile_workers")
+    if end is None:
+        return False
+    end()
+    return True

@@ -213,6 +213,8 @@ def _verdict(
         "max_abs_error": worst.max_abs_error,
         "rmse_reference": worst.rmse_reference,
         "rmse_result": worst.rmse_result,
+        "rms_exact": worst.rms_exact,
+        "dtype": worst.dtype,
         "multiplier": worst.multiplier,
         "tolerance": tolerance,
     }

@@ -114,12 +114,12 @@ def _device_facts(step: Step, device: torch.device) -> dict[str, Any]:
     spent_us: dict[str, list[float]] = defaultdict(list)
     for event in work:
         spent_us[event.name].append(_us(event))
-    busy_us = union_us(interval(event) for event in work)
+    intervals = [interval(event) for event in work]
     return {
         "step_ns": round(took_us * 1000 / STEPS),
         "launches": len(launches) / STEPS if launches else None,
         "kernels": len(kernels) / STEPS if work else None,
-        "device_busy_fraction": min(1.0, busy_us / took_us) if work else None,
+        "device_busy_fraction": busy_fraction(intervals),
         "launch_ns": round(sum(_us(event) for event in launches) * 1000 / STEPS) if launches else None,
         "matrix_fraction": _share(spent_us, _MATRIX_KERNEL),
         "top": _longest(spent_us),
@@ -152,6 +152,16 @@ def device_work(events: Iterable[Any]) -> list[Any]:
     line too, and is no work of it.
     """
     return [event for event in events if not on_host(event) and not event.is_user_annotation]
+
+
+def busy_fraction(intervals: list[tuple[float, float]]) -> float | None:
+    """The share of the time from the first of the device's work to the last in which it did anything; what
+    the profiler itself needs around them is no idle device. None where it did nothing.
+    """
+    if not intervals:
+        return None
+    span = max(end for _, end in intervals) - min(begin for begin, _ in intervals)
+    return min(1.0, union_us(intervals) / span) if span > 0 else 1.0
 
 
 def on_host(event: Any) -> bool:

@@ -7,7 +7,7 @@ containers is taken care of by the caller.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -16,6 +16,7 @@ _LOOSE_TOLERANCE = 4e-2
 _SMALL_NUMEL = 1000
 _HIGH_TOLERANCE = 2e-2
 _TINY = 1e-6
+_ROUNDINGS = 2.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Comparison:
     rmse_result: float | None = None
     multiplier: float | None = None
     reason: str | None = None
+    rms_exact: float | None = None
+    dtype: str | None = None
 
 
 def rmse(reference: torch.Tensor, result: torch.Tensor) -> float:
@@ -44,6 +47,24 @@ def multiplier_for(reference: torch.Tensor, result: torch.Tensor, tolerance: flo
     if reference.numel() < _SMALL_NUMEL or pointlike or tolerance >= _HIGH_TOLERANCE:
         return 3.0
     return 3.0 if result.dtype in _LOW_PRECISION else 2.0
+
+
+def rounding_floor(result: torch.Tensor, exact: torch.Tensor) -> float:
+    """An error that no result of this dtype can be blamed for: its unit roundoff, of a value as large as
+    `exact` is (root mean square), times a small factor.
+
+    Eager's own error says too little where it happens to round well: in bfloat16 a ResNet-50 was off by
+    0.38 %, which is one rounding, and by 3.8 times eager's error. A sum accumulated in bfloat16 is off by
+    several roundings.
+    """
+    if not result.is_floating_point():
+        return 0.0
+    return _ROUNDINGS * torch.finfo(result.dtype).eps / 2 * rms(exact)
+
+
+def rms(value: torch.Tensor) -> float:
+    """Root of the mean square, in float64."""
+    return float(value.abs().double().square().mean().sqrt())
 
 
 def _finite(value: float) -> float | None:
@@ -85,17 +106,28 @@ def compare(
         reason = None if close else f"not within {tolerance:g} of eager"
         return Comparison(close, largest, cosine, reason=reason)
     reference_error, result_error = rmse(exact, reference), rmse(exact, result)
-    errors = (_finite(reference_error), _finite(result_error))
-    if close:
-        return Comparison(True, largest, cosine, *errors)
-    multiplier = multiplier_for(reference, result, tolerance)
-    allowed = multiplier * reference_error + absolute / 10
-    if result_error <= allowed or _only_reference_is_nan(reference, result, exact):
-        return Comparison(True, largest, cosine, *errors, multiplier)
-    reason = (
-        f"RMSE against float64 is {result_error:.3g}, allowed is {allowed:.3g} ({multiplier:g} times eager's)"
+    found = Comparison(
+        True,
+        largest,
+        cosine,
+        _finite(reference_error),
+        _finite(result_error),
+        rms_exact=_finite(rms(exact)),
+        dtype=str(result.dtype).removeprefix("torch."),
     )
-    return Comparison(False, largest, cosine, *errors, multiplier, reason)
+    if close:
+        return found
+    multiplier = multiplier_for(reference, result, tolerance)
+    found = replace(found, multiplier=multiplier)
+    of_eager, of_dtype = multiplier * reference_error + absolute / 10, rounding_floor(result, exact)
+    # A comparison with NaN is false, so each stands alone.
+    is_near = result_error <= of_eager or result_error <= of_dtype
+    if is_near or _only_reference_is_nan(reference, result, exact):
+        return found
+    allowed = max(of_eager, of_dtype)
+    by = f"{multiplier:g} times eager's" if allowed == of_eager else f"what {found.dtype} rounds"
+    reason = f"RMSE against float64 is {result_error:.3g}, allowed is {allowed:.3g} ({by})"
+    return replace(found, passed=False, reason=reason)
 
 
 def _only_reference_is_nan(reference: torch.Tensor, result: torch.Tensor, exact: torch.Tensor) -> bool:

@@ -59,6 +59,7 @@ class Session:
         self._device = torch.device(spec["device"])
         self._plan = SamplingPlan.from_spec(spec["sampling"])
         self._timers = Timers(self._device, flush_l2=self._plan.flush_l2)
+        self._launching_cpu = None if self._device.type == "cpu" else affinity.pin_launching_thread()
         self._artifacts = Path(spec.get("artifacts", ""))
         self._log: list[tuple[str, str]] = []
         self._log_context = contextlib.ExitStack()
@@ -166,12 +167,14 @@ class Session:
         self._channel.enter("sampling")
         between = self._channel.pause if self._spec.get("device_state") else lambda _side: False
         on_cpu = self._device.type == "cpu"
+        ended = None if on_cpu else internals.end_compile_pool()
         sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between)
         with grad_context(self._subject.built.task):
             evidence = sampler.take(self._sides)
         self._content |= {
             "warmup_ns": self._side.warmup_ns,
-            "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns),
+            "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns)
+            | ({} if on_cpu else self._host_of_gpu() | {"compile_pool_ended": ended}),
             "sampling": self._sampling_facts(evidence),
         }
         if not self._is_eager:
@@ -196,6 +199,18 @@ class Session:
         if timing["control"] is not None:
             timing["control"].pop("graph_launches", None)
         self._content["timing"] = timing
+
+    def _host_of_gpu(self) -> dict[str, Any]:
+        """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
+        and these are what is suspected.
+        """
+        cpu = self._launching_cpu
+        siblings = None if cpu is None else sorted(affinity.siblings_of(cpu) - {cpu})
+        return {
+            "launching_cpu": cpu,
+            "launching_cpu_siblings": siblings,
+            "address_layout": affinity.address_layout(),
+        }
 
     def _sampling_facts(self, evidence: Evidence) -> dict[str, Any]:
         plan = self._plan

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from runner.workloads.built import INFERENCE, TRAINING, Built
+from runner.workloads.calibration import keep_variance
 
 
 def mlp(width: int, layers: int, classes: int) -> nn.Sequential:
@@ -21,7 +22,9 @@ def build(
     *, batch_size: int, width: int, layers: int, classes: int, device: torch.device, dtype: torch.dtype
 ) -> Built:
     """Inference on (batch_size, width)."""
-    model = mlp(width, layers, classes).to(device, dtype).eval()
+    model = mlp(width, layers, classes)
+    keep_variance(model)
+    model = model.to(device, dtype).eval()
     inputs = (torch.randn(batch_size, width, device=device, dtype=dtype),)
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE)
 

@@ -11,6 +11,7 @@ from transformers import (
 )
 
 from runner.workloads.built import INFERENCE, Built
+from runner.workloads.calibration import calibrate_batch_norm
 
 
 def resnet50() -> torch.nn.Module:
@@ -29,9 +30,10 @@ def build_resnet50(*, batch_size: int, image_size: int, device: torch.device, dt
     """Inference on (batch_size, 3, image_size, image_size), weights and images channels last."""
     with device:
         model = resnet50()
+        images = torch.randn(batch_size, 3, image_size, image_size)
+    calibrate_batch_norm(model, images)
     model = model.to(dtype).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-    images = torch.randn(batch_size, 3, image_size, image_size, device=device, dtype=dtype)
-    inputs = (images.to(memory_format=torch.channels_last),)
+    inputs = (images.to(dtype).to(memory_format=torch.channels_last),)
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE, regions=("ResNetBottleNeckLayer",))
 
 

@@ -32,6 +32,13 @@ def mlp(device, width=1024):
     return model.to(device), (torch.randn(64, width, device=device),)
 
 
+def resnet50():
+    """The built-in one, at a smaller batch."""
+    from runner.workloads.vision import build_resnet50
+
+    return build_resnet50(batch_size=16, image_size=224, device=torch.device("cuda"), dtype=torch.bfloat16)
+
+
 def visits_the_cpu():
     """An operation on the CPU in the middle, which no CUDA graph can record."""
 

@@ -9,6 +9,7 @@ from runner.worker.numerics import check, tolerance_of
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures as workloads
+from tests.runner.seeded_defects import DEFECTS, build
 
 
 def judged(built, wrong=None, seed=0):
@@ -101,3 +102,31 @@ def test_the_coarsest_dtype_gives_the_tolerance():
     assert tolerance_of(built, {"output": torch.ones(1)}) == 1e-4
     assert tolerance_of(built, {"output": torch.ones(1, dtype=torch.bfloat16)}) == 1e-3
     assert tolerance_of(workloads.training(), {}) == 1e-2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_seeded_defect_fails(defect, dtype):
+    built = build(torch.device("cpu"), dtype)
+    found, message = judged(built, DEFECTS[defect])
+    assert found["status"] == "fail"
+    assert message is not None
+    assert 0.1 < found["rms_exact"] < 10
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_same_network_without_a_defect_passes(dtype):
+    def fused(model):
+        """The batch norm folded into the product before it: other roundings, no defect."""
+
+        def call(x):
+            norm = model.norm
+            scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
+            weight = (model.first.weight.double() * scale[:, None]).to(dtype)
+            bias = (model.first.bias.double() - norm.running_mean.double()) * scale + norm.bias.double()
+            return model.second(torch.nn.functional.linear(x, weight, bias.to(dtype)))
+
+        return call
+
+    found, message = judged(build(torch.device("cpu"), dtype), fused)
+    assert (found["status"], message) == ("pass", None)

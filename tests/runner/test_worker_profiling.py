@@ -143,3 +143,12 @@ def test_a_union_is_what_counting_microseconds_gives(spans):
     intervals = [(start, start + length) for start, length in spans]
     covered = {us for start, stop in intervals for us in range(start, stop)}
     assert union_us(intervals) == len(covered)
+
+
+def test_the_device_is_busy_by_what_its_work_covers_from_its_first_to_its_last():
+    """An H100 under the profiler was 0.86 ms busy of 1.65 ms with what the profiler itself needed."""
+    kernels = [(1000.0 + 172 * n, 1000.0 + 172 * n + 171) for n in range(5)]
+    assert profiling.busy_fraction(kernels) == pytest.approx(5 * 171 / (5 * 172 - 1))
+    assert profiling.busy_fraction([(0.0, 10.0), (5.0, 20.0), (30.0, 40.0)]) == pytest.approx(0.75)
+    assert profiling.busy_fraction([(3.0, 3.0)]) == 1.0
+    assert profiling.busy_fraction([]) is None

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.worker.same import compare, multiplier_for
+from runner.worker.same import compare, multiplier_for, rmse, rounding_floor
 
 
 def upstream(reference, result, exact, tolerance):
@@ -32,7 +32,8 @@ def test_the_verdict_is_upstreams(seed, error, size, dtype, tolerance):
     reference = exact.to(dtype)
     result = (exact + error * torch.randn(size, generator=generator, dtype=torch.float64)).to(dtype)
     found = compare(reference, result, exact, tolerance=tolerance)
-    assert found.passed == upstream(reference, result, exact, tolerance)
+    is_rounding = rmse(exact, result) <= rounding_floor(result, exact)
+    assert found.passed == (upstream(reference, result, exact, tolerance) or is_rounding)
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,26 @@ def test_a_small_gradient_is_judged_by_its_own_size():
     wrong = -gradient
     assert compare(gradient, wrong, gradient.double(), tolerance=1e-2).passed
     assert not compare(gradient, wrong, gradient.double(), tolerance=1e-2, scale=1e-4).passed
+
+
+def test_one_rounding_of_a_large_value_is_no_defect_however_well_eager_rounded():
+    """An H100's ResNet-50: RMSE 0.262 where three times eager's 0.069 is allowed, of values of about 69."""
+    generator = torch.Generator().manual_seed(1)
+    values, errors = 69 * torch.randn(2, 64, 1000, generator=generator, dtype=torch.float64)
+    reference = values.bfloat16()
+    exact = reference.double()
+    near = compare(reference, (exact + 0.0038 * errors).bfloat16(), exact, tolerance=1e-3)
+    assert near.passed
+    assert near.rmse_result / near.rms_exact == pytest.approx(0.0042, rel=0.1)
+    assert near.dtype == "bfloat16"
+    assert not upstream(reference, (exact + 0.0038 * errors).bfloat16(), exact, 1e-3)
+    wrong = compare(reference, (exact + 0.009 * errors).bfloat16(), exact, tolerance=1e-3)
+    assert not wrong.passed
+    assert wrong.reason.endswith("(what bfloat16 rounds)")
+
+
+def test_the_floor_is_far_below_any_tolerance_in_float32():
+    ones = torch.ones(100)
+    assert rounding_floor(ones, ones.double()) == pytest.approx(2 * 2**-24)
+    assert rounding_floor(ones.bfloat16(), 4 * ones.double()) == pytest.approx(8 * 2**-8)
+    assert rounding_floor(torch.ones(3, dtype=torch.int64), ones.double()) == 0.0

@@ -17,6 +17,7 @@ from torch import nn
 from runner.worker.loading import build_workload, import_builder
 from runner.worker.steps import loss_of, tensors_of
 from runner.workloads.built import TRAINING, Batch, Built
+from runner.workloads.calibration import calibrate_batch_norm
 from runner.workloads.catalog import WORKLOADS
 
 PURE_TORCH = [name for name, definition in WORKLOADS.items() if not definition.packages]
@@ -241,3 +242,25 @@ def test_the_elementwise_function_computes_gelu_and_layer_norm() -> None:
     activated = nn.functional.gelu(x + bias, approximate="tanh") + residual
     expected = nn.functional.layer_norm(activated, (512,), weight, shift)
     torch.testing.assert_close(ready.model_or_fn(*ready.inputs), expected)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "vit-b16", "bert-base", "gpt2", "mlp-4096"])
+def test_outputs_are_of_order_1(name):
+    """Where they are of order 100 a rounding fails the absolute tolerance, where of order 0.01 all passes it."""
+    sizes = {"batch_size": 2, "dtype": "float32"}
+    ready = load(name, **sizes)
+    with torch.no_grad():
+        outputs = [x for x in tensors_of(ready.model_or_fn(*ready.inputs)) if x.is_floating_point()]
+    for output in outputs:
+        assert 0.1 < float(output.square().mean().sqrt()) < 10
+
+
+def test_batch_norm_is_calibrated_to_what_it_is_given():
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+    images = 50 + 20 * torch.randn(16, 3, 8, 8)
+    calibrate_batch_norm(model, images)
+    assert not model.training
+    assert model[1].momentum == 0.1
+    normalised = model[:2](images)
+    assert torch.allclose(normalised.mean((0, 2, 3)), torch.zeros(8), atol=1e-3)
+    assert torch.allclose(normalised.std((0, 2, 3)), torch.ones(8), atol=1e-2)
