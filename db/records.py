@@ -96,6 +96,18 @@ CONTROL_TIMES = tuple(f"control_{name}" for name in DEVICE_TIMES)
 _HOST_TIMES = ("host_samples_ns", "control_host_samples_ns")
 # Fields that one version has and the others have not.
 _OWN_FIELDS = {1: _HOST_TIMES, 2: ("timing", *DEVICE_TIMES, *CONTROL_TIMES)}
+# The same of parts of the record.
+_OWN_PARTS = {
+    2: {
+        "numerics": {"rms_exact", "dtype"},
+        "host_state": {
+            "launching_cpu",
+            "launching_cpu_siblings",
+            "compile_pool_ended",
+            "address_layout",
+        },
+    }
+}
 
 
 class Status(StrEnum):
@@ -206,6 +218,10 @@ class Trial(Record):
             for name in names:
                 if other != version and _holds(getattr(self, name)):
                     raise ValueError(f"{name} belongs to {SCHEMAS[other]}, not to {self.schema_}")
+        for part, names in foreign_parts(version).items():
+            for name in sorted(names):
+                if getattr(getattr(self, part), name, None) is not None:
+                    raise ValueError(f"{part}.{name} does not belong to {self.schema_}")
         timed = [name for name in (*DEVICE_TIMES, *CONTROL_TIMES) if len(getattr(self, name))]
         on_device = self.timing is not None and self.timing.headline is not Headline.SAMPLES
         if timed and not on_device:
@@ -245,9 +261,20 @@ class Trial(Record):
         return self.model_dump_json(by_alias=True, exclude=_foreign_fields(self))
 
 
-def _foreign_fields(trial: Trial) -> set[str]:
+def _foreign_fields(trial: Trial) -> dict[str, Any]:
     version = version_of(trial)
-    return {name for other, names in _OWN_FIELDS.items() if other != version for name in names}
+    whole = {name: True for other, names in _OWN_FIELDS.items() if other != version for name in names}
+    return whole | foreign_parts(version)
+
+
+def foreign_parts(version: int) -> dict[str, set[str]]:
+    """Fields of the record's parts that this version does not have, by part."""
+    return {
+        part: names
+        for other, parts in _OWN_PARTS.items()
+        if other != version
+        for part, names in parts.items()
+    }
 
 
 def _holds(value: Any) -> bool:
@@ -274,12 +301,21 @@ def trial_schema(version: int = NEWEST_VERSION) -> dict[str, Any]:
         if other != version:
             for name in names:
                 del properties[name]
+    for part, names in foreign_parts(version).items():
+        definition = document["$defs"][_referred(properties[part])]
+        for name in names:
+            del definition["properties"][name]
     document["$defs"] = {name: document["$defs"][name] for name in _reachable(document)}
     return document
 
 
 def _described(field: Mapping[str, Any]) -> dict[str, Any]:
     return {name: field[name] for name in ("description", "title", "type") if name in field}
+
+
+def _referred(field: Mapping[str, Any]) -> str:
+    """The definition of a part that may be null."""
+    return str(next(choice["$ref"] for choice in field["anyOf"] if "$ref" in choice)).rpartition("/")[2]
 
 
 def _reachable(document: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from db.records import (
     Summary,
     Timing,
     Trial,
+    foreign_parts,
 )
 
 # Every character that a record may hold: all but NUL and lone surrogates.
@@ -138,4 +139,7 @@ def _fit_version(parts: dict[str, Any], version: int) -> Headline:
     else:
         empty |= {"samples_ns", "control_samples_ns"}
     parts |= {"timing": timing, **{name: [] for name in empty}}
+    for part, names in foreign_parts(version).items():
+        if parts[part] is not None:
+            parts[part] = parts[part].model_copy(update=dict.fromkeys(names))
     return headline

@@ -167,14 +167,13 @@ class Session:
         self._channel.enter("sampling")
         between = self._channel.pause if self._spec.get("device_state") else lambda _side: False
         on_cpu = self._device.type == "cpu"
-        ended = None if on_cpu else internals.end_compile_pool()
+        self._pool_ended = None if on_cpu else internals.end_compile_pool()
         sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between)
         with grad_context(self._subject.built.task):
             evidence = sampler.take(self._sides)
         self._content |= {
             "warmup_ns": self._side.warmup_ns,
-            "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns)
-            | ({} if on_cpu else self._host_of_gpu() | {"compile_pool_ended": ended}),
+            "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns),
             "sampling": self._sampling_facts(evidence),
         }
         if not self._is_eager:
@@ -199,6 +198,8 @@ class Session:
         if timing["control"] is not None:
             timing["control"].pop("graph_launches", None)
         self._content["timing"] = timing
+        if self._device.type != "cpu":
+            self._content["host_state"] |= self._host_of_gpu()
 
     def _host_of_gpu(self) -> dict[str, Any]:
         """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
@@ -209,6 +210,7 @@ class Session:
         return {
             "launching_cpu": cpu,
             "launching_cpu_siblings": siblings,
+            "compile_pool_ended": self._pool_ended,
             "address_layout": affinity.address_layout(),
         }
 

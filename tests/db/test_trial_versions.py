@@ -194,3 +194,18 @@ def test_milliseconds_are_what_the_builder_says() -> None:
         8 * MS,
         5 * MS,
     ]
+
+
+def test_a_part_has_only_what_its_version_has():
+    """What came with the second version is no field of the first, in a part of the record either."""
+    older = trial(numerics=Numerics(status=NumericsStatus.PASS), host_state=HostState(blocks=1))
+    document = json.loads(older.to_json())
+    assert version_of(older) == 1
+    assert "rms_exact" not in document["numerics"]
+    assert "launching_cpu" not in document["host_state"]
+    definitions = trial_schema(1)["$defs"]
+    assert "rms_exact" not in definitions["Numerics"]["properties"]
+    assert "rms_exact" in trial_schema(2)["$defs"]["Numerics"]["properties"]
+    document["numerics"]["rms_exact"] = 1.0
+    with pytest.raises(RecordError, match="rms_exact does not belong to compilewatch.trial/1"):
+        parse_trial(json.dumps(document))

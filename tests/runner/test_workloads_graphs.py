@@ -246,7 +246,7 @@ def test_the_elementwise_function_computes_gelu_and_layer_norm() -> None:
 
 @pytest.mark.parametrize("name", ["resnet50", "vit-b16", "bert-base", "gpt2", "mlp-4096"])
 def test_outputs_are_of_order_1(name):
-    """Where they are of order 100 a rounding fails the absolute tolerance, where of order 0.01 all passes it."""
+    """Of order 100 a rounding fails the absolute tolerance, of order 0.01 everything passes it."""
     sizes = {"batch_size": 2, "dtype": "float32"}
     ready = load(name, **sizes)
     with torch.no_grad():
