@@ -218,8 +218,8 @@ class Trial(Record):
             for name in names:
                 if other != version and _holds(getattr(self, name)):
                     raise ValueError(f"{name} belongs to {SCHEMAS[other]}, not to {self.schema_}")
-        for part, names in foreign_parts(version).items():
-            for name in sorted(names):
+        for part, keys in foreign_parts(version).items():
+            for name in sorted(keys):
                 if getattr(getattr(self, part), name, None) is not None:
                     raise ValueError(f"{part}.{name} does not belong to {self.schema_}")
         timed = [name for name in (*DEVICE_TIMES, *CONTROL_TIMES) if len(getattr(self, name))]
@@ -301,9 +301,9 @@ def trial_schema(version: int = NEWEST_VERSION) -> dict[str, Any]:
         if other != version:
             for name in names:
                 del properties[name]
-    for part, names in foreign_parts(version).items():
+    for part, keys in foreign_parts(version).items():
         definition = document["$defs"][_referred(properties[part])]
-        for name in names:
+        for name in keys:
             del definition["properties"][name]
     document["$defs"] = {name: document["$defs"][name] for name in _reachable(document)}
     return document

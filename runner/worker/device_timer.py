@@ -238,7 +238,7 @@ class DeviceTimer:
         """
         returned = times.pop("return_ns", [])
         is_gated = len(times["device_ns"]) >= FEWEST
-        method, gate = "gated", self._choice.gate()
+        method, gate = "gated", self._choice.gate() if is_gated else None
         seen = self._device.observe(step, 1 if is_gated else self._observed_steps(times["wall_sync_ns"]))
         if not is_gated:
             times["issue_ns"] = returned
@@ -246,7 +246,7 @@ class DeviceTimer:
                 method, times["device_ns"] = "cupti", seen.busy_ns
             else:
                 method, times["device_ns"] = "ungated", self._ungated(step)
-        held = {"kind": gate.kind, "steps": 1} if is_gated and gate is not None else None
+        held = None if gate is None else {"kind": gate.kind, "steps": 1}
         counted = {"samples": self._samples, "verified": self._verified, "retries": self._retries}
         return times, {
             "method": method,
