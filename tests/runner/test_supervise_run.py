@@ -90,13 +90,16 @@ class RecordingWatch:
     """Stands for a GPU on a machine that has none: counts how often the worker waits to be looked at."""
 
     def __init__(self, _device):
-        self.samples = 0
+        self.sides = []
         RecordingWatch.last = self
 
     is_there = True
 
-    def sample(self):
-        self.samples += 1
+    def sample(self, side):
+        self.sides.append(side)
+
+    def of_side(self, side):
+        return {"sm_clock_mhz": [1800.0, 1900.0, float(self.sides.count(side))]}
 
     def state(self):
         return DeviceState(suspect=False)
@@ -106,7 +109,9 @@ def test_the_device_is_looked_at_between_blocks(monkeypatch):
     monkeypatch.setattr(measured_process, "DeviceWatch", RecordingWatch)
     trial = run_trial(make_spec("healthy"))
     assert trial.status is Status.OK, trial.failure
-    assert RecordingWatch.last.samples == trial.host_state.blocks + 1
+    assert RecordingWatch.last.sides == ["", *["side"] * trial.host_state.blocks]
+    assert trial.timing.side.sm_clock_mhz == [1800.0, 1900.0, trial.host_state.blocks]
+    assert (trial.timing.side.method, trial.timing.headline) == ("host", "samples")
     assert trial.device_state == DeviceState(suspect=False)
 
 
