@@ -237,7 +237,7 @@ class Numerics(Record):
     rms_exact: Finite | None = None
     """Root mean square of the float64 result: the size that the errors are relative to; null without it."""
     dtype: Name | None = None
-    """Of the result, e.g. `bfloat16`; a step of it is its unit roundoff. Null without that reference."""
+    """Of the result, e.g. `bfloat16`; a step of it is its unit roundoff; null without float64."""
     multiplier: Finite | None = None
     """How many times eager's own error was allowed; null where the plain tolerance was enough."""
     tolerance: Finite | None = None
