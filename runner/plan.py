@@ -73,6 +73,7 @@ def plan_run(
     cannot be built, or a plan without a trial.
     """
     selection = select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    require_limits(settings, selection, builds=len(builds), trials=trials)
     if not builds:
         check_packages(selection.workloads)
     cases, not_applicable = _split(selection, device)
@@ -99,6 +100,15 @@ def plan_run(
         for spec in _specs(settings, selection, device, runs, order)
     )
     return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
+
+
+def require_limits(settings: Settings, selection: ResolvedSuite, *, builds: int, trials: int | None) -> None:
+    """Raise ConfigError where a plan of this would go beyond `[limits]`; nothing is planned for it."""
+    cases = len(selection.workloads) * len(selection.strategies)
+    rounds = trials or settings.run.trials or selection.trials
+    settings.limits.require("builds", builds)
+    settings.limits.require("cases", cases)
+    settings.limits.require("trials", rounds * cases * max(1, builds))
 
 
 def _specs(

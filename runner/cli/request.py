@@ -36,6 +36,7 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.result_table import console
+from runner.plan import require_limits
 from runner.selection import refuse_code, select
 
 app = typer.Typer(help="Ask the services to measure something.", no_args_is_help=True, rich_markup_mode=None)
@@ -65,10 +66,12 @@ def create(
     settings = settings_of(config, db)
     # No service runs code that a request names, whatever its configuration.
     refuse_code(settings, workload or (), (strategy or ()) if machine is None else ())
+    settings.limits.require("trials", trials or 1)
     if machine is None:
         # A machine that is named may have another configuration; for any machine, ours must know the names.
-        select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
-        builds_named(build or (), settings)
+        selection = select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
+        named = builds_named(build or (), settings) or settings.builds
+        require_limits(settings, selection, builds=len(named), trials=trials)
     spec = RequestSpec(
         suite=suite,
         workloads=tuple(workload or ()),

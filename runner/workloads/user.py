@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
     """
     found: dict[str, WorkloadDefinition] = {}
     for entry in settings.workload:
-        for definition in _sweep(entry, _base(entry, settings.project_root)):
+        for definition in _sweep(entry, settings):
             if definition.name in found:
                 raise ConfigError(f"Two workloads are named {definition.name!r}.", "Rename one of them.")
             found[definition.name] = definition
@@ -35,10 +36,7 @@ def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
 
 def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:
     """What each [[workload]] entry that lists sizes makes: its name -> those of its workloads."""
-    made = {
-        entry.name: tuple(each.name for each in _sweep(entry, _base(entry, settings.project_root)))
-        for entry in settings.workload
-    }
+    made = {entry.name: tuple(each.name for each in _sweep(entry, settings)) for entry in settings.workload}
     return {name: names for name, names in made.items() if names != (name,)}
 
 
@@ -85,11 +83,13 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
     )
 
 
-def _sweep(entry: WorkloadSettings, base: WorkloadDefinition) -> list[WorkloadDefinition]:
+def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefinition]:
     """One definition for each combination of the listed sizes; the name says the values that vary."""
+    base = _base(entry, settings.project_root)
     batch_sizes = entry.batch_size if isinstance(entry.batch_size, tuple) else (entry.batch_size,)
     sizes: dict[str, int | tuple[int, ...]] = {**base.shape, **entry.shape}
     listed = {key: value for key, value in sizes.items() if isinstance(value, tuple)}
+    settings.limits.require("sweeps", math.prod(map(len, (batch_sizes, *listed.values()))))
     definitions = []
     points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
     for batch_size, point in itertools.product(batch_sizes, points):

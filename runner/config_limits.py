@@ -1,0 +1,24 @@
+"""`[limits]`: how much may be planned at once, checked before anything is planned."""
+
+from __future__ import annotations
+
+from db.errors import ConfigError
+from runner.config_types import Positive, Section
+
+
+class LimitSettings(Section):
+    """`[limits]`: how much one run or request may ask for; more is refused before it is planned."""
+
+    trials: Positive = 20_000
+    cases: Positive = 2_000
+    builds: Positive = 20
+    sweeps: Positive = 500
+
+    def require(self, what: str, count: int) -> None:
+        """Raise ConfigError where `count` of `what`, a field's name, is more than its limit."""
+        limit: int = getattr(self, what)
+        if count > limit:
+            raise ConfigError(
+                f"This asks for {count:,} {what}; at most {limit:,} are planned at once.",
+                f"Ask for less, or raise {what} of [limits].",
+            )
