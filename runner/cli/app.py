@@ -16,6 +16,7 @@ _PLACES = {
     "show": "runner.cli.browse:show",
     "reproduce": "runner.cli.reproduce:reproduce",
     "break-even": "runner.cli.break_even:break_even_command",
+    "geomean": "runner.cli.geomean:geomean_command",
     "compare": "runner.cli.compare:compare",
     "gate": "runner.cli.gate:gate",
     "history": "runner.cli.history:history",
