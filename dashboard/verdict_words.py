@@ -14,6 +14,9 @@ from db.verdicts.whole import overall_verdict
 _FORMATS: dict[Metric, Callable[..., str]] = {
     Metric.LATENCY: units.duration,
     Metric.SPEEDUP: units.ratio,
+    Metric.DEVICE_TIME: units.duration,
+    Metric.ISSUE_TIME: units.duration,
+    Metric.DEVICE_SPEEDUP: units.ratio,
     Metric.COMPILE_COST: units.duration,
     Metric.PEAK_MEMORY: units.size,
     Metric.BREAK_EVEN: units.steps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -32,8 +32,12 @@ CONDITIONS = (
     "items_per_iteration",
     "cache",
     "scope",
+    "timing_method",
 )
 """Columns of a trials frame that must agree before two numbers are compared, beside every single setting."""
+
+GPU_METHODS = ("gated", "cupti", "ungated")
+"""How device time is taken. Ungated events hold what the device waits for: never compared with the others."""
 
 _Case = dict[str, Any]
 _Name = tuple[str, str]
@@ -92,10 +96,17 @@ def _exact_keys(sides: DataFrame) -> Series:
         texts = {id(value): value for value in settings}
         words_of = {key: as_text(plain_settings(value)) for key, value in texts.items()}
         parts.append(Series([words_of[id(value)] for value in settings], index=sides.index, dtype="str"))
+    if "timing_method" in sides:
+        parts.append(sides["timing_method"].astype("str").map(comparable_timing))
     keys = parts[0]
     for part in parts[1:]:
         keys = keys + "|" + part
     return keys
+
+
+def comparable_timing(method: str) -> str:
+    """Times of a host's clock compare with those of which nobody knows the method; those of a GPU do not."""
+    return method if method in GPU_METHODS else ""
 
 
 def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
@@ -152,15 +163,26 @@ def _left_out(cases: list[_Case], here: set[str], both: set[str]) -> Iterator[Le
     for case in cases:
         if case["exact"] not in both:
             unmatched[case["side"]].setdefault(_name(case), []).append(case)
-    covered = {_name(case) for case in cases if case["exact"] in here}
+    covered: dict[_Name, list[_Case]] = {}
+    for case in cases:
+        if case["exact"] in here:
+            covered.setdefault(_name(case), []).append(case)
     for name, mine in unmatched[0].items():
         others = unmatched[1].get(name)
         for case in mine:
+            others = others or _timed_otherwise(case, covered.get(name, ()))
             yield _differing(case, others) if others else _missing(case, name in covered)
     for name, mine in unmatched[1].items():
         if name not in unmatched[0]:
             for case in mine:
-                yield _entry(case, Verdict.NOT_COMPARABLE, "new: base has no such result")
+                others = _timed_otherwise(case, covered.get(name, ()))
+                new = _entry(case, Verdict.NOT_COMPARABLE, "new: base has no such result")
+                yield _differing(case, others) if others else new
+
+
+def _timed_otherwise(case: _Case, compared: Sequence[_Case]) -> list[_Case]:
+    """Of the cases `compared` under its name those that differ from `case` in the method of timing alone."""
+    return [other for other in compared if [*_differences(case, other)] == ["timing_method"]]
 
 
 def _name(case: _Case) -> _Name:
@@ -185,6 +207,8 @@ def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
     mine, theirs = (plain_settings(side.get("settings")) for side in (case, other))
     for name in sorted(mine.keys() | theirs.keys()):
         pairs[_SETTING + name] = (as_text(mine.get(name)), as_text(theirs.get(name)))
+    if "timing_method" in pairs and len({comparable_timing(each) for each in pairs["timing_method"]}) == 1:
+        del pairs["timing_method"]
     named = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     if {"batch_size", "items_per_iteration"} <= named.keys() and _grow_alike(case, other):
         del named["items_per_iteration"]

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+from scipy import special
 
 from db.metrics.groups import Bools, Floats, Ints
+from db.verdicts.case_classes import ONE_CLASS
 from db.verdicts.contrast import Contrasts, Observations, contrast
-from db.verdicts.moderated_t import Moderated, TTest, moderate, pool, t_test
+from db.verdicts.moderated_t import Moderated, Prior, TTest, moderate, pool, t_test
 from db.verdicts.noise import Past, RunNoise, SeriesNoise, run_noise, series_noise
 from db.verdicts.policy import Policy
-from db.verdicts.significance import equivalence_p, false_discovery_q, trials_needed
+from db.verdicts.ranks import rank_tests, with_run_noise
+from db.verdicts.significance import equivalence_p, false_discovery_q, power_quantile, trials_needed
 
 
 @dataclass(frozen=True)
 class Tested:
-    """Every case of one metric (or of one part of it), tested but not yet judged."""
+    """Every case of one metric (or of one part of it), tested but not yet judged.
+
+    `scatter` is the variance of one trial that a case's class is known for, NaN where nothing is known. Sides
+    with fewer than `few` trials are held to `policy.few_trials_rate`. `ranked` flags the cases that ranks
+    decide, `identical` those with several trials a side, all of them with one value.
+    """
 
     contrasts: Contrasts
     moderated: Moderated
     past: SeriesNoise
     runs: RunNoise
     test: TTest
+    scatter: Floats
+    few: Ints
+    ranked: Bools
+    identical: Bools
 
     @property
     def fewest_trials(self) -> Ints:
@@ -34,7 +47,9 @@ class Tested:
 @dataclass(frozen=True)
 class Judged:
     """Per case: verdict flags (`grew`, `shrank` and `same` exclude each other), FDR-adjusted p, suspicion,
-    and trials a side that would decide it (0 where decided or unknown).
+    and trials a side that would decide it (0 where decided or unknown). `unseen` are the trials a side that
+    a change of `policy.advice_effect` would take where those are too many, else 0. `held_back` are changes
+    that too few trials of a noisy class show.
     """
 
     q_value: Floats
@@ -44,10 +59,35 @@ class Judged:
     enough_trials: Bools
     suspected: Bools
     more_trials: Ints
+    unseen: Ints
+    held_back: Bools
 
 
-def examine_cases(observed: Observations, past: Past, cases: int, policy: Policy) -> Tested:
-    """Contrast, moderated variance (own, history, prior) and t-test of every case of one metric."""
+def examine_cases(
+    observed: Observations, past: Past, cases: int, policy: Policy, classes: Ints | None = None
+) -> Tested:
+    """Contrast, moderated variance (own, history, prior) and test of every case of one metric.
+
+    `classes` numbers the class of each case (`db.verdicts.case_classes`): each has its own pairing, prior and
+    noise of runs. None: all are of one class.
+    """
+    numbers = np.unique(np.zeros(1, dtype=np.int64) if classes is None else classes)
+    if classes is None or len(numbers) < 2:
+        return _examine_class(observed, past, cases, policy, of_gpu=(numbers != ONE_CLASS).any())
+    found = {
+        number: _examine_class(
+            observed.keep(classes[observed.case] == number),
+            past.keep(classes[past.series] == number),
+            cases,
+            policy,
+            of_gpu=number != ONE_CLASS,
+        )
+        for number in numbers.tolist()
+    }
+    return _merged(classes, found)
+
+
+def _examine_class(observed: Observations, past: Past, cases: int, policy: Policy, *, of_gpu: bool) -> Tested:
     contrasts = contrast(observed, cases, policy)
     history = series_noise(past, cases, policy)
     # A trial's own spread, which the history knows, says nothing of the difference between two neighbours.
@@ -60,6 +100,11 @@ def examine_cases(observed: Observations, past: Past, cases: int, policy: Policy
         floor=policy.noise_floor**2,
         outlier_level=policy.outlier_level,
     )
+    if of_gpu and moderated.prior.df > 0:
+        # A few trials of one mode look calm: what a class is known to scatter by, its cases do.
+        few = contrasts.trials.min(axis=1) < policy.rank_trials
+        least = np.where(few & (moderated.df > 0), moderated.prior.variance, 0.0)
+        moderated = replace(moderated, variance=np.fmax(moderated.variance, least))
     runs = run_noise(past, (contrasts.variance, contrasts.df), policy)
     test = t_test(
         contrasts.difference,
@@ -68,7 +113,70 @@ def examine_cases(observed: Observations, past: Past, cases: int, policy: Policy
         extra_variance=contrasts.run_scale * runs.variance,
         extra_df=runs.df,
     )
-    return Tested(contrasts, moderated, history, runs, test)
+    ranked = np.zeros(cases, dtype=np.bool_)
+    for case, found in rank_tests(observed, contrasts, policy).items():
+        noisy = with_run_noise(found, float(contrasts.run_scale[case] * np.max(runs.variance)))
+        ranked[case] = True
+        for column, value in (
+            (test.difference, noisy.shift),
+            (test.standard_error, noisy.error),
+            (test.df, contrasts.trials[case].sum() - 2.0),
+            (test.p_value, noisy.p_value),
+        ):
+            column[case] = value
+    scatter = np.full(cases, _scatter(moderated.prior, of_gpu=of_gpu))
+    few = np.full(cases, policy.rank_trials if of_gpu else policy.few_trials)
+    spread = (np.full(cases, each) for each in (runs.variance, runs.df))
+    return Tested(
+        contrasts,
+        moderated,
+        history,
+        RunNoise(*spread),
+        test,
+        scatter,
+        few,
+        ranked,
+        _identical(observed, contrasts),
+    )
+
+
+def _identical(observed: Observations, contrasts: Contrasts) -> Bools:
+    cases = len(contrasts.difference)
+    low, high = np.full(cases, np.inf), np.full(cases, -np.inf)
+    np.minimum.at(low, observed.case, observed.x)
+    np.maximum.at(high, observed.case, observed.x)
+    found: Bools = (low == high) & (contrasts.trials.min(axis=1) >= 2)
+    return found
+
+
+def _scatter(prior: Prior, *, of_gpu: bool) -> float:
+    """The variance that the cases of a class have in common; on a GPU, where one case may be twenty times as
+    noisy as its neighbour, the one that only a twentieth of them exceeds.
+    """
+    if prior.df <= 0:
+        return np.nan
+    return prior.variance * (prior.df / float(special.chdtri(prior.df, 0.95)) if of_gpu else 1.0)
+
+
+def _merged(classes: Ints, found: dict[int, Tested]) -> Tested:
+    """Of every case what was found in its own class."""
+
+    def merged(several: list[Any]) -> Any:
+        first = several[0]
+        if isinstance(first, np.ndarray):
+            whole = first.copy()
+            for number, each in zip(found, several, strict=True):
+                whole[classes == number] = each[classes == number]
+            return whole
+        changed = {
+            field.name: merged([getattr(each, field.name) for each in several])
+            for field in fields(first)
+            if field.name != "prior"
+        }
+        return replace(first, **changed)
+
+    whole: Tested = merged(list(found.values()))
+    return whole
 
 
 def judge_cases(
@@ -79,46 +187,59 @@ def judge_cases(
     margin: Floats,
     families: int,
     judged: Bools | None = None,
+    planned: bool = True,
 ) -> Judged:
     """Verdict flags of every case.
 
     `minimum_effect` and `margin` are relative changes per case; `families` the number of metrics judged in
-    this comparison; `judged` flags the cases that take part (the canary does not), None for all.
+    this comparison; `judged` flags the cases that take part (the canary does not), None for all; `planned`
+    says whether more trials than the smallest number are advised for this metric.
 
     Nothing is announced for a metric whose smallest adjusted p (Simes' global test, 1986, Biometrika 73,
     751-754) stays above the level shared out over the metrics: so a comparison of identical builds raises
     anything at all at most as often as the level says, however many metrics it has.
+
+    Where a class of cases is noisy, few trials a side are never announced: they are suspected.
     """
     test = tested.test
     enough = enough_trials(tested, policy)
     if judged is not None:
         enough &= judged
     q_value = false_discovery_q(np.where(enough, test.p_value, np.nan))
-    few = tested.fewest_trials < policy.few_trials
-    level = np.where(few, policy.few_trials_rate, policy.false_discovery_rate)
+    level = np.where(tested.fewest_trials < tested.few, policy.few_trials_rate, policy.false_discovery_rate)
     something = np.nanmin(q_value / level, initial=np.inf) <= 1.0 / families
     size = np.abs(np.nan_to_num(test.difference))
     large = size >= np.log1p(minimum_effect)
-    real = enough & something & large & (q_value <= level)
-    same = enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)
-    grew, shrank = real & (test.difference > 0), real & (test.difference < 0)
+    found = enough & something & large & (q_value <= level)
+    noisy = np.nan_to_num(tested.scatter) > policy.noisy_class_cv**2
+    real = found & ~(noisy & (tested.fewest_trials < policy.few_trials))
+    identical = tested.identical & (judged if judged is not None else True)
+    same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
+    more, unseen = _more_trials(tested, policy, planned=planned)
+    decided = real | same
     return Judged(
         q_value=q_value,
-        grew=grew,
-        shrank=shrank,
+        grew=real & (test.difference > 0),
+        shrank=real & (test.difference < 0),
         same=same,
         enough_trials=enough,
-        suspected=_suspected(tested, size, enough, policy),
-        more_trials=np.where(real | same, 0, _more_trials(tested, size, margin)),
+        suspected=(_suspected(tested, size, enough, policy) | (found & ~real)) & ~identical,
+        more_trials=np.where(decided, 0, more),
+        unseen=np.where(decided, 0, unseen),
+        held_back=found & ~real & ~same,
     )
 
 
 def enough_trials(tested: Tested, policy: Policy) -> Bools:
     """One trial a side is never enough, whatever the history says."""
-    long_past = tested.past.runs >= policy.long_history_runs
-    needed = np.where(long_past, policy.minimum_trials_with_history, policy.minimum_trials)
-    enough: Bools = (tested.fewest_trials >= needed) & np.isfinite(tested.test.p_value)
+    enough: Bools = (tested.fewest_trials >= _smallest(tested, policy)) & np.isfinite(tested.test.p_value)
     return enough
+
+
+def _smallest(tested: Tested, policy: Policy) -> Ints:
+    """Trials a side below which there is no verdict, per case."""
+    long_past = tested.past.runs >= policy.long_history_runs
+    return np.where(long_past, policy.minimum_trials_with_history, policy.minimum_trials)
 
 
 def _suspected(tested: Tested, size: Floats, enough: Bools, policy: Policy) -> Bools:
@@ -134,11 +255,21 @@ def _suspected(tested: Tested, size: Floats, enough: Bools, policy: Policy) -> B
     return suspected
 
 
-def _more_trials(tested: Tested, size: Floats, margin: Floats) -> Ints:
-    """Trials a side still needed to tell the change seen, or one as large as the margin, from nothing."""
+def _more_trials(tested: Tested, policy: Policy, *, planned: bool) -> tuple[Ints, Ints]:
+    """Trials a side still wanted, and those that a clock would need which cannot see the change planned for.
+
+    First the smallest number that is ever judged; then, where trials are `planned`, those that show a change
+    of `policy.advice_effect`, whatever change was seen: a plan for the change seen chases noise.
+    """
+    fewest = tested.fewest_trials
     cv = np.sqrt(tested.moderated.variance)
     known = np.isfinite(cv) & np.isfinite(tested.contrasts.difference)
-    effect = np.maximum(size, np.log1p(margin))
-    needed = trials_needed(np.where(known, cv, 0.0), effect)
-    more: Ints = np.where(known, np.maximum(needed - tested.fewest_trials, 1), 0)
-    return more
+    power = power_quantile(policy.advice_power)
+    needed = trials_needed(np.where(known, cv, 0.0), np.log1p(policy.advice_effect), power)
+    needed = np.maximum(needed, policy.few_trials)
+    smallest = _smallest(tested, policy)
+    below = known & (fewest < smallest)
+    plan = known & ~below & planned
+    hopeless = plan & (needed > policy.advice_trials)
+    later = np.where(plan & ~hopeless, np.maximum(needed - fewest, 0), 0)
+    return np.where(below, smallest - fewest, later), np.where(hopeless, needed, 0)

@@ -1,4 +1,4 @@
-"""By how much latency changed over all matched cases together: one geometric mean with its interval."""
+"""By how much a metric changed over all matched cases together: one geometric mean with its interval."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import math
 import numpy as np
 from scipy import special
 
-from db.metrics.groups import Bools, Ints
+from db.metrics.groups import Bools, Floats, Ints
 from db.verdicts.judgement import Tested
 from db.verdicts.results import LatencyChange
 
 
 def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: float) -> LatencyChange | None:
-    """Geometric mean of head / base latency over the `chosen` cases that have both; None where none has.
+    """Geometric mean of head / base over the `chosen` cases that have both; None where none has.
+
+    Every case weighs as much as its change is sure: 1 / (its own variance + the variance between cases), as
+    in a random-effects mean (DerSimonian & Laird 1986, Controlled Clinical Trials 7, 177-188). A case that
+    nobody could judge moves little, and none counts for everything. Cases without a known variance weigh as
+    the least sure one.
 
     `workload` numbers the workload of each case. The interval is Student's t over the cases' log ratios, with
     the variance of cluster sampling (Cameron & Miller 2015, J. Human Resources 50(2), 317-372, section
@@ -25,14 +30,17 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
     x = tested.test.difference[used]
     if not len(x):
         return None
+    share = _shares(x, np.square(tested.test.standard_error[used]))
     clusters = np.unique(workload[used], return_inverse=True)[1].reshape(-1)
-    mean = float(np.mean(x))
-    sums = np.bincount(clusters, x - mean)
+    mean = float(np.sum(share * x))
+    sums = np.bincount(clusters, share * (x - mean))
     half = math.nan
     if len(sums) >= 2:
-        between = len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums))) / len(x) ** 2
-        shared = float(np.mean(tested.contrasts.run_scale[used])) * tested.runs.variance
-        df = _satterthwaite(between, len(sums) - 1.0, shared, tested.runs.df)
+        between = len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums)))
+        runs = (np.broadcast_to(each, used.shape)[used] for each in (tested.runs.variance, tested.runs.df))
+        variance, run_df = runs
+        shared = float(np.sum(share * tested.contrasts.run_scale[used] * variance))
+        df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(run_df)))
         half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
     return LatencyChange(
         cases=len(x),
@@ -40,6 +48,22 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
         change=math.expm1(mean),
         interval=(math.expm1(mean - half), math.expm1(mean + half)) if math.isfinite(half) else None,
     )
+
+
+def _shares(x: Floats, variance: Floats) -> Floats:
+    """The weight of each case, together 1."""
+    known = np.isfinite(variance)
+    if not known.any():
+        return np.full(len(x), 1.0 / len(x))
+    variance = np.where(known, variance, np.max(variance[known]))
+    alone = 1.0 / variance
+    mean = np.sum(alone * x) / np.sum(alone)
+    excess = float(np.sum(alone * np.square(x - mean))) - (len(x) - 1)
+    spread = float(np.sum(alone) - np.sum(np.square(alone)) / np.sum(alone))
+    among = max(0.0, excess / spread) if spread > 0 else 0.0
+    weight = 1.0 / (variance + among)
+    shares: Floats = weight / np.sum(weight)
+    return shares
 
 
 def _satterthwaite(first: float, first_df: float, second: float, second_df: float) -> float:

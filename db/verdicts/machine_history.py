@@ -15,7 +15,7 @@ from db.verdicts.policy import Policy
 from db.verdicts.releases import Compare, release_events
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sequence import builds_took_turns, release_order
-from db.verdicts.vocabulary import MEASURED_METRICS, Metric, Verdict
+from db.verdicts.vocabulary import MEASURED_METRICS, SUMMARY_COLUMNS, Metric, Verdict
 
 
 def machine_history(
@@ -45,7 +45,11 @@ def _timed_events(series: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
     points = series_points(series, resamples=1)
     eager = bool((series["strategy_kind"] == StrategyKind.EAGER.value).all())
     for metric in MEASURED_METRICS:
-        if metric is Metric.BREAK_EVEN or (eager and metric is not Metric.LATENCY):
+        if (
+            SUMMARY_COLUMNS[metric] not in points
+            or metric is Metric.BREAK_EVEN
+            or (eager and metric is not Metric.LATENCY)
+        ):
             continue
         for event in judge_series(points, metric, policy).events:
             if event.verdict is not Verdict.INCONCLUSIVE:

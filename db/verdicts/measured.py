@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from pandas import DataFrame, Series
 from db.metrics.controls import is_eager
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Floats, Ints, floats
+from db.verdicts.comparable import comparable_timing
 from db.verdicts.contrast import Observations
 from db.verdicts.noise import Past
 from db.verdicts.occasions import occasions
@@ -22,17 +24,25 @@ LOG_VALUE_COLUMNS = (
 )
 """Of a trials frame, those that `log_values` looks at."""
 
+GPU_COLUMNS = ("device_ns", "issue_ns", "control_device_ns", "timing_method", "sm_clock_mhz")
+"""The same of what only trials on a GPU have; a frame may lack them."""
+
 
 @dataclass(frozen=True)
 class LogValues:
     """Natural logs, one entry per trial, NaN where the trial has no such value.
 
     `eager` and `compiled` are the two latencies of one compiled process: log speedup is their difference.
+    `eager_device` and `compiled_device` are the same on the device alone, `cycles` is device time in cycles
+    of the SM clock.
     """
 
     metrics: dict[Metric, Floats]
     eager: Floats
     compiled: Floats
+    eager_device: Floats
+    compiled_device: Floats
+    cycles: Floats
 
 
 def log_values(trials: DataFrame) -> LogValues:
@@ -46,12 +56,20 @@ def log_values(trials: DataFrame) -> LogValues:
     latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
     control = np.where(timed & compiled, positive(trials["control_latency_ns"]), np.nan)
     cost = np.where(timed & compiled, floats(trials["trial_compile_cost_ns"]), np.nan)
+    device, issue, control_device = (
+        np.where(timed, _positive_or_none(trials, name), np.nan)
+        for name in ("device_ns", "issue_ns", "control_device_ns")
+    )
+    control_device = np.where(compiled, control_device, np.nan)
     saved = control - latency
     with np.errstate(invalid="ignore", divide="ignore"):
         steps = np.where((cost > 0) & (saved > 0), cost / saved, np.nan)
     metrics = {
         Metric.LATENCY: latency,
         Metric.SPEEDUP: control / latency,
+        Metric.DEVICE_TIME: device,
+        Metric.ISSUE_TIME: issue,
+        Metric.DEVICE_SPEEDUP: control_device / device,
         Metric.COMPILE_COST: np.where(cost > 0, cost, np.nan),
         Metric.PEAK_MEMORY: np.where(passed, positive(trials["peak_bytes"]), np.nan),
         Metric.BREAK_EVEN: steps,
@@ -60,7 +78,15 @@ def log_values(trials: DataFrame) -> LogValues:
         {metric: np.log(values) for metric, values in metrics.items()},
         eager=np.log(control),
         compiled=np.where(np.isnan(control), np.nan, np.log(latency)),
+        eager_device=np.log(control_device),
+        compiled_device=np.where(np.isnan(control_device), np.nan, np.log(device)),
+        cycles=np.log(device * _positive_or_none(trials, "sm_clock_mhz")),
     )
+
+
+def _positive_or_none(trials: DataFrame, name: str) -> Floats:
+    """The positive values of a column that a frame may lack, NaN elsewhere."""
+    return positive(trials[name]) if name in trials else np.full(len(trials), np.nan)
 
 
 @dataclass(frozen=True)
@@ -99,9 +125,10 @@ class PastLayout:
     values: LogValues
 
     @classmethod
-    def of(cls, past: DataFrame, cases: dict[tuple[str, str], int]) -> PastLayout:
+    def of(cls, past: DataFrame, cases: dict[tuple[str, str], int], timing: Sequence[str] = ()) -> PastLayout:
         """`past`: trials of one machine in time order, none of them compared; `cases` numbers the pairs of
-        workload and strategy ids, other trials are passed over.
+        workload and strategy ids, other trials are passed over, and so are those of a case that were not
+        timed by its method, `timing[case]`.
         """
         of_workload, workloads = past["workload_id"].astype("str").factorize(use_na_sentinel=False)
         of_strategy, strategies = past["strategy_id"].astype("str").factorize(use_na_sentinel=False)
@@ -109,6 +136,9 @@ class PastLayout:
         series = np.array(numbers, dtype=np.int64).reshape(len(workloads), len(strategies))[
             of_workload, of_strategy
         ]
+        if len(timing) and "timing_method" in past:
+            methods = past["timing_method"].astype("str").map(comparable_timing).to_numpy(dtype=object)
+            series = np.where(methods == np.array(timing, dtype=object)[series], series, -1)
         known = series >= 0
         mine = past if known.all() else past[known]
         return cls(series[known], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))

@@ -140,7 +140,7 @@ def t_test(
     moderated: Moderated,
     *,
     extra_variance: Floats | float = 0.0,
-    extra_df: float = np.inf,
+    extra_df: Floats | float = np.inf,
 ) -> TTest:
     """Two-sided t-test of `difference` with variance scale * v + extra_variance.
 

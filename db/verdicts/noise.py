@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from db.metrics.groups import Floats, Ints, numbered
+from db.metrics.groups import Bools, Floats, Ints, numbered
 from db.verdicts.policy import HistoryPolicy, Policy
 from db.verdicts.segments import spread_within
 
@@ -38,6 +38,10 @@ class Past:
         build[cell] = self.build
         return Cells((keys // width).astype(np.int64), build, n, mean, squares)
 
+    def keep(self, kept: Bools) -> Past:
+        """Those that the flags `kept` choose; `kept` has one entry per trial."""
+        return Past(self.series[kept], self.run[kept], self.build[kept], self.x[kept])
+
     @classmethod
     def empty(cls) -> Past:
         """The past of cases that were never measured before."""
@@ -56,10 +60,12 @@ class SeriesNoise:
 
 @dataclass(frozen=True)
 class RunNoise:
-    """Variance that whole runs on this machine add, and its degrees of freedom (infinite if assumed)."""
+    """Variance that whole runs on this machine add, and its degrees of freedom (infinite if assumed): one for
+    all cases, or one for each case.
+    """
 
-    variance: float
-    df: float
+    variance: Floats | float
+    df: Floats | float
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,7 @@ def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNois
     trials = float(cells.n[repeated[group]].mean())
     estimate = (mean_square - _within_variance(cells, own)) / trials
     df = float(min(np.bincount(keys[repeated] // width, freedom).max(), policy.history_df_limit))
-    return RunNoise(estimate, df) if estimate > floor.variance else floor
+    return RunNoise(estimate, df) if estimate > policy.between_run_floor**2 else floor
 
 
 def _within_variance(cells: Cells, own: tuple[Floats, Floats]) -> float:

@@ -161,6 +161,9 @@ def _default_thresholds() -> dict[Metric, Thresholds]:
     return {
         Metric.LATENCY: fine,
         Metric.SPEEDUP: fine,
+        Metric.DEVICE_TIME: fine,
+        Metric.ISSUE_TIME: coarse,
+        Metric.DEVICE_SPEEDUP: fine,
         Metric.COMPILE_COST: coarse,
         Metric.PEAK_MEMORY: coarse,
         Metric.BREAK_EVEN: coarse,
@@ -182,6 +185,23 @@ class Policy(PolicyPart):
         default=0.03,
         description="the same where a side has few trials: three of one mode against three of another look "
         "calm and different (measured)",
+    )
+    noisy_class_cv: Positive = Field(
+        default=0.03,
+        description="where cases of a class typically scatter by more than this, a change that few trials "
+        "show is suspected until it is confirmed (measured)",
+    )
+    rank_trials: int = Field(
+        default=10,
+        ge=5,
+        description="trials a side from which a case with two modes is judged by ranks (measured)",
+    )
+    advice_effect: Effect = Field(
+        default=0.05, description="change of latency and speedup that advice on more trials plans for"
+    )
+    advice_power: Share = Field(default=0.80, description="how likely the trials advised find such a change")
+    advice_trials: int = Field(
+        default=30, ge=3, description="trials a side above which advice says that the clock cannot see it"
     )
     equivalence_level: Share = Field(
         default=0.05,
@@ -236,6 +256,15 @@ class Policy(PolicyPart):
     canary_share: Share = Field(
         default=0.5,
         description="share of a change that the canary must show, same sign, to blame the machine",
+    )
+    host_canary_workloads: str = Field(
+        default="canary-launch*",
+        description="of the canaries on a GPU those that measure the host; the others measure the device",
+    )
+    host_bound_ratio: float = Field(
+        default=1.10,
+        gt=1.0,
+        description="a case is host-bound where a step takes longer than this many times its device time",
     )
     canary_workloads: str = Field(
         default="canary*", description="pattern of the workloads that measure the machine, not the software"

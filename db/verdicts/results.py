@@ -10,7 +10,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict
 
 from db.verdicts.policy import Policy
-from db.verdicts.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from db.verdicts.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
 
 
 class Result(BaseModel):
@@ -62,7 +62,11 @@ class Row(Result):
     `base` and `head` are in the metric's unit: the geometric mean over the trials that were compared (of a
     break-even in parts of a step, "never" where the side as a whole has none; a status word for numerics).
     `change` is head / base - 1, positive when the number grew; `interval` its bounds at `Policy.confidence`.
-    `eager_change` and `compiled_change` are relative latency changes.
+    `eager_change` and `compiled_change` are relative latency changes, in rows of device time and device
+    speedup those of device time. `bound` says what the case waits for; `device_change` and `issue_change` are
+    what each clock says of it; `cycles_change` is that of device time in cycles, where the SM clock moved.
+    All of them are None where a GPU's clocks were not taken apart. `unseen` are the trials a side that a
+    change of `Policy.advice_effect` would take, where those are too many.
     """
 
     case: CaseKey
@@ -80,8 +84,13 @@ class Row(Result):
     cause: CauseClass | None = None
     eager_change: float | None = None
     compiled_change: float | None = None
+    bound: Bound | None = None
+    device_change: float | None = None
+    issue_change: float | None = None
+    cycles_change: float | None = None
     trials: tuple[int, int]
     more_trials: int | None = None
+    unseen: int | None = None
     significance_threshold: float | None = None
     design: Design
     reason: str
@@ -113,8 +122,8 @@ class LeftOut(Result):
 
 
 class LatencyChange(Result):
-    """Geometric mean of head / base latency, as a relative change with its interval at `Policy.confidence`,
-    over `cases` cases of `workloads` workloads.
+    """Geometric mean of head / base, as a relative change with its interval at `Policy.confidence`, over
+    `cases` cases of `workloads` workloads, each weighted by the precision of its own change.
     """
 
     cases: int
@@ -126,7 +135,8 @@ class LatencyChange(Result):
 class GeomeanChange(Result):
     """Geometric mean speedup over the matched set (cases that passed on both sides), the naive one (each
     side its own set) beside it; None where no case has a speedup. `latency` is the change of latency over the
-    matched cases, all together, the compiled and the eager ones; None where none of them was timed.
+    matched cases, all together, the compiled and the eager ones; None where none of them was timed. `speedup`
+    is the change of speedup, `device_time` that of the compiled ones on the device.
     """
 
     base: float | None
@@ -139,6 +149,8 @@ class GeomeanChange(Result):
     latency: LatencyChange | None = None
     compiled_latency: LatencyChange | None = None
     eager_latency: LatencyChange | None = None
+    speedup: LatencyChange | None = None
+    device_time: LatencyChange | None = None
 
 
 class BuildSide(Result):
@@ -150,8 +162,35 @@ class BuildSide(Result):
     components: dict[str, str | None]
 
 
+class AdviceStep(Result):
+    """Trials to add on both sides: `more_trials` a side of the case that wants most, `trials` of all cases
+    and both sides together. `hours` by the trials that are stored, None where none says how long it took.
+    """
+
+    cases: int
+    more_trials: int
+    trials: int
+    hours: float | None
+
+
+class Advice(Result):
+    """What more trials would help latency and speedup: first every case to the smallest number that is
+    judged, then to a change of `Policy.advice_effect`. `unseen` cases are too noisy for that.
+    """
+
+    smallest: AdviceStep | None
+    target: AdviceStep | None
+    unseen: int
+    sentences: tuple[str, ...]
+
+
 class Comparison(Result):
-    """The upgrade verdict between two builds on one machine."""
+    """The upgrade verdict between two builds on one machine.
+
+    `canary_change` is the relative change of the machine's canaries; on a GPU of those that measure the
+    device, and `host_canary_change` of the one that measures the host. `timing` names how GPU times were
+    taken, empty on a CPU.
+    """
 
     base: BuildSide
     head: BuildSide
@@ -165,6 +204,9 @@ class Comparison(Result):
     verdict: Verdict
     changed_components: tuple[str, ...]
     canary_change: float | None
+    host_canary_change: float | None = None
+    timing: tuple[str, ...] = ()
+    advice: Advice | None = None
     sentences: tuple[str, ...]
     policy: Policy
 

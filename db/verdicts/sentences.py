@@ -7,12 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from db import units
-from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict, WhoMoved
+from db.verdicts.vocabulary import METRIC_NAMES, SPEEDUPS, Metric, Verdict, WhoMoved
+from db.verdicts.who_moved import Clock
+
+_LATENCIES = (Metric.LATENCY, Metric.DEVICE_TIME)
 
 
 def change_text(change: float) -> str:
     """A relative change, signed: "+4.9 %"."""
     return units.percent(change, signed=True)
+
+
+def whole_percent(share: float) -> str:
+    """A share that somebody chose, as it was chosen: "5 %"."""
+    return f"{100.0 * share:g} %"
 
 
 def range_text(low: float, high: float) -> str:
@@ -26,11 +34,11 @@ def moved(
     """Why a measured metric changed, as far as the parts say. Changes are relative latency changes."""
     name = METRIC_NAMES[metric]
     verb = "rose" if change > 0 else "fell"
-    if metric is Metric.SPEEDUP and who is not None and eager is not None and compiled is not None:
+    if metric in SPEEDUPS and who is not None and eager is not None and compiled is not None:
         return f"{name} {verb} {_because(who, eager, compiled)}."
-    if metric is Metric.LATENCY and who is WhoMoved.BOTH and eager is not None:
+    if metric in _LATENCIES and who is WhoMoved.BOTH and eager is not None:
         return f"{name} {verb} by {_size(change)}; eager moved too ({change_text(eager)})."
-    if metric is Metric.LATENCY and who is WhoMoved.COMPILED:
+    if metric in _LATENCIES and who is WhoMoved.COMPILED:
         return f"{name} {verb} by {_size(change)}; eager did not move."
     return f"{name} {verb} by {_size(change)}."
 
@@ -57,13 +65,67 @@ def unchanged(interval: tuple[float, float], margin: float) -> str:
     return f"Shown to be within {units.percent(margin)}: {range_text(*interval)}."
 
 
-def inconclusive(interval: tuple[float, float] | None, more_trials: int | None) -> str:
-    """Why a row is open. `interval` is None where no noise is known; `more_trials` a side would decide it."""
+def identical() -> str:
+    """Why a row is unchanged whatever its noise."""
+    return "Every trial of both sides has this value."
+
+
+def ranked() -> str:
+    """How a case with two modes is judged."""
+    return "Judged by ranks: the case has two modes."
+
+
+def device_and_host(device: Clock, issue: Clock) -> str:
+    """What the two clocks say of a step whose wall time moved, the one that did not move first."""
+    told = [("the host", issue), ("the device", device)]
+    told.sort(key=lambda part: part[1].moved)
+    (first, still), (second, moved_one) = told
+    if still.moved:
+        said = f"{first} moved ({_of(still)}), and so did {second} ({_of(moved_one)})"
+    elif moved_one.moved:
+        said = f"{first} {_at_rest(still)} ({_of(still)}), {second} did ({_of(moved_one)})"
+    else:
+        said = f"{second} {_at_rest(moved_one)} ({_of(moved_one)}), {first} {_at_rest(still)} ({_of(still)})"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _at_rest(clock: Clock) -> str:
+    return "did not move" if clock.same else "did not surely move"
+
+
+def _of(clock: Clock) -> str:
+    return change_text(math.expm1(clock.change))
+
+
+def in_cycles(cycles: float, clock: float) -> str:
+    """Device time where the SM clock moved; relative changes of the time in cycles and of the clock."""
+    return f"In cycles {change_text(cycles)}: the SM clock changed by {change_text(clock)}."
+
+
+def few_and_noisy(trials: tuple[int, int], needed: int) -> str:
+    """Why a change that few trials show is not announced."""
+    said = f"Suspected: {min(trials)} trials a side show it, and cases like this are noisy"
+    return f"{said}; {needed} a side, or a confirmation, decide."
+
+
+def inconclusive(
+    interval: tuple[float, float] | None,
+    more_trials: int | None,
+    unseen: int | None = None,
+    effect: float = 0.05,
+) -> str:
+    """Why a row is open. `interval` is None where no noise is known; `more_trials` a side would show a change
+    of `effect`, or `unseen` ones, which are too many.
+    """
     if interval is None:
         return "The noise of this case is unknown; measure both sides with more trials."
     wanted = ""
     if more_trials is not None:
-        wanted = f"; about {more_trials} more trial{'' if more_trials == 1 else 's'} a side would decide"
+        more = units.plural(more_trials, "more trial")
+        wanted = f"; about {more} a side would show {whole_percent(effect)}"
+    if unseen is not None:
+        clock = f"this clock cannot see {whole_percent(effect)} here"
+        wanted = f"; {clock}: that takes about {units.count(unseen)} trials a side"
     return f"Cannot tell: {range_text(*interval)}{wanted}."
 
 
@@ -140,6 +202,40 @@ def geometric_mean(base: float, head: float, cases: int) -> str:
     return f"Geomean speedup over {units.plural(cases, 'matched case')}: {values}."
 
 
+def weighted_mean(
+    name: str, change: float, interval: tuple[float, float] | None, cases: int, confidence: float
+) -> str:
+    """The change of a metric over all cases, each weighted by its precision."""
+    shown = change_text(change)
+    if interval is not None:
+        shown += f" ({units.level(confidence)} interval {range_text(*interval)})"
+    return f"{name} of {units.plural(cases, 'case')}, weighted by precision: {shown}."
+
+
+def clocks_moved(device: Moved, issue: Moved) -> str:
+    """Of a GPU's cases, how many moved on the device and how many on the host."""
+    parts = [f"{name} {_how_many(moved)}" for name, moved in (("the device", device), ("the host", issue))]
+    said = f"{parts[0]}, {parts[1]}" if device.any or issue.any else "neither the device nor the host moved"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _how_many(moved: Moved) -> str:
+    if not moved.any:
+        return f"did not move in any of {units.plural(moved.cases, 'case')}"
+    some = ((moved.slower, "slower"), (moved.faster, "faster"))
+    told = " and ".join(f"{units.count(number)} {word}" for number, word in some if number)
+    return (
+        f"moved in {units.count(moved.slower + moved.faster)} of {units.plural(moved.cases, 'case')} ({told})"
+    )
+
+
+def timed_by(methods: tuple[str, ...]) -> str:
+    """How a GPU's times were taken, where that limits what they say."""
+    if methods == ("ungated",):
+        return "Ungated: these times hold what the GPU waited for the host."
+    return f"Device time was taken by several methods: {', '.join(methods)}."
+
+
 def latency_mean(
     change: float, interval: tuple[float, float] | None, cases: int, confidence: float, kind: str
 ) -> str:
@@ -152,7 +248,7 @@ def latency_mean(
 
 def not_testable(metric: Metric) -> str:
     """A side has a value to show, but no trial that can be tested."""
-    if metric in (Metric.SPEEDUP, Metric.BREAK_EVEN):
+    if metric in (*SPEEDUPS, Metric.BREAK_EVEN):
         return "No trial of one side has eager measured in the same process; measure both sides again."
     return "No trial of one side can be tested; measure both sides again."
 
@@ -166,7 +262,7 @@ def never(base: bool, head: bool, *, sure: bool) -> str:
 
 
 def machine_moved(canary_change: float | None) -> str:
-    """Why a change is put down to the machine. `canary_change`: the relative latency change of the canary."""
+    """Why a change is put down to the machine. `canary_change`: the relative one of its canary's latency."""
     if canary_change is None:
         return "The same build is on both sides: only the machine or chance can have moved it."
     moved_by = f"its canary's latency changed by {change_text(canary_change)}"

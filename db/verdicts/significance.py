@@ -11,6 +11,9 @@ from db.verdicts.moderated_t import Floats, TTest
 Z_POWER = 1.645
 """Standard normal quantile of 95 % power."""
 
+FEWEST_DF = 2.0
+"""Degrees of freedom below which there is no interval: with one it is thirteen standard errors wide."""
+
 Z_LEVEL = 2.81
 """Standard normal quantile of p = 0.005 two-sided: where Benjamini-Hochberg at 5 % puts the bar when one
 case in ten has changed."""
@@ -36,9 +39,10 @@ def equivalence_p(test: TTest, margin: Floats) -> Floats:
 
 
 def interval(test: TTest, confidence: float) -> tuple[Floats, Floats]:
-    """Bounds of the relative change head / base - 1."""
+    """Bounds of the relative change head / base - 1; NaN below `FEWEST_DF` degrees of freedom."""
     with np.errstate(invalid="ignore"):
         half = special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
+    half = np.where(test.df < FEWEST_DF, np.nan, half)
     return np.expm1(test.difference - half), np.expm1(test.difference + half)
 
 
@@ -49,10 +53,15 @@ def smallest_visible_change(test: TTest, confidence: float) -> Floats:
     return result
 
 
-def trials_needed(cv: Floats | float, effect: Floats | float) -> NDArray[np.int64]:
+def power_quantile(power: float) -> float:
+    """The standard normal quantile of this power."""
+    return float(special.ndtri(power))
+
+
+def trials_needed(cv: Floats | float, effect: Floats | float, z_power: float = Z_POWER) -> NDArray[np.int64]:
     """Trials a side that show a relative change `effect` at run-to-run CV `cv`, by the normal formula
-    2 (cv (2.81 + 1.645) / effect)^2, at least 2.
+    2 (cv (2.81 + z_power) / effect)^2, at least 2.
     """
-    needed = 2.0 * np.square(np.asarray(cv) * (Z_LEVEL + Z_POWER) / np.asarray(effect))
+    needed = 2.0 * np.square(np.asarray(cv) * (Z_LEVEL + z_power) / np.asarray(effect))
     whole: NDArray[np.int64] = np.maximum(2, np.ceil(needed)).astype(np.int64)
     return whole

@@ -13,7 +13,7 @@ from db.verdicts.results import Result
 from db.verdicts.sides import as_text, plain_settings
 from db.verdicts.vocabulary import SUMMARY_COLUMNS, Metric
 
-CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings")
+CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings", "timing_method")
 """Where one of these changes from one point to the next, the series is cut: what follows is another one."""
 
 

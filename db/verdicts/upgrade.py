@@ -14,15 +14,17 @@ from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans
 from db.metrics.groups import Bools, Floats, Ints, says
 from db.records import StrategyKind
-from db.verdicts.comparable import MatchedCases, match_cases
+from db.verdicts.advice import advice, trial_seconds
+from db.verdicts.case_classes import canary_changes, case_bounds, class_numbers
+from db.verdicts.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
 from db.verdicts.counts import Counted, count_rows
 from db.verdicts.judgement import Judged, Tested, enough_trials, examine_cases, judge_cases
 from db.verdicts.latency_mean import latency_change
-from db.verdicts.measured import Layout, PastLayout, log_values
+from db.verdicts.measured import GPU_COLUMNS, Layout, PastLayout, log_values
 from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
-from db.verdicts.rows import Context, Findings, counted_row, measured_row, side_values
+from db.verdicts.rows import Context, Findings, SideValues, counted_row, measured_row, side_values
 from db.verdicts.sides import (
     Selection,
     as_selection,
@@ -31,11 +33,16 @@ from db.verdicts.sides import (
     in_time_order,
     split_sides,
 )
-from db.verdicts.vocabulary import MEASURED_METRICS, Metric
-from db.verdicts.who_moved import Parts, canary_change
+from db.verdicts.vocabulary import MEASURED_METRICS, Bound, Metric
+from db.verdicts.who_moved import Parts
 from db.verdicts.whole import overall_verdict, sentences
 
 SIDES = ("base", "head")
+
+CLOCK_MOVED = 0.01
+"""From this relative change of the SM clock on, device time is told in cycles too."""
+
+_PLANNED = (Metric.LATENCY, Metric.SPEEDUP)
 
 
 def compare_builds(
@@ -64,7 +71,7 @@ def compare_builds(
     base_side, head_side = describe_sides(sides, base, head)
     same_build = set(base_side.build_ids) == set(head_side.build_ids)
     context = _context(matched, summaries, measured, policy, same_build=same_build)
-    rows = tuple(_rows(matched, measured, context))
+    rows = tuple(_rows(matched, context))
     cases = len(matched.keys) - sum(matched.canary)
     comparison = Comparison(
         base=base_side,
@@ -74,11 +81,16 @@ def compare_builds(
         matched=cases,
         total=cases + len(matched.left_out),
         left_out=matched.left_out,
-        geomean=_geomean(summaries, matched, measured.metrics[Metric.LATENCY].tested, policy),
+        geomean=_geomean(summaries, matched, measured, policy),
         rows=rows,
         verdict=overall_verdict(rows, policy),
         changed_components=changed_components(base_side, head_side),
-        canary_change=None if context.canary is None else math.expm1(context.canary),
+        canary_change=_relative(context.canaries.shown),
+        host_canary_change=_relative(context.canaries.shown_host),
+        timing=_gpu_methods(matched.trials),
+        advice=advice(
+            rows, matched.keys, trial_seconds(matched.trials, matched.case, len(matched.keys)), policy
+        ),
         sentences=(),
         policy=policy,
     )
@@ -96,24 +108,36 @@ class _Metric:
 class _Measured:
     metrics: dict[Metric, _Metric]
     parts: Parts
+    device_parts: Parts
+    bounds: tuple[Bound | None, ...]
+    cycles: Floats
 
 
 def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Policy) -> _Measured:
-    """Test every measured metric over all matched cases but the canary's, and both parts of speedup."""
+    """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
+    cases = len(matched.keys)
+    bounds = case_bounds(matched.trials, matched.case, cases, policy)
+    classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
     layout = Layout.of(matched.trials, matched.case)
     values = log_values(matched.trials)
     nothing = Past.empty()
 
     def test(x: Floats, before: Floats | None) -> Tested:
         earlier = nothing if past is None or before is None else past.observe(before)
-        return examine_cases(layout.observe(x), earlier, len(matched.keys), policy)
+        return examine_cases(layout.observe(x), earlier, cases, policy, classes)
 
     judged_ones = ~np.array(matched.canary, dtype=np.bool_)
 
     def judge(tested: Tested, metric: Metric, families: int) -> _Metric:
         effect, margin = _thresholds(matched, metric, policy)
         judged = judge_cases(
-            tested, policy, minimum_effect=effect, margin=margin, families=families, judged=judged_ones
+            tested,
+            policy,
+            minimum_effect=effect,
+            margin=margin,
+            families=families,
+            judged=judged_ones,
+            planned=metric in _PLANNED,
         )
         return _Metric(tested, judged, margin)
 
@@ -123,11 +147,38 @@ def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Poli
         for metric in MEASURED_METRICS
     }
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
-    eager = judge(test(values.eager, None if earlier is None else earlier.eager), Metric.LATENCY, 1)
-    compiled = judge(test(values.compiled, None if earlier is None else earlier.compiled), Metric.LATENCY, 1)
-    parts = Parts.of((eager.tested, eager.judged), (compiled.tested, compiled.judged))
+
+    def part(name: str) -> tuple[Tested, Judged]:
+        before = None if earlier is None else getattr(earlier, name)
+        found = judge(test(getattr(values, name), before), Metric.LATENCY, 1)
+        return found.tested, found.judged
+
     judged = {metric: judge(each, metric, families) for metric, each in tested.items()}
-    return _Measured(judged, parts)
+    return _Measured(
+        judged,
+        parts=Parts.of(part("eager"), part("compiled")),
+        device_parts=Parts.of(part("eager_device"), part("compiled_device")),
+        bounds=bounds,
+        cycles=_cycles(test(values.cycles, None), tested[Metric.DEVICE_TIME]),
+    )
+
+
+def _cycles(cycles: Tested, device: Tested) -> Floats:
+    """Log change of device time in cycles; NaN where the SM clock is unknown or stood still."""
+    clock = cycles.test.difference - device.test.difference
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(clock) >= np.log1p(CLOCK_MOVED), cycles.test.difference, np.nan)
+
+
+def _relative(change: float | None) -> float | None:
+    return None if change is None else math.expm1(change)
+
+
+def _gpu_methods(trials: DataFrame) -> tuple[str, ...]:
+    """How the trials on a GPU were timed; nothing of those on a CPU."""
+    if "timing_method" not in trials:
+        return ()
+    return tuple(method for method in GPU_METHODS if says(trials["timing_method"], method).any())
 
 
 def _context(
@@ -141,13 +192,32 @@ def _context(
     canaries = np.array(matched.canary, dtype=np.bool_)
     base, head = (summaries[side] for side in SIDES)
     of_base, of_head = _places(matched, base), _places(matched, head)
+    values: tuple[SideValues, ...] = (side_values(base, of_base), side_values(head, of_head))
+    metrics = measured.metrics
+    on_gpu = ~says(matched.trials["device"], "cpu") & matched.trials["device"].notna().to_numpy()
     return Context(
         keys=matched.keys,
-        base=side_values(base, of_base),
-        head=side_values(head, of_head),
+        base=values[0],
+        head=values[1],
         eager=is_eager(base)[of_base].tolist(),
         parts=measured.parts,
-        canary=canary_change(measured.metrics[Metric.LATENCY].tested.test.difference[canaries]),
+        device_parts=measured.device_parts,
+        bounds=measured.bounds,
+        canaries=canary_changes(
+            {
+                metric: metrics[metric].tested.test.difference
+                for metric in (Metric.LATENCY, Metric.DEVICE_TIME, Metric.ISSUE_TIME)
+            },
+            canaries,
+            [key.workload for key in matched.keys],
+            policy,
+            gpu=bool(on_gpu.any()),
+        ),
+        cycles=measured.cycles.tolist(),
+        found={
+            metric: Findings.of(metric, each.tested, each.judged, each.margin, policy.confidence)
+            for metric, each in metrics.items()
+        },
         same_build=same_build,
         policy=policy,
     )
@@ -171,9 +241,20 @@ def _past(
         history = history(matched)
     earlier = says(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
-    mine = history[[*PastLayout.COLUMNS]]
+    mine = history[[name for name in (*PastLayout.COLUMNS, *GPU_COLUMNS) if name in history]]
     numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
-    return PastLayout.of(in_time_order(mine if earlier.all() else mine[earlier]), numbers)
+    return PastLayout.of(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
+
+
+def _timing(matched: MatchedCases) -> list[str]:
+    """The method of timing of every case: all its trials have one."""
+    if "timing_method" not in matched.trials:
+        return []
+    methods = [""] * len(matched.keys)
+    texts = matched.trials["timing_method"].astype("str").tolist()
+    for case, method in zip(matched.case.tolist(), texts, strict=True):
+        methods[case] = comparable_timing(method)
+    return methods
 
 
 def _compared(history: DataFrame, sides: DataFrame) -> Bools:
@@ -190,6 +271,14 @@ def _compared(history: DataFrame, sides: DataFrame) -> Bools:
 def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     """Each side's cases on the machine, matched or not, summed up as everywhere else in the project."""
     on_machine = sides["machine_id"] == matched.machine_id
+    # Of a matched case only what is compared: beside it there may be trials that were timed otherwise.
+    compared = {(key.workload_id, key.strategy_id) for key in matched.keys}
+    matching = set(matched.trials["trial_id"].tolist())
+    ids = (sides[name].tolist() for name in ("workload_id", "strategy_id", "trial_id"))
+    on_machine &= np.array(
+        [(w, s) not in compared or trial in matching for w, s, trial in zip(*ids, strict=True)],
+        dtype=np.bool_,
+    )
     here = sides if on_machine.all() else sides[on_machine]
     names = np.array(SIDES, dtype=object)[here["side"].to_numpy(dtype=np.int64)]
     # As two builds of one frame: most of what a summary costs is the same for few rows and for many.
@@ -207,7 +296,7 @@ def _places(matched: MatchedCases, summary: DataFrame) -> Ints:
 
 
 def _geomean(
-    summaries: dict[str, DataFrame], matched: MatchedCases, latency: Tested, policy: Policy
+    summaries: dict[str, DataFrame], matched: MatchedCases, measured: _Measured, policy: Policy
 ) -> GeomeanChange:
     means = matched_geomeans(summaries)
     base, head = means.sides["base"], means.sides["head"]
@@ -216,8 +305,9 @@ def _geomean(
     numbers = {key.workload_id: number for number, key in enumerate(matched.keys)}
     workload = np.array([numbers[key.workload_id] for key in matched.keys], dtype=np.int64)
 
-    def over(chosen: Bools) -> LatencyChange | None:
-        return latency_change(latency, cases & chosen, workload, policy.confidence)
+    def over(chosen: Bools, metric: Metric = Metric.LATENCY) -> LatencyChange | None:
+        tested = measured.metrics[metric].tested
+        return latency_change(tested, cases & chosen, workload, policy.confidence)
 
     return GeomeanChange(
         base=base.matched,
@@ -230,18 +320,17 @@ def _geomean(
         latency=over(cases),
         compiled_latency=over(~eager),
         eager_latency=over(eager),
+        speedup=over(~eager, Metric.SPEEDUP),
+        device_time=over(~eager, Metric.DEVICE_TIME),
     )
 
 
-def _rows(matched: MatchedCases, measured: _Measured, context: Context) -> Iterator[Row]:
+def _rows(matched: MatchedCases, context: Context) -> Iterator[Row]:
     """Rows case by case, metrics in their order, the canary's left out."""
     counted: dict[int, list[Counted]] = {}
     for each in count_rows(matched.trials, matched.case, len(matched.keys)):
         counted.setdefault(each.case, []).append(each)
-    found = {
-        metric: Findings.of(metric, each.tested, each.judged, each.margin, context.policy.confidence)
-        for metric, each in measured.metrics.items()
-    }
+    found = context.found
     for case, is_canary in enumerate(matched.canary):
         if is_canary:
             continue

@@ -6,10 +6,17 @@ from enum import StrEnum
 
 
 class Metric(StrEnum):
-    """What is judged. `numerics` is the pass set: did the case finish with the right numbers."""
+    """What is judged. `numerics` is the pass set: did the case finish with the right numbers.
+
+    Latency is the headline, what people wait for. Device time decides whether the compiled code changed,
+    host issue time whether launching, guards or Python did.
+    """
 
     LATENCY = "latency"
     SPEEDUP = "speedup"
+    DEVICE_TIME = "device_time"
+    ISSUE_TIME = "issue_time"
+    DEVICE_SPEEDUP = "device_speedup"
     COMPILE_COST = "compile_cost"
     PEAK_MEMORY = "peak_memory"
     BREAK_EVEN = "break_even"
@@ -21,6 +28,9 @@ class Metric(StrEnum):
 METRIC_UNITS: dict[Metric, str] = {
     Metric.LATENCY: "ns",
     Metric.SPEEDUP: "x",
+    Metric.DEVICE_TIME: "ns",
+    Metric.ISSUE_TIME: "ns",
+    Metric.DEVICE_SPEEDUP: "x",
     Metric.COMPILE_COST: "ns",
     Metric.PEAK_MEMORY: "bytes",
     Metric.BREAK_EVEN: "steps",
@@ -32,6 +42,9 @@ METRIC_UNITS: dict[Metric, str] = {
 SUMMARY_COLUMNS: dict[Metric, str] = {
     Metric.LATENCY: "latency_ns",
     Metric.SPEEDUP: "speedup",
+    Metric.DEVICE_TIME: "device_ns",
+    Metric.ISSUE_TIME: "issue_ns",
+    Metric.DEVICE_SPEEDUP: "device_speedup",
     Metric.COMPILE_COST: "compile_cost_ns",
     Metric.PEAK_MEMORY: "peak_bytes",
     Metric.BREAK_EVEN: "break_even_steps",
@@ -44,6 +57,9 @@ SUMMARY_COLUMNS: dict[Metric, str] = {
 METRIC_NAMES: dict[Metric, str] = {
     Metric.LATENCY: "Latency",
     Metric.SPEEDUP: "Speedup",
+    Metric.DEVICE_TIME: "Device time",
+    Metric.ISSUE_TIME: "Host issue time",
+    Metric.DEVICE_SPEEDUP: "Device speedup",
     Metric.COMPILE_COST: "Compile cost",
     Metric.PEAK_MEMORY: "Peak memory",
     Metric.BREAK_EVEN: "Break-even",
@@ -55,19 +71,25 @@ METRIC_NAMES: dict[Metric, str] = {
 MEASURED_METRICS = (
     Metric.LATENCY,
     Metric.SPEEDUP,
+    Metric.DEVICE_TIME,
+    Metric.ISSUE_TIME,
+    Metric.DEVICE_SPEEDUP,
     Metric.COMPILE_COST,
     Metric.PEAK_MEMORY,
     Metric.BREAK_EVEN,
 )
 """Metrics with noise: tested on log values of trials."""
 
+SPEEDUPS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
+"""Eager time over compiled time."""
+
 COUNTED_METRICS = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.NUMERICS)
 """Metrics without noise: compared exactly."""
 
 
 def higher_is_better(metric: Metric) -> bool:
-    """Whether a rise of the metric is an improvement: only that of speedup is."""
-    return metric is Metric.SPEEDUP
+    """Whether a rise of the metric is an improvement: only that of a speedup is."""
+    return metric in SPEEDUPS
 
 
 class Verdict(StrEnum):
@@ -82,9 +104,12 @@ class Verdict(StrEnum):
 
 
 class CauseClass(StrEnum):
-    """What a change is put down to: the compiler, what eager shares, the machine, other settings, chance."""
+    """What a change is put down to: the compiler's code, the host that issues it, what eager shares, the
+    machine, other settings, chance.
+    """
 
     COMPILER = "compiler"
+    HOST = "host"
     EAGER = "eager"
     MACHINE = "machine"
     METHOD = "method"
@@ -98,6 +123,13 @@ class WhoMoved(StrEnum):
     COMPILED = "compiled"
     BOTH = "both"
     UNCLEAR = "unclear"
+
+
+class Bound(StrEnum):
+    """What a step on a GPU waits for: the host that issues it, or the device that runs it."""
+
+    HOST = "host"
+    DEVICE = "device"
 
 
 class Design(StrEnum):

@@ -1,4 +1,4 @@
-"""Whose latency moved, eager's or the compiled one's, and the cause class that follows.
+"""Whose latency moved, eager's or the compiled one's, the host's part or the device's, and the cause class.
 
 log(head speedup / base speedup) = log(eager change) - log(compiled change), exactly. Each part has its own
 moderated t-test; the canary says whether the machine moved.
@@ -13,7 +13,7 @@ import numpy as np
 from db.metrics.groups import Bools, Floats
 from db.verdicts.judgement import Judged, Tested
 from db.verdicts.policy import Policy
-from db.verdicts.vocabulary import CauseClass, Metric, WhoMoved
+from db.verdicts.vocabulary import Bound, CauseClass, Metric, WhoMoved
 
 _MOVED = {
     (True, True): WhoMoved.BOTH,
@@ -54,10 +54,41 @@ class Parts:
         ]
 
 
-def canary_change(differences: Floats) -> float | None:
-    """Median log latency change of the canary's cases; None without a canary."""
-    known = differences[np.isfinite(differences)]
-    return float(np.median(known)) if len(known) else None
+_TIMED = (
+    *(Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN),
+    *(Metric.DEVICE_TIME, Metric.ISSUE_TIME, Metric.DEVICE_SPEEDUP),
+)
+_RATIOS = (Metric.SPEEDUP, Metric.BREAK_EVEN, Metric.DEVICE_SPEEDUP)
+_ON_WALL = (Metric.LATENCY, Metric.SPEEDUP, Metric.BREAK_EVEN)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What one clock says of one case: the log change, whether it is a sure one, and whether the case is
+    shown to be unchanged on it.
+    """
+
+    change: float
+    moved: bool
+    same: bool
+
+    def moved_with(self, change: float) -> bool:
+        """Whether it surely moved, the same way as `change`."""
+        return self.moved and self.change * change > 0
+
+
+def moved_on(change: float, device: Clock, issue: Clock, bound: Bound | None) -> Bound | None:
+    """Where a log change of the latency of one case comes from; None where nobody can say.
+
+    Where device and host both moved with it, from the one that the case waits for.
+    """
+    if device.moved_with(change) and issue.moved_with(change):
+        return bound or (Bound.HOST if abs(issue.change) > abs(device.change) else Bound.DEVICE)
+    if device.moved_with(change):
+        return Bound.DEVICE
+    if issue.moved_with(change) or device.same or bound is Bound.HOST:
+        return Bound.HOST
+    return None
 
 
 def machine_explains(slowdown: float, canary: float | None, policy: Policy) -> bool:
@@ -79,6 +110,8 @@ def cause_of(
     interleaved: bool,
     same_build: bool,
     policy: Policy,
+    timed_apart: bool = False,
+    on: Bound | None = None,
 ) -> CauseClass | None:
     """Cause class of a regressed or improved row; None where the parts cannot be told apart.
 
@@ -86,20 +119,25 @@ def cause_of(
     compiler. With the same build on both sides only the machine is left. Where the sides took turns, what the
     machine did is in both, and a canary that differs says that its own code (torch's launches and copies)
     does.
+
+    `timed_apart` says whether device and issue time were measured, `on` which of the two the change comes
+    from (`moved_on`): what the host does is never put down to the compiler's code.
     """
-    timed = metric in (Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
-    if timed and (same_build or (not interleaved and machine_explains(slowdown, canary, policy))):
+    if metric in _TIMED and (same_build or (not interleaved and machine_explains(slowdown, canary, policy))):
         return CauseClass.MACHINE
-    if eager_case:
-        return CauseClass.EAGER
-    if metric is Metric.LATENCY:
-        return CauseClass.EAGER if who is WhoMoved.BOTH else CauseClass.COMPILER
-    if metric in (Metric.SPEEDUP, Metric.BREAK_EVEN):
-        return _of_ratio(who)
-    return CauseClass.COMPILER
+    if metric is Metric.ISSUE_TIME:
+        return CauseClass.HOST
+    if metric in _RATIOS:
+        found = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else _of_ratio(who)
+    else:
+        shared = metric in (Metric.LATENCY, Metric.DEVICE_TIME) and who is WhoMoved.BOTH
+        found = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
+    by_eager_alone = metric in _RATIOS and who is WhoMoved.EAGER
+    if timed_apart and metric in _ON_WALL and not by_eager_alone and on is not Bound.DEVICE:
+        # Of the wall time of a step it is not the code that changed, or nobody can say that it is.
+        return CauseClass.HOST if on is Bound.HOST and found is not None else None
+    return found
 
 
 def _of_ratio(who: WhoMoved | None) -> CauseClass | None:
-    if who is WhoMoved.EAGER:
-        return CauseClass.EAGER
     return CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None

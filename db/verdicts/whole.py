@@ -12,6 +12,7 @@ from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import CauseClass, Metric, Verdict, WhoMoved
 
 TIMED = (Metric.LATENCY, Metric.SPEEDUP)
+_RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
 
 
 def counts_as_regression(row: Row) -> bool:
@@ -20,8 +21,7 @@ def counts_as_regression(row: Row) -> bool:
     """
     if row.verdict is not Verdict.REGRESSED or row.cause is CauseClass.MACHINE:
         return False
-    ratio = row.metric in (Metric.SPEEDUP, Metric.BREAK_EVEN)
-    return not (ratio and row.who_moved is WhoMoved.EAGER)
+    return not (row.metric in _RATIOS and row.who_moved is WhoMoved.EAGER)
 
 
 def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
@@ -64,8 +64,11 @@ def sentences(
     mean = comparison.geomean
     if mean.base is not None and mean.head is not None:
         said.append(words.geometric_mean(mean.base, mean.head, mean.cases))
+    said += _weighted(comparison)
     if any(row.cause is CauseClass.MACHINE for row in comparison.rows):
-        said.append(words.machine_moved(comparison.canary_change))
+        said.append(words.machine_moved(_blamed(comparison)))
+    if any(method != "gated" for method in comparison.timing):
+        said.append(words.timed_by(comparison.timing))
     missing = sum(case.verdict is Verdict.MISSING for case in comparison.left_out)
     if missing:
         said.append(words.missing(missing))
@@ -89,12 +92,34 @@ def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | No
         else sum((case.workload_id, case.strategy_id) in confirmed for case in slower)
     )
     yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]), known)
+    device, issue = (
+        [row for row in comparison.rows if row.metric is metric]
+        for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME)
+    )
+    if device and issue:
+        yield words.clocks_moved(_moved(device), _moved(issue))
     mean = comparison.geomean
     for kind, change in (("compiled", mean.compiled_latency), ("eager", mean.eager_latency)):
         if change is not None:
             yield words.latency_mean(
                 change.change, change.interval, change.cases, comparison.policy.confidence, kind
             )
+
+
+def _weighted(comparison: Comparison) -> Iterator[str]:
+    """The means that the unsure cases do not drown; one case is its own mean."""
+    mean = comparison.geomean
+    for name, change in (("Speedup", mean.speedup), ("Device time", mean.device_time)):
+        if change is not None and change.cases > 1:
+            yield words.weighted_mean(
+                name, change.change, change.interval, change.cases, comparison.policy.confidence
+            )
+
+
+def _blamed(comparison: Comparison) -> float | None:
+    """Of the canaries of a GPU the one that moved most; None where both sides are the same build."""
+    known = [each for each in (comparison.canary_change, comparison.host_canary_change) if each is not None]
+    return max(known, key=abs, default=None)
 
 
 def _moved(rows: Sequence[Row]) -> words.Moved:

@@ -24,6 +24,9 @@ from runner.cli.target_text import target_lines
 _FORMATS: dict[Metric, Callable[..., str]] = {
     Metric.LATENCY: duration,
     Metric.SPEEDUP: ratio,
+    Metric.DEVICE_TIME: duration,
+    Metric.ISSUE_TIME: duration,
+    Metric.DEVICE_SPEEDUP: ratio,
     Metric.COMPILE_COST: duration,
     Metric.PEAK_MEMORY: size,
     Metric.BREAK_EVEN: steps,

@@ -171,10 +171,11 @@ def say_undecided(verdict: Verdict, judged: Judged) -> None:
         return
     undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     print(f"compilewatch: Cannot tell: {_what_is_open(comparison.rows, undecided)}.", file=sys.stderr)
-    wanted = max((row.more_trials or 0 for row in undecided), default=0)
-    more = f"{count(wanted)} more trials a side" if wanted else "more trials of both sides"
-    how = f"Import results with {more}, or measure both builds" if judged.imported else f"Measure {more}"
-    print(f"  {how}, interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
+    advice = comparison.advice
+    for sentence in advice.sentences if advice else ():
+        print(f"  {sentence}", file=sys.stderr)
+    how = "Import more results, or measure both builds" if judged.imported else "Measure"
+    print(f"  {how} interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
 
 
 def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:

@@ -12,7 +12,7 @@ from db.verdicts.contrast import Contrasts, Observations
 from db.verdicts.moderated_t import Moderated, Prior, TTest
 from db.verdicts.noise import Past, RunNoise, SeriesNoise
 from db.verdicts.policy import Policy
-from db.verdicts.significance import trials_needed
+from db.verdicts.significance import power_quantile, trials_needed
 
 POLICY = Policy()
 NAN = float("nan")
@@ -51,6 +51,10 @@ def examined(
         SeriesNoise(np.full(cases, past_variance), nothing, np.full(cases, past_runs)),
         RunNoise(run_variance, np.inf),
         TTest(x, np.full(cases, error), np.full(cases, 20.0), np.array(p_value)),
+        scatter=np.full(cases, cv**2),
+        few=np.full(cases, POLICY.few_trials),
+        ranked=flags,
+        identical=flags,
     )
 
 
@@ -144,15 +148,32 @@ def test_what_cannot_be_tested_has_never_enough_trials():
     assert (found.grew.tolist(), found.more_trials.tolist()) == ([False, True], [0, 0])
 
 
-def test_more_trials_are_those_of_the_normal_formula_less_those_that_are_there():
-    # 2 (0.03 x 4.455 / 0.05)^2 = 14.3, for a change of 0.05; the margin is smaller than it
-    assert judge(examined([0.05], [0.2], cv=0.03)).more_trials.tolist() == [15 - 7]
-    assert judge(examined([0.05], [0.2], cv=0.03, trials=[(7, 5)])).more_trials.tolist() == [15 - 5]
-    # a change smaller than the margin: what would show one of the margin's size
-    expected = int(trials_needed(0.03, np.log1p(0.03))) - 7
-    assert judge(examined([-0.001], [0.9], cv=0.03, error=0.05)).more_trials.tolist() == [expected]
-    # more than the formula wants are there already, and still it is open
-    assert judge(examined([0.05], [0.2], cv=0.001)).more_trials.tolist() == [1]
+def test_more_trials_first_reach_the_smallest_number():
+    found = judge(examined([0.05, 0.05], [0.2, 0.2], cv=0.1, trials=[(1, 7), (2, 2)]))
+    assert (found.more_trials.tolist(), found.unseen.tolist()) == ([2, 1], [0, 0])
+    rare = judge(examined([0.05], [0.2], cv=0.1, trials=[(2, 2)]), planned=False)
+    assert rare.more_trials.tolist() == [1]
+
+
+@pytest.mark.parametrize("seen", [0.05, 0.001, -0.03])
+def test_more_trials_are_planned_for_a_fixed_change_whatever_was_seen(seen: float):
+    # 2 (0.03 x (2.81 + 0.8416) / log 1.05)^2 = 10.1
+    assert int(trials_needed(0.03, np.log1p(0.05), power_quantile(0.8))) == 11
+    assert judge(examined([seen], [0.2], cv=0.03, error=0.05)).more_trials.tolist() == [11 - 7]
+    few = judge(examined([seen], [0.2], cv=0.03, error=0.05, trials=[(7, 5)]))
+    assert few.more_trials.tolist() == [11 - 5]
+    # more than the formula wants are there already
+    assert judge(examined([seen], [0.2], cv=0.001, error=0.05)).more_trials.tolist() == [0]
+    assert judge(examined([seen], [0.2], cv=0.03, error=0.05), planned=False).more_trials.tolist() == [0]
+
+
+def test_a_clock_that_needs_more_than_thirty_trials_a_side_cannot_see_it():
+    at, above = (judge(examined([0.01], [0.9], cv=cv, error=0.1)) for cv in (0.051, 0.052))
+    assert (at.more_trials.tolist(), at.unseen.tolist()) == ([30 - 7], [0])
+    assert (above.more_trials.tolist(), above.unseen.tolist()) == ([0], [31])
+
+
+def test_nothing_is_planned_where_the_noise_is_unknown():
     assert judge(examined([0.05], [0.2], cv=NAN)).more_trials.tolist() == [0]
 
 

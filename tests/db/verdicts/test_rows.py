@@ -91,13 +91,16 @@ def test_a_row_says_what_is_missing_for_a_verdict():
     assert row(few, Metric.LATENCY).reason == (
         "2 trials on the smaller side are never a verdict; 3 a side are needed."
     )
-    loud = compared(sides([10, 14, 8, 12], [11, 9, 13, 15]))
+    loud = compared(sides([10.0, 10.6, 9.5, 10.2], [10.3, 9.7, 10.7, 10.2]))
     open_ = row(loud, Metric.LATENCY)
     assert open_.interval is not None
     assert open_.reason.startswith("Cannot tell: ")
-    assert open_.reason.endswith(f"about {open_.more_trials} more trials a side would decide.")
+    assert open_.reason.endswith(f"about {open_.more_trials} more trials a side would show 5 %.")
     assert open_.significance_threshold is not None
     assert open_.significance_threshold > abs(open_.change or 0)
+    wild = row(compared(sides([10, 14, 8, 12], [11, 9, 13, 15])), Metric.LATENCY)
+    assert (wild.more_trials, wild.unseen) == (None, 597)
+    assert wild.reason.endswith("; this clock cannot see 5 % here: that takes about 597 trials a side.")
 
 
 def test_a_speedup_borrowed_from_eager_trials_of_the_run_cannot_be_tested():

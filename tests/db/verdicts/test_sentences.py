@@ -67,11 +67,11 @@ def test_what_moved_and_because_of_whom(
         (lambda: say.inconclusive((-0.01, 0.2), None), "Cannot tell: -1.00 % to +20.0 %."),
         (
             lambda: say.inconclusive((-0.01, 0.2), 1),
-            "Cannot tell: -1.00 % to +20.0 %; about 1 more trial a side would decide.",
+            "Cannot tell: -1.00 % to +20.0 %; about 1 more trial a side would show 5 %.",
         ),
         (
             lambda: say.inconclusive((-0.01, 0.2), 2),
-            "Cannot tell: -1.00 % to +20.0 %; about 2 more trials a side would decide.",
+            "Cannot tell: -1.00 % to +20.0 %; about 2 more trials a side would show 5 %.",
         ),
         (
             lambda: say.inconclusive(None, 5),

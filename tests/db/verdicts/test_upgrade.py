@@ -207,7 +207,7 @@ def test_what_cannot_be_decided_says_how_many_more_trials_would():
     assert latency.verdict is Verdict.INCONCLUSIVE
     assert latency.more_trials is not None
     assert latency.more_trials > 3
-    assert f"about {latency.more_trials} more trials a side would decide" in latency.reason
+    assert f"about {latency.more_trials} more trials a side would show 5 %" in latency.reason
 
 
 def test_sides_from_different_runs_carry_the_variance_between_runs():

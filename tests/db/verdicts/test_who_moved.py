@@ -9,7 +9,7 @@ import pytest
 
 from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import CauseClass, Metric, WhoMoved
-from db.verdicts.who_moved import Parts, canary_change, cause_of, machine_explains
+from db.verdicts.who_moved import Parts, cause_of, machine_explains
 
 POLICY = Policy()
 COMPILER, EAGER, MACHINE = CauseClass.COMPILER, CauseClass.EAGER, CauseClass.MACHINE
@@ -78,12 +78,6 @@ def test_a_canary_explains_half_or_more_of_a_change_in_its_own_direction():
     assert explains == [False, True, True, False, False, False]
     assert machine_explains(-0.1, -0.05, POLICY)
     assert not machine_explains(0.0, 0.05, POLICY)
-
-
-def test_the_canarys_change_is_the_median_of_those_that_ran():
-    assert canary_change(np.array([0.3, math.nan, 0.1, 0.2, math.nan])) == pytest.approx(0.2)
-    assert canary_change(np.array([math.nan])) is None
-    assert canary_change(np.array([])) is None
 
 
 def test_who_moved_is_told_case_by_case():
