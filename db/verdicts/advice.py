@@ -9,7 +9,7 @@ import numpy as np
 from pandas import DataFrame
 
 from db import units
-from db.metrics.groups import Floats, Groups, Ints
+from db.metrics.groups import Floats, Groups, Ints, floats
 from db.verdicts.policy import Policy
 from db.verdicts.results import Advice, AdviceStep, CaseKey, Row
 from db.verdicts.sentences import whole_percent
@@ -25,7 +25,7 @@ def trial_seconds(trials: DataFrame, case: Ints, cases: int) -> Floats:
     `trials` with column `side`; `case` the number of each trial's case. The median of each side is taken, and
     that of the other one where a side has no end stored.
     """
-    waits: Floats = (trials["ended_at"] - trials["started_at"]).dt.total_seconds().to_numpy(dtype=np.float64)
+    waits = floats((trials["ended_at"] - trials["started_at"]).dt.total_seconds())
     side = trials["side"].to_numpy(dtype=np.int64)
     median = Groups(case * 2 + side, 2 * cases).present(waits).quantile(0.5).reshape(cases, 2)
     mirrored = np.where(np.isnan(median), median[:, ::-1], median)

@@ -11,13 +11,13 @@ from pandas import DataFrame
 from db.metrics.groups import Floats
 from db.verdicts.change_points import Boundary, boundaries, robust_deviation
 from db.verdicts.drift import Drift, drift_from_reference
-from db.verdicts.history_events import change_events, evidence_against, withdrawal
+from db.verdicts.history_events import change_events, evidence_against, in_place_of, withdrawal
 from db.verdicts.modes import two_modes
-from db.verdicts.policy import Policy
+from db.verdicts.policy import HistoryPolicy, Policy
 from db.verdicts.results import ChangeEvent, Result
 from db.verdicts.sides import as_text
 from db.verdicts.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
-from db.verdicts.vocabulary import Metric
+from db.verdicts.vocabulary import Metric, Verdict
 
 
 class Segment(Result):
@@ -89,7 +89,8 @@ def judge_new_point(
     """Events that the last row of `points` brings to light, given those announced before.
 
     Nothing is announced within `quiet_points` of a known event. A known event that no longer stands becomes
-    a new event that names it in `revises`; the old one is never changed.
+    a new event that names it in `revises`, and so does a flip between two modes that turns out to be a
+    change; the old one is never changed.
     """
     policy = policy or Policy()
     stretches = cut_stretches(points, metric, find_cuts(points))
@@ -101,12 +102,14 @@ def judge_new_point(
     revised = {event.revises for event in known}
     live = [event for event in known if event.event_id not in revised and event.revises is None]
     found = boundaries(window.y, rules)
-    near = [event.index for event in known]
-    fresh = [
-        event
-        for event in change_events(points, metric, window, found, rules)
-        if all(abs(event.index - index) > rules.quiet_points for index in near)
-    ]
+    flips = [event for event in live if event.verdict is Verdict.INCONCLUSIVE]
+    settled = [event for event in known if event not in flips]
+    fresh = []
+    for event in change_events(points, metric, window, found, rules):
+        again = _near(event, flips, rules)
+        if _near(event, settled, rules) or (again and event.verdict is Verdict.INCONCLUSIVE):
+            continue
+        fresh.append(in_place_of(points, event, again[0]) if again else event)
     gone = [
         withdrawal(points, metric, event, evidence)
         for event in live
@@ -123,7 +126,13 @@ def withdrawals(points: DataFrame, metric: Metric, policy: Policy | None = None)
     known: tuple[ChangeEvent, ...] = ()
     for end in range(1, len(points) + 1):
         known += judge_new_point(points.iloc[:end], metric, known, policy)
-    return tuple(event for event in known if event.revises is not None)
+    return tuple(
+        event for event in known if event.revises is not None and event.verdict is Verdict.INCONCLUSIVE
+    )
+
+
+def _near(event: ChangeEvent, others: list[ChangeEvent], rules: HistoryPolicy) -> list[ChangeEvent]:
+    return [each for each in others if abs(event.index - each.index) <= rules.quiet_points]
 
 
 def _segments(stretch: Stretch, found: list[Boundary]) -> list[Segment]:

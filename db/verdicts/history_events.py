@@ -105,6 +105,12 @@ def evidence_against(
     return today if faded or today.p_here > 0.05 else None
 
 
+def in_place_of(points: DataFrame, event: ChangeEvent, flip: ChangeEvent) -> ChangeEvent:
+    """`event`, which was announced as no more than a `flip` before."""
+    named = _event_id(points, event.metric, event.index, revises=flip.event_id)
+    return event.model_copy(update={"event_id": named, "revises": flip.event_id})
+
+
 def withdrawal(points: DataFrame, metric: Metric, event: ChangeEvent, today: Boundary) -> ChangeEvent:
     """The event that takes `event` back, announced at the last point. `today`: what is left of its step."""
     last = len(points) - 1

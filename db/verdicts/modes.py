@@ -88,7 +88,21 @@ def is_flip(y: Floats, start: int, policy: HistoryPolicy) -> bool:
     beyond = policy.two_mode_separation * modes.deviation
     if not modes.low - beyond <= np.median(y[start:]) <= modes.high + beyond:
         return False
-    return _visits(y > middle, policy.minimum_segment) >= policy.two_mode_visits
+    return (
+        _was_in_both(y[:start], y[start:], policy)
+        or _visits(y > middle, policy.minimum_segment) >= policy.two_mode_visits
+    )
+
+
+def _was_in_both(before: Floats, after: Floats, policy: HistoryPolicy) -> bool:
+    """Whether the points `before` show two modes by themselves, and nearly all those `after` lie in one of
+    them: visits too short to count still say that the machine has two states.
+    """
+    modes = two_modes(before, policy)
+    if modes is None:
+        return False
+    away = np.minimum(np.abs(after - modes.low), np.abs(after - modes.high))
+    return float(np.mean(away <= policy.two_mode_reach * modes.deviation)) >= policy.two_mode_within
 
 
 def _visits(high: Bools, shortest: int) -> int:

@@ -88,7 +88,7 @@ class HistoryPolicy(PolicyPart):
         "are far, and an outlier is no farther (measured)",
     )
     p_value: Share = Field(
-        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+        default=0.003, description="Mann-Whitney p of a boundary times the number of positions (measured)"
     )
     obvious_size: Positive = Field(
         default=6.0,
@@ -122,6 +122,13 @@ class HistoryPolicy(PolicyPart):
         ge=3,
         description="stretches a series must have spent in its two modes by turns before another flip is "
         "called a flip and not a change (measured)",
+    )
+    two_mode_reach: Positive = Field(
+        default=2.5, description="deviations from a mode within which a point belongs to it (measured)"
+    )
+    two_mode_within: Share = Field(
+        default=0.9,
+        description="share of the points after a step that lie in modes seen before it: a flip (measured)",
     )
     steady_ratio: Positive = Field(
         default=1.5,

@@ -71,6 +71,10 @@ def header(cells: Sequence[str]) -> None:
     line(["---"] * len(cells))
 
 
+def figure(value: float) -> str:
+    return f"{value:.3f}"
+
+
 def whole_series(rule: Rule, series: Sequence[Series]) -> dict[str, float]:
     """Precision, recall, F1, false alarms per 1,000 points of unchanged series, recall by step."""
     hits = found = false_alarms = quiet_points = 0
@@ -224,6 +228,30 @@ def test_night_by_night(rules: dict[str, Rule]):
             early = [delay for cv in (0.01, 0.02) for delay in result.delays[0.05, cv]]
             assert sum(delay is not None for delay in early) >= 0.98 * len(early)
             assert sum(result.alarms.values()) <= stats.poisson.ppf(0.95, 0.15e-3 * result.points)
+
+
+@needs_public_data
+@pytest.mark.parametrize("name", ["ts_synth.json", "ts_jmh_injected.json"])
+def test_public_series_night_by_night(name: str):
+    """As the judge is used: every night's newest point judged once, what was announced never taken back."""
+    header([f"{name}, night by night", "alarms on unchanged series", "points", "precision", "recall by step"])
+    alarms = points = found = hits = 0
+    by_step: dict[float, list[int]] = {}
+    for series in public_series(PUBLIC / name):
+        starts = [start for start, _ in announce_nightly(ours, series.y)]
+        right = matches(starts, series.truth)
+        found, hits = found + len(starts), hits + right
+        if series.truth:
+            total = by_step.setdefault(series.step, [0, 0])
+            total[0] += right
+            total[1] += len(series.truth)
+        else:
+            alarms, points = alarms + len(starts), points + len(series.y)
+    recall = {f"{step:.0%}": round(a / b, 3) for step, (a, b) in sorted(by_step.items())}
+    line([name, alarms, points, figure(hits / found), recall])
+    assert alarms <= 0.1e-3 * points
+    if name == "ts_synth.json":
+        assert recall["5%"] >= 0.93
 
 
 def test_two_mode_machines():

@@ -1,0 +1,78 @@
+"""Advice: the smallest number first, then a fixed target, in hours, or that this clock cannot see it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from db.verdicts.results import Comparison
+from db.verdicts.upgrade import compare_builds
+from tests.db.metrics.frames import trials_frame
+from tests.db.verdicts.frames import sides
+
+CALM = [10.0, 10.02, 9.98, 10.01]
+
+
+def compared(rows: list[dict[str, Any]], seconds: float | None = 90.0) -> Comparison:
+    if seconds is not None:
+        rows = [row | {"ended_at": row["started_at"] + timedelta(seconds=seconds)} for row in rows]
+    return compare_builds(trials_frame(rows), "old", "new")
+
+
+def open_case(name: str, width: float, trials: int) -> list[dict[str, Any]]:
+    spread = [1.0 + width, 1.0 - width, 1.0 + 0.6 * width, 1.0 - 0.4 * width]
+    base, head = ([10.0 * each for each in spread[:trials]], [10.0 * each for each in spread[::-1][:trials]])
+    return sides(base, head, workload=name, base_fields=CONTROL, head_fields=CONTROL)
+
+
+CONTROL = {"control_latency_ns": None}
+
+
+def test_nothing_is_advised_where_all_is_decided():
+    assert compared(sides(CALM, CALM, base_fields=CONTROL, head_fields=CONTROL)).advice is None
+
+
+def test_the_smallest_number_comes_first_and_says_how_long_it_takes():
+    advice = compared(open_case("few", 0.3, 2)).advice
+    assert advice is not None
+    assert advice.target is None
+    assert advice.smallest is not None
+    assert (advice.smallest.cases, advice.smallest.more_trials, advice.smallest.trials) == (1, 1, 2)
+    assert advice.smallest.hours == 2 * 90 / 3600
+    assert advice.sentences == (
+        "Measure 1 more trial a side of 1 case (about 3.00 min) first: fewer than 3 a side are never judged.",
+    )
+
+
+def test_then_a_change_of_five_percent_is_planned_for():
+    advice = compared(open_case("noisy", 0.05, 4)).advice
+    assert advice is not None
+    assert advice.smallest is None
+    assert advice.target is not None
+    assert 1 <= advice.target.more_trials <= 26
+    assert advice.target.trials == 2 * advice.target.more_trials
+    assert advice.sentences[0].endswith("to see a change of 5 % with 80 % power.")
+    assert advice.unseen == 0
+
+
+def test_a_clock_that_cannot_see_it_is_told_so_and_gets_no_number():
+    advice = compared(open_case("wild", 0.4, 4)).advice
+    assert advice is not None
+    assert (advice.smallest, advice.target, advice.unseen) == (None, None, 1)
+    assert advice.sentences == (
+        "In 1 case this clock cannot see 5 %: it would take more than 30 trials a side.",
+    )
+
+
+def test_hours_are_unknown_where_no_trial_says_how_long_it_took():
+    advice = compared(open_case("few", 0.3, 2), seconds=None).advice
+    assert advice is not None
+    assert advice.smallest is not None
+    assert advice.smallest.hours is None
+
+
+def test_one_degree_of_freedom_gives_no_interval():
+    lone = compared(sides([10.0], [10.1, 10.3], base_fields=CONTROL, head_fields=CONTROL))
+    (latency,) = [row for row in lone.rows if row.metric == "latency"]
+    assert latency.change is not None
+    assert latency.interval is None
