@@ -96,7 +96,7 @@ def judge_new_point(
     stretches = cut_stretches(points, metric, find_cuts(points))
     if not stretches:
         return ()
-    rules = policy.history
+    rules = policy.history.nightly()
     last = stretches[-1]
     window = Stretch(last.y[-rules.window :], last.position[-rules.window :])
     revised = {event.revises for event in known}

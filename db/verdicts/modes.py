@@ -12,6 +12,8 @@ from db.metrics.groups import Bools, Floats
 from db.verdicts.policy import HistoryPolicy
 
 ROUNDS = 60
+SHORT_VISIT = 3
+"""Points in one state that noise does not make: a median filter of this width passes them."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,14 @@ def is_flip(y: Floats, start: int, policy: HistoryPolicy) -> bool:
 
 
 def _was_in_both(before: Floats, after: Floats, policy: HistoryPolicy) -> bool:
-    """Whether the points `before` show two modes by themselves, and nearly all those `after` lie in one of
-    them: visits too short to count still say that the machine has two states.
+    """Whether the points `before` went back and forth between two modes by themselves, if only for a few
+    points at a time, and nearly all those `after` lie in one of the two.
     """
     modes = two_modes(before, policy)
     if modes is None:
+        return False
+    middle = (modes.low + modes.high) / 2.0
+    if _visits(before > middle, SHORT_VISIT) < policy.two_mode_visits:
         return False
     away = np.minimum(np.abs(after - modes.low), np.abs(after - modes.high))
     return float(np.mean(away <= policy.two_mode_reach * modes.deviation)) >= policy.two_mode_within

@@ -88,7 +88,12 @@ class HistoryPolicy(PolicyPart):
         "are far, and an outlier is no farther (measured)",
     )
     p_value: Share = Field(
-        default=0.003, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+    )
+    nightly_p_value: Share = Field(
+        default=0.003,
+        description="the same where each night's newest point is judged as it comes: every night is another "
+        "chance for a false alarm (measured)",
     )
     obvious_size: Positive = Field(
         default=6.0,
@@ -145,6 +150,10 @@ class HistoryPolicy(PolicyPart):
         "on purpose: no case is missing from it",
     )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
+
+    def nightly(self) -> HistoryPolicy:
+        """The rules for one night after the other."""
+        return self.model_copy(update={"p_value": self.nightly_p_value})
 
 
 class ConfirmPolicy(PolicyPart):

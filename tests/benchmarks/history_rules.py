@@ -96,6 +96,11 @@ def ours(y: Floats) -> list[int]:
     return segment_starts(y, POLICY)
 
 
+def ours_nightly(y: Floats) -> list[int]:
+    """As each night's newest point is judged."""
+    return segment_starts(y, POLICY.nightly())
+
+
 def against_previous(threshold: float) -> Rule:
     """TorchBench (7 % against the previous nightly), CodeSpeed (3 % and 5 %) and others."""
 

@@ -15,12 +15,14 @@ from tests.db.verdicts.series import points, steps
 STEP = steps([(60, 10e6), (40, 10.5e6)])
 
 
-def night_by_night(table: DataFrame, metric: Metric = Metric.LATENCY) -> list[tuple[int, ChangeEvent]]:
+def night_by_night(
+    table: DataFrame, metric: Metric = Metric.LATENCY, policy: Policy | None = None
+) -> list[tuple[int, ChangeEvent]]:
     """Every event with the number of points that were there when it was announced."""
     announced: list[tuple[int, ChangeEvent]] = []
     for n in range(5, len(table) + 1):
         known = tuple(event for _, event in announced)
-        announced += [(n, event) for event in judge_new_point(table.iloc[:n], metric, known)]
+        announced += [(n, event) for event in judge_new_point(table.iloc[:n], metric, known, policy)]
     return announced
 
 
@@ -221,10 +223,22 @@ def test_what_was_taken_back_is_found_by_replaying_the_nights():
     for i in range(1, 45):
         y[i] = 0.8 * y[i - 1] + 0.02 * generator.standard_normal()
     table = points(10e6 * np.exp(y))
-    (found,) = withdrawals(table, Metric.LATENCY)
+    lenient = Policy.model_validate({"history": {"nightly_p_value": 0.01}})
+    (found,) = withdrawals(table, Metric.LATENCY, lenient)
     assert (found.index, found.announced_at, found.verdict) == (14, 34, Verdict.INCONCLUSIVE)
-    (before,) = [event for _, event in night_by_night(table.iloc[:34])]
+    (before,) = [event for _, event in night_by_night(table.iloc[:34], policy=lenient)]
     assert found.revises == before.event_id
-    assert withdrawals(table.iloc[:34], Metric.LATENCY) == ()
+    assert withdrawals(table.iloc[:34], Metric.LATENCY, lenient) == ()
+    assert withdrawals(table, Metric.LATENCY) == ()
     strict = Policy.model_validate({"history": {"minimum_effect": 0.5}})
     assert withdrawals(table, Metric.LATENCY, strict) == ()
+
+
+def test_a_flip_that_turns_out_to_be_a_change_is_announced_in_its_place():
+    """States of three nights by turns, then the higher one and, ten nights on, a level beyond both."""
+    states = np.tile([0.0, 0.0, 0.0, 0.06, 0.06, 0.06], 10)
+    y = np.concatenate([states, np.full(12, 0.06), np.full(25, 0.2)])
+    y += 0.004 * np.random.default_rng(2).standard_normal(len(y))
+    events = [event for _, event in night_by_night(points(10e6 * np.exp(y)))]
+    assert any(event.verdict is Verdict.REGRESSED for event in events)
+    assert len({event.event_id for event in events}) == len(events)
