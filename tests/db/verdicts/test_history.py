@@ -235,10 +235,10 @@ def test_what_was_taken_back_is_found_by_replaying_the_nights():
 
 
 def test_a_flip_that_turns_out_to_be_a_change_is_announced_in_its_place():
-    """States of three nights by turns, then the higher one and, ten nights on, a level beyond both."""
-    states = np.tile([0.0, 0.0, 0.0, 0.06, 0.06, 0.06], 10)
-    y = np.concatenate([states, np.full(12, 0.06), np.full(25, 0.2)])
-    y += 0.004 * np.random.default_rng(2).standard_normal(len(y))
-    events = [event for _, event in night_by_night(points(10e6 * np.exp(y)))]
-    assert any(event.verdict is Verdict.REGRESSED for event in events)
-    assert len({event.event_id for event in events}) == len(events)
+    table = points(STEP)
+    ((_, change),) = night_by_night(table)
+    flip = change.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "event_id": "flip"})
+    (found,) = judge_new_point(table, Metric.LATENCY, (flip,))
+    assert (found.verdict, found.index, found.revises) == (change.verdict, change.index, "flip")
+    assert found.event_id not in (change.event_id, "flip")
+    assert judge_new_point(table, Metric.LATENCY, (flip, found)) == ()
