@@ -97,11 +97,24 @@ def _exact_keys(sides: DataFrame) -> Series:
         words_of = {key: as_text(plain_settings(value)) for key, value in texts.items()}
         parts.append(Series([words_of[id(value)] for value in settings], index=sides.index, dtype="str"))
     if "timing_method" in sides:
-        parts.append(sides["timing_method"].astype("str").map(comparable_timing))
+        parts.append(_timing(sides))
     keys = parts[0]
     for part in parts[1:]:
         keys = keys + "|" + part
     return keys
+
+
+def _timing(sides: DataFrame) -> Series:
+    """The method of every trial; of one that failed before it was timed, that of its case's others."""
+    methods = [comparable_timing(str(method)) for method in sides["timing_method"].tolist()]
+    cases = list(zip(sides["workload_id"].tolist(), sides["strategy_id"].tolist(), strict=True))
+    known = {case: method for case, method in zip(cases, methods, strict=True) if method}
+    untimed = sides["latency_ns"].isna().tolist()
+    filled = [
+        known.get(case, "") if never and not method else method
+        for case, method, never in zip(cases, methods, untimed, strict=True)
+    ]
+    return Series(filled, index=sides.index, dtype="str")
 
 
 def comparable_timing(method: str) -> str:

@@ -253,7 +253,7 @@ def _timing(matched: MatchedCases) -> list[str]:
     methods = [""] * len(matched.keys)
     texts = matched.trials["timing_method"].astype("str").tolist()
     for case, method in zip(matched.case.tolist(), texts, strict=True):
-        methods[case] = comparable_timing(method)
+        methods[case] = comparable_timing(method) or methods[case]
     return methods
 
 

@@ -212,3 +212,12 @@ def test_an_undecided_case_does_not_drown_the_mean_of_the_others():
     assert mean.change == pytest.approx(0.0, abs=0.02)
     assert mean.interval is not None
     assert mean.interval[1] - mean.interval[0] < 0.06
+
+
+def test_a_trial_that_failed_before_it_was_timed_belongs_to_its_case():
+    nothing = {"timing_method": None, "latency_ns": None, "device_ns": None, "issue_ns": None}
+    failed = {"status": "failed", "failure_kind": "crash", **nothing}
+    rows = [row | (failed if row["build_id"] == "new" else {}) for row in gpu_case()]
+    comparison = judge(rows)
+    assert comparison.left_out == ()
+    assert row_of(comparison, Metric.NUMERICS).verdict is Verdict.REGRESSED
