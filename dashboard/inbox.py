@@ -14,7 +14,8 @@ from db import units
 from db.queries.regressions import RegressionState
 from db.regressions import Regression, TriageState, side_title
 from db.verdicts.results import BuildSide, Row
-from db.verdicts.vocabulary import METRIC_NAMES, Metric
+from db.verdicts.vocabulary import Metric
+from db.wording.metrics import METRICS
 
 _MOST_NAMED = 3
 OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
@@ -121,7 +122,7 @@ def line(each: RegressionState) -> str:
 def name(each: RegressionState) -> str:
     """Which regression it is: its case, figure and change."""
     row = each.regression.row
-    metric = METRIC_NAMES[row.metric].lower()
+    metric = METRICS[row.metric].word
     return f"{row.workload} with {row.strategy}: {metric} {verdict_words.change(row)}"
 
 

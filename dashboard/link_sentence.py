@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dashboard.charts.figures import FIGURES
 from dashboard.links import SELECTORS, TITLES, Link, Page
 from db import units
+from db.wording.metrics import METRICS
 
 # The Upgrade page has its focus beside what it shows, not instead of it.
 _OF_FOCUS = SELECTORS["focus"][1] - {Page.UPGRADE}
@@ -46,9 +46,9 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
 def _subject(link: Link) -> str:
     if link.page is Page.TRENDS:
         over = {"time": " over time", "torch": " over torch versions"}.get(link.axis, "")
-        return f"{FIGURES[link.metric].word}{over}"
+        return f"{METRICS[link.metric].name}{over}"
     if link.page is Page.UPGRADE:
-        return f"Upgrade in {FIGURES[link.metric].word.lower()}"
+        return f"Upgrade in {METRICS[link.metric].word}"
     if link.page is Page.MODES:
         return f"Modes {_GOAL_WORDS.get(link.goal, f'for {link.steps:,} steps')}"
     if link.page is Page.BREAK_EVEN:

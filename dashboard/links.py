@@ -30,6 +30,8 @@ from dashboard.selectors import (
 )
 from db.records import CacheState, SourceKind, Status, Task
 from db.regressions import TriageState
+from db.verdicts.vocabulary import MEASURED_METRICS, Metric
+from db.wording.metrics import HISTORY_METRICS
 
 
 class Page(StrEnum):
@@ -63,12 +65,17 @@ TITLES: dict[Page, str] = {
 }
 
 
+def judged_metric(link: Link) -> Metric:
+    """The metric that an upgrade is looked at by: that of the link where it is judged, else speedup."""
+    metric = Metric(link.metric)
+    return metric if metric in MEASURED_METRICS else Metric.SPEEDUP
+
+
 def tab_title(page: Page) -> str:
     """What a browser's tab says."""
     return f"{TITLES[page]} · compilewatch"
 
 
-METRICS = ("speedup", "latency", "compile_cost", "peak_memory", "break_even")
 AXES = ("auto", "time", "torch")
 """`auto` is over builds where builds took turns, else over time: the page decides by what was measured."""
 SCALES = ("linear", "log")
@@ -96,7 +103,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
     "strategy": (Texts(), _CASES),
     "focus": (Text(), _FOCUS | _UPGRADE),
     "focus_strategy": (Text(), _UPGRADE),
-    "metric": (Choice(METRICS, "speedup"), _TRENDS | _UPGRADE),
+    "metric": (Choice(HISTORY_METRICS, "speedup"), _TRENDS | _UPGRADE),
     "axis": (Choice(AXES, "auto"), _TRENDS),
     "scale": (Choice(SCALES, "linear"), _TRENDS | {Page.BREAK_EVEN}),
     "since": (Day(), _TRENDS | {Page.TRIAL}),

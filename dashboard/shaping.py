@@ -14,8 +14,9 @@ import pandas as pd
 from db import units
 from db.metrics import case_modes
 from db.metrics.frame_rows import row_dicts
-from db.records import CacheState, SourceKind
+from db.records import CacheState
 from db.strategies import BUILTIN, not_applicable_reason
+from db.wording.marks import origin_mark
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (
@@ -97,7 +98,7 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _origin(row: Mapping[str, Any]) -> str:
     """Nothing for what was measured; an imported workload has a version of its own, and so one origin."""
-    return f" (imported, {row['source_name']})" if row["source_kind"] == SourceKind.IMPORTED else ""
+    return origin_mark(row["source_kind"], row["source_name"])
 
 
 def _words(value: object) -> str:

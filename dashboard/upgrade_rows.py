@@ -10,8 +10,9 @@ import pandas as pd
 from dashboard import verdict_words
 from db.strategies import sort_key
 from db.verdicts.results import Comparison, LeftOut, Row
-from db.verdicts.vocabulary import COUNTED_METRICS, METRIC_NAMES, Metric, Verdict
+from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.wording import verdicts as wording
+from db.wording.metrics import METRICS
 
 CASE_COLUMNS = (
     "metric",
@@ -31,7 +32,7 @@ _SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
 def row_cells(row: Row) -> dict[str, str]:
     """One verdict as texts."""
     return {
-        "metric": METRIC_NAMES[row.metric],
+        "metric": METRICS[row.metric].name,
         "base": verdict_words.figure(row.metric, row.base),
         "head": verdict_words.figure(row.metric, row.head),
         "change": verdict_words.change_beside(row),

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from db import units
-from db.records import SourceKind
 from db.verdicts.results import CaseKey, Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.verdicts.whole import overall_verdict
+from db.wording.marks import origin_mark
+from db.wording.metrics import METRICS
 
-_FORMATS: dict[Metric, Callable[..., str]] = {
-    Metric.LATENCY: units.duration,
-    Metric.SPEEDUP: units.ratio,
-    Metric.DEVICE_TIME: units.duration,
-    Metric.ISSUE_TIME: units.duration,
-    Metric.DEVICE_SPEEDUP: units.ratio,
-    Metric.COMPILE_COST: units.duration,
-    Metric.PEAK_MEMORY: units.size,
-    Metric.BREAK_EVEN: units.steps,
-    Metric.GRAPH_BREAKS: units.count,
-    Metric.RECOMPILES: units.count,
-    Metric.NUMERICS: str,
-}
 NAMED_CASES = 5
 SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."
 # A smaller change is told as none.
@@ -37,13 +25,12 @@ def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
 
 def left_out_label(case: LeftOut) -> str:
     """What the workload of a case that was not compared is called: imported ones say so, as labels do."""
-    mark = f" (imported, {case.source_name})" if case.source_kind == SourceKind.IMPORTED else ""
-    return f"{case.workload}{mark}"
+    return case.workload + origin_mark(case.source_kind, case.source_name)
 
 
 def figure(metric: Metric, value: float | str | None) -> str:
     """`value` of `metric` in its unit."""
-    return units.MISSING if value is None else units.words(_FORMATS[metric](value))
+    return units.MISSING if value is None else units.words(METRICS[metric].write(value))
 
 
 def change(row: Row) -> str:

@@ -20,7 +20,8 @@ from db.regressions import NotificationState, Regression, side_title
 from db.session import Database
 from db.store_notifications import claim_notifications, end_notifications
 from db.units import percent, plural
-from db.verdicts.vocabulary import METRIC_NAMES, CauseClass
+from db.verdicts.vocabulary import CauseClass
+from db.wording.metrics import METRICS
 from runner.config import ChannelSettings, NotifySettings
 from runner.notify_channels import DeliveryError, Message, UnknownOutcomeError, deliver
 
@@ -106,7 +107,7 @@ def _line(regression: Regression) -> str:
     if row.interval is not None:
         low, high = (percent(end, signed=True) for end in row.interval)
         bounds = f" [{low}, {high}]"
-    name = METRIC_NAMES[row.metric].lower()
+    name = METRICS[row.metric].word
     return f"{row.workload} / {row.strategy}: {name} {change}{bounds}. {row.reason}"
 
 

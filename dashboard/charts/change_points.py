@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import style
-from dashboard.charts.figures import FIGURES
 from db import units
 from db.verdicts.history import judge_series
 from db.verdicts.policy import HistoryPolicy, Policy
@@ -20,6 +19,7 @@ from db.verdicts.results import ChangeEvent
 from db.verdicts.sides import COMPONENTS
 from db.verdicts.stretches import CONDITION_COLUMNS
 from db.verdicts.vocabulary import Metric, Verdict
+from db.wording.metrics import METRICS
 
 NEEDED = tuple(
     dict.fromkeys(
@@ -83,7 +83,7 @@ def over(axis: str, points: pd.DataFrame, rows: pd.DataFrame, metric: str, polic
     """
     if axis != "time" or rows.empty:
         return _NONE
-    column = FIGURES[metric].column
+    column = METRICS[metric].column
     points = points[[name for name in (*NEEDED, column) if name in points]]
     points = points.iloc[points.index.get_loc(rows.index[0]) :]
     if _took_turns(points):

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dashboard.charts.figures import FIGURES
 from db.strategies import EAGER, sort_key
+from db.wording.metrics import METRICS
 
 # More than this in a row are told by the first and the last; of more groups the rest is counted.
 _NAMED_EACH = 2
@@ -65,7 +65,7 @@ def sentence(points: pd.DataFrame, metric: str, names: Mapping[str, str]) -> str
     `points` of one workload; `names` by build id, oldest first.
     """
     compiled = points[points["strategy"] != EAGER.name]
-    missing = compiled[compiled[FIGURES[metric].column].isna()]
+    missing = compiled[compiled[METRICS[metric].column].isna()]
     if missing.empty:
         return ""
     words = missing[metric] if metric == "break_even" else ["unknown"] * len(missing)

@@ -8,9 +8,9 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import style
-from dashboard.charts.figures import FIGURES
 from dashboard.charts.trend_rows import Window
 from db.verdicts.targets import AT_LEAST, Target
+from db.wording.metrics import METRICS
 
 # The quantity of a target that a figure of the trend chart has.
 QUANTITIES = {
@@ -29,7 +29,7 @@ def frame(rows: pd.DataFrame, metric: str, targets: Sequence[Target]) -> pd.Data
 
     `rows` as `trend_rows.frame` returns them.
     """
-    figure, quantity = FIGURES[metric], QUANTITIES[metric]
+    figure, quantity = METRICS[metric], QUANTITIES.get(metric, "")
     cases = dict.fromkeys(zip(rows["workload"].tolist(), rows["strategy"].tolist(), strict=True))
     limits = {
         limit
@@ -42,7 +42,7 @@ def frame(rows: pd.DataFrame, metric: str, targets: Sequence[Target]) -> pd.Data
     return pd.DataFrame(
         {
             "value": [limit / figure.divisor for limit in sorted(limits)],
-            "label": [f"target{of}: {bound} {figure.say(limit)}" for limit in sorted(limits)],
+            "label": [f"target{of}: {bound} {figure.write(limit)}" for limit in sorted(limits)],
         }
     )
 

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import gaps
-from dashboard.charts.figures import FIGURES, Figure
 from db import units
+from db.wording.metrics import METRICS, MetricEntry
 
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
@@ -45,12 +45,12 @@ class Window(NamedTuple):
 
 def needed(metric: str) -> list[str]:
     """The columns of points that this module reads for a figure: few of a hundred, so rows move quickly."""
-    figure = FIGURES[metric]
+    figure = METRICS[metric]
     return list(
         dict.fromkeys(
             [
                 *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect"),
-                *("counted_trials", figure.column, *figure.band, *(figure.interval or ())),
+                *("counted_trials", figure.column, *(figure.band or ()), *(figure.interval or ())),
             ]
         )
     )
@@ -106,7 +106,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     `points` are rows of `db.metrics.trend.series_points`. Rows without the figure are left out; the page says
     which they are, and `stretch` is another number after each, so that no line leads across it.
     """
-    figure = FIGURES[metric]
+    figure = METRICS[metric]
     shown = points[figure.column].notna().to_numpy(dtype=np.bool_)
     stretch = gaps.stretches(points, shown)
     if not figure.eager_too:
@@ -114,7 +114,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     drawn = np.flatnonzero(shown)[-MOST_POINTS:]
     rows = points[needed(metric)].take(drawn)
     value = _floats(rows[figure.column]) / figure.divisor
-    low, high = (_floats(rows[column]) / figure.divisor for column in figure.band)
+    low, high = (_floats(rows[column]) / figure.divisor for column in figure.band or ())
     of_row, measured = rows["build_id"].array.factorize()
     return pd.DataFrame(
         {
@@ -128,7 +128,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "suspect": pd.array(["trusted", "suspect"], dtype="str").take(
                 rows["point_suspect"].to_numpy(dtype=np.int64)
             ),
-            "value_text": [_said(figure.say, item) for item in rows[figure.column].tolist()],
+            "value_text": [_said(figure.write, item) for item in rows[figure.column].tolist()],
             "interval_text": _interval_texts(rows, figure),
             "when_text": _when_texts(rows["last_started_at"]),
             "trials_text": [_said(units.count, item) for item in rows["counted_trials"].tolist()],
@@ -164,11 +164,11 @@ def _interval_said(say: Callable[[float], str], low: float, high: float) -> str:
     return units.interval(low, high, say)
 
 
-def _interval_texts(rows: pd.DataFrame, figure: Figure) -> list[str]:
+def _interval_texts(rows: pd.DataFrame, figure: MetricEntry) -> list[str]:
     if figure.interval is None:
         return [units.MISSING] * len(rows)
     pairs = zip(*(rows[column].tolist() for column in figure.interval), strict=True)
-    return [_interval_said(figure.say, low, high) for low, high in pairs]
+    return [_interval_said(figure.write, low, high) for low, high in pairs]
 
 
 def _when_texts(moments: pd.Series) -> list[str]:
@@ -200,9 +200,9 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:
 
     `rows` as `frame` returns them, in the order of `in_order`.
     """
-    figure = FIGURES[metric]
+    figure = METRICS[metric]
     if rows.empty:
-        return f"No {figure.word.lower()} of {workload} is known"
+        return f"No {figure.name} of {workload} is known"
     strategies, builds, values = (rows[name].tolist() for name in ("strategy", "build", "value"))
     compiled = [place for place, strategy in enumerate(strategies) if strategy != "eager"]
     newest = {strategies[place]: place for place in compiled or range(len(rows))}
@@ -210,7 +210,7 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:
     by_value = pd.Series([values[place] for place in last], index=last)
     leading = int(by_value.sort_values(ascending=not figure.higher_is_better).index[0])
     strategy = strategies[leading]
-    text = f"{strategy} on {workload}: {figure.word.lower()} {rows['value_text'].iloc[leading]}"
+    text = f"{strategy} on {workload}: {figure.name} {rows['value_text'].iloc[leading]}"
     earlier = [place for place in range(leading) if strategies[place] == strategy]
     if not earlier:
         return text

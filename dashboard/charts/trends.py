@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from dashboard.charts import change_points, style, target_lines
-from dashboard.charts.figures import FIGURES, Figure
 from dashboard.charts.log_ticks import log_ticks
 from dashboard.charts.trend_rows import Window
+from db.wording.metrics import METRICS, MetricEntry
 
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)
@@ -98,7 +98,7 @@ def _built(
     changes: bool,
 ) -> style.Spec:
     """`spec` as Altair builds it."""
-    figure = FIGURES[metric]
+    figure = METRICS[metric]
     log = scale == "log"
     values = alt.Scale(type="log" if log else "linear", domain=[shown.low, shown.high], nice=not log)
     x, y = _x(axis, builds, shown), _y(metric, values, {"values": list(ticks)} if log else {"tickCount": 6})
@@ -144,12 +144,12 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
 
 
 def _y(metric: str, values: alt.Scale, ticks: dict[str, Any]) -> alt.Y:
-    figure = FIGURES[metric]
+    figure = METRICS[metric]
     steps = metric == "break_even"
     return alt.Y(
         "value",
         type="quantitative",
-        title=f"{figure.word} ({figure.unit})",
+        title=f"{figure.name} ({figure.axis_unit})",
         scale=values,
         axis=style.steps_axis(**ticks) if steps else alt.Axis(format=",~f", **ticks),
     )
@@ -172,7 +172,12 @@ def _spread(
 
 
 def _points(
-    base: alt.Chart, at: tuple[alt.X, alt.Y], figure: Figure, strategies: tuple[str, ...], *, size_px2: int
+    base: alt.Chart,
+    at: tuple[alt.X, alt.Y],
+    figure: MetricEntry,
+    strategies: tuple[str, ...],
+    *,
+    size_px2: int,
 ) -> list[alt.Chart]:
     """Filled marks, and hollow ones for suspect measurements; a click picks either."""
     chosen = style.pick("workload", "strategy", "run_id")
@@ -191,7 +196,7 @@ def _points(
                 size=alt.condition(chosen, alt.value(_PICKED_PX2), alt.value(size_px2)),
                 tooltip=style.text_tooltip(
                     strategy="Strategy",
-                    value_text=figure.word,
+                    value_text=figure.name,
                     interval_text="95 % interval",
                     trials_text="Trials (n)",
                     build="Build",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
-from dashboard.charts.figures import FIGURES
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import read_choices, read_points
 from dashboard.policy import policy_in_force
 from dashboard.snapshots import Snapshot, remembered
 from db.queries.filters import Filters
 from db.verdicts.results import CaseKey
+from db.wording.metrics import HISTORY_METRICS, METRICS
 
 _READING = {
     "time": "run by run. Dashed lines: the build changed. Ring: the level changed. Hollow: a suspect "
@@ -66,7 +66,7 @@ def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str
     """The chart of `series`, titled with what it shows; None for a figure without a history, or where fewer
     than two of its points have it.
     """
-    if machine_id is None or metric not in FIGURES:
+    if machine_id is None or metric not in HISTORY_METRICS:
         return None
     found = series(snapshot, machine_id, case, metric)
     if len(found.rows) < 2:
@@ -83,7 +83,7 @@ def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str
     frames = {"main": found.rows, "events": found.events}
     if len(found.changes):
         frames["changes"] = found.changes
-    word = FIGURES[metric].word
+    word = METRICS[metric].name
     return PreparedChart(
         finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[found.axis]}",
         spec=spec,

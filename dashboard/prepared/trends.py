@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dashboard import sparklines, theme
 from dashboard.charts import build_events, change_points, gaps, target_lines, trend_rows, trends
-from dashboard.charts.figures import FIGURES, Figure
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
 from dashboard.links import Link
@@ -23,6 +22,7 @@ from dashboard.snapshots import Snapshot, remembered
 from db import units
 from db.queries.filters import Filters
 from db.strategies import EAGER, sort_key
+from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
 
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
@@ -54,6 +54,17 @@ def axis(snapshot: Snapshot, link: Link) -> str:
 
 
 @remembered
+def metrics(snapshot: Snapshot, link: Link) -> list[str]:
+    """The figures to choose from: those of a GPU where one was measured so, and always that of the link."""
+    points = read_points(snapshot, recent(snapshot, filters_of(link)), "run")
+    return [
+        key
+        for key in HISTORY_METRICS
+        if key == link.metric or METRICS[key].on_every_device or points[METRICS[key].column].notna().any()
+    ]
+
+
+@remembered
 def seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     """`link` names its axis."""
     builds = read_choices(snapshot).builds
@@ -73,7 +84,7 @@ def seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     whole = points_of(of_workload(snapshot, filters, focus), *told_of_case, *judged)
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
-    cases, reach = _case_rows(points, FIGURES[link.metric])
+    cases, reach = _case_rows(points, METRICS[link.metric])
     return Seen(
         chart=_chart_of(mine, link, focus, builds),
         published=published_lines(_newest(mine)) if told_of_case else [],
@@ -127,7 +138,7 @@ def _newest(points: pd.DataFrame) -> pd.DataFrame:
     return points.take(np.sort(len(points) - 1 - from_end))
 
 
-def _case_rows(points: pd.DataFrame, figure: Figure) -> tuple[pd.DataFrame, float]:
+def _case_rows(points: pd.DataFrame, figure: MetricEntry) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
     columns = ["workload_label", "strategy", "run_id", "last_started_at", figure.column]
     points = points[columns]

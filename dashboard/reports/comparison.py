@@ -18,9 +18,10 @@ from db import units
 from db.queries.regressions import RegressionState
 from db.sign_offs import SignOff
 from db.verdicts.results import Comparison, Row
-from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+from db.verdicts.vocabulary import Metric, Verdict
 from db.verdicts.whole import sentences
 from db.wording import verdicts as wording
+from db.wording.metrics import METRICS
 
 # More cells than this cannot be read on paper; the tables say the same.
 _MOST_CELLS = 240
@@ -113,7 +114,7 @@ def _matrix(comparison: Comparison, labels: Mapping[str, str], metric: Metric) -
     cells = verdict_matrix.cells(comparison, metric, labels)
     if cells.empty:
         return []
-    word = METRIC_NAMES[metric]
+    word = METRICS[metric].name
     title = f"{word} of head against base, case by case"
     if len(cells) > _MOST_CELLS:
         return [Lines(title=title, lines=(f"{len(cells)} cells are too many to read; the tables say it.",))]
@@ -139,7 +140,7 @@ def _shift(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Section, 
     columns, numbers = dict(_CASE), []
     for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
         moved, change, verdict = (f"{metric.value}_{part}" for part in ("from_to", "change", "verdict"))
-        columns |= {moved: METRIC_NAMES[metric], change: "Change", verdict: "Verdict"}
+        columns |= {moved: METRICS[metric].name, change: "Change", verdict: "Verdict"}
         numbers += [moved, change]
     return (table_of(table, columns, title="Compile cost and break-even", numeric=numbers),)
 

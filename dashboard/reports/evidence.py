@@ -13,7 +13,8 @@ from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
 from dashboard.verdict_words import interval_title
 from db.verdicts.results import CaseKey
-from db.verdicts.vocabulary import METRIC_NAMES, Metric
+from db.verdicts.vocabulary import Metric
+from db.wording.metrics import METRICS
 
 
 def evidence_parts(
@@ -33,7 +34,7 @@ def evidence_parts(
         *charted(
             PreparedChart(f"{title}: the trials of both sides", spec, frames),
             caption=case_evidence.reading(shown, found),
-            alt=f"{METRIC_NAMES[shown]} of every trial of the base side and of the head side",
+            alt=f"{METRICS[shown].name} of every trial of the base side and of the head side",
         ),
     )
 

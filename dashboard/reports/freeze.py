@@ -23,7 +23,7 @@ from dashboard.data import (
 )
 from dashboard.database import reader
 from dashboard.link_sentence import sentence
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, judged_metric
 from dashboard.policy import policy_in_force
 from dashboard.reports import comparison, upgrade, views
 from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
@@ -103,7 +103,7 @@ def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in pair)
     made_from = links.href(link, full=True)
     return _compared(
-        snapshot, choices, sides, filters_of(link), Metric(link.metric), made_from=made_from, link=link
+        snapshot, choices, sides, filters_of(link), judged_metric(link), made_from=made_from, link=link
     )
 
 

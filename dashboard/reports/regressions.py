@@ -21,7 +21,7 @@ from dashboard.verdict_words import interval_title
 from db import units
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
-from db.verdicts.vocabulary import METRIC_NAMES
+from db.wording.metrics import METRICS
 
 _INBOX = {
     "state": "State",
@@ -77,7 +77,7 @@ def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> t
     """The evidence of a chosen one; `listed` where the table of the report has it."""
     found = each.regression
     row = found.row
-    title = f"{METRIC_NAMES[row.metric]} of {row.workload} with {row.strategy}"
+    title = f"{METRICS[row.metric].name} of {row.workload} with {row.strategy}"
     runs = (*found.base.run_ids, *found.head.run_ids)
     machines = (found.machine_id,) if found.machine_id else ()
     trials = read_trials(snapshot, Filters(machines=machines, runs=runs))

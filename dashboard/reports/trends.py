@@ -9,7 +9,6 @@ import pandas as pd
 
 from dashboard import shaping
 from dashboard.charts import trend_rows
-from dashboard.charts.figures import FIGURES
 from dashboard.data import filters_of, of_workload, read_points, read_workloads
 from dashboard.links import Link
 from dashboard.prepared import trends
@@ -20,6 +19,7 @@ from dashboard.reports.found import Frozen
 from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
 from db import units
+from db.wording.metrics import METRICS
 
 _READING = (
     "Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement. Dashed lines: the build "
@@ -42,7 +42,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
         *charted(
             replace(seen.chart, notes=notes),
             caption=_READING,
-            alt=f"{FIGURES[link.metric].word} of {focus}, point by point, by strategy",
+            alt=f"{METRICS[link.metric].name} of {focus}, point by point, by strategy",
         ),
         *_points(seen, link, focus),
         *listed(PUBLISHED_TITLE, seen.published),
@@ -56,7 +56,7 @@ def _points(seen: trends.Seen, link: Link, focus: str) -> tuple[Section, ...]:
     """What the chart is drawn from, newest first."""
     if seen.chart.spec is None:
         return ()
-    word = FIGURES[link.metric].word
+    word = METRICS[link.metric].name
     titles = {
         "when_text": "Run",
         "build": "Build",
@@ -73,13 +73,13 @@ def _points(seen: trends.Seen, link: Link, focus: str) -> tuple[Section, ...]:
 def _every_case(seen: trends.Seen, link: Link) -> tuple[Section, ...]:
     if seen.cases.empty:
         return ()
-    figure, before = FIGURES[link.metric], trend_rows.POINT_WORDS[link.axis]
+    figure, before = METRICS[link.metric], trend_rows.POINT_WORDS[link.axis]
     change = [units.MISSING if pd.isna(value) else f"{value:+.1f}" for value in seen.cases["change"]]
     last = [units.MISSING if pd.isna(at) else units.moment(at) for at in seen.cases["last"]]
     titles = {
         "workload": "Workload",
         "strategy": "Strategy",
-        "newest": f"Newest ({figure.unit})",
+        "newest": f"Newest ({figure.axis_unit})",
         "change": f"Since the {before} before (%)",
         "runs": "Runs",
         "last": "Its run",
@@ -88,7 +88,7 @@ def _every_case(seen: trends.Seen, link: Link) -> tuple[Section, ...]:
         table_of(
             seen.cases.assign(change=change, last=last),
             titles,
-            title=f"{figure.word} of every case",
+            title=f"{figure.name} of every case",
             numeric=("newest", "change", "runs"),
         ),
     )

@@ -10,7 +10,7 @@ import pandas as pd
 from dashboard import inbox, links, verdict_words
 from dashboard.data import filters_of, read_regressions, read_trials
 from dashboard.database import reader
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, judged_metric
 from dashboard.prepared.case_evidence import evidence
 from dashboard.reports.comparison import Beside
 from dashboard.reports.content import Lines, Section
@@ -18,7 +18,6 @@ from dashboard.reports.evidence import evidence_parts, series_parts
 from dashboard.snapshots import Snapshot
 from db.queries.sign_offs import sign_offs
 from db.verdicts.results import Comparison
-from db.verdicts.vocabulary import Metric
 
 
 def beside(
@@ -56,7 +55,7 @@ def _in_focus(
         said = [f"Left out of the comparison, {case.verdict}: {case.reason}" for case in left_out]
         return (Lines(title=title, lines=tuple(said) or (f"{title} is no case of this comparison.",)),)
     filters = replace(filters_of(link), builds=(str(link.base), str(link.head)))
-    metric, sides = Metric(link.metric), (comparison.base, comparison.head)
+    metric, sides = judged_metric(link), (comparison.base, comparison.head)
     found = evidence(read_trials(snapshot, filters), sides, rows[0].case, rows, metric)
     parts = evidence_parts(found, metric, title, confidence=comparison.policy.confidence)
     return parts + series_parts(snapshot, link.machine, rows[0].case, metric)

@@ -10,14 +10,15 @@ from dashboard.links import Page
 from dashboard.prepared import case_evidence as prepared
 from dashboard.verdict_words import SIDES_HELP, interval_title
 from dashboard.views import controls, elements
-from db.verdicts.vocabulary import METRIC_NAMES, Metric
+from db.verdicts.vocabulary import Metric
+from db.wording.metrics import METRICS
 
 
 def draw(found: prepared.Evidence, metric: Metric, *, key: str, confidence: float | None) -> None:
     """The trials of both sides as a strip each, and below it the numbers. `confidence` of their intervals."""
     shown = charts.shown_metric(metric)
     if found.strip.empty:
-        elements.nothing_to_show(f"No trial of this case has a {METRIC_NAMES[shown].lower()} to draw.")
+        elements.nothing_to_show(f"No trial of this case has a {METRICS[shown].word} to draw.")
     else:
         strategies = tuple(theme.ordered(found.strip["strategy"]))
         elements.note(f"{prepared.reading(shown, found)} Click a point for its trial.")
@@ -25,7 +26,7 @@ def draw(found: prepared.Evidence, metric: Metric, *, key: str, confidence: floa
             charts.spec(prepared.lanes(strategies), strategies, shown),
             {"main": found.strip, "middles": found.middles},
             key=f"{key}-strip",
-            alt=f"{METRIC_NAMES[shown]} of every trial of the base side and of the head side",
+            alt=f"{METRICS[shown].name} of every trial of the base side and of the head side",
             on_select=lambda: _open_trial(f"{key}-strip"),
         )
     text = st.column_config.TextColumn

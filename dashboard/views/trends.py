@@ -9,15 +9,15 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.charts import trend_rows
-from dashboard.charts.figures import FIGURES
 from dashboard.charts.prepared import PreparedChart
 from dashboard.links import Link, Page
 from dashboard.prepared import trends as prepared
 from dashboard.published_lines import PUBLISHED_TITLE
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
+from db.wording.metrics import HISTORY_METRICS, METRICS
 
-_METRIC_WORDS = {metric: figure.word for metric, figure in FIGURES.items()}
+_METRIC_WORDS = {metric: METRICS[metric].name for metric in HISTORY_METRICS}
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
@@ -42,7 +42,8 @@ def draw(view: View) -> Link:
 
 
 def _filters(view: View, workloads: list[str]) -> None:
-    controls.segments("metric", "Figure", _METRIC_WORDS)
+    offered = prepared.metrics(view.snapshot, view.link)
+    controls.segments("metric", "Figure", {name: _METRIC_WORDS[name] for name in offered})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
         controls.segments("scale", "Scale", _SCALE_WORDS)
@@ -94,15 +95,15 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
     """All cases of the view as rows: newest value, change, history."""
     if table.empty:
         return
-    figure = FIGURES[view.link.metric]
+    figure = METRICS[view.link.metric]
     before = trend_rows.POINT_WORDS[view.link.axis]
-    st.markdown(f"#### {figure.word} of every case")
+    st.markdown(f"#### {figure.name} of every case")
     elements.table(
         table,
         {
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
-            "newest": st.column_config.TextColumn(f"Newest ({figure.unit})", alignment="right"),
+            "newest": st.column_config.TextColumn(f"Newest ({figure.axis_unit})", alignment="right"),
             "change": st.column_config.NumberColumn(
                 "Change (%)", format="%+.1f", help=f"Since the {before} before."
             ),
@@ -111,7 +112,7 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
             "last": elements.moment_column("Measured (UTC)"),
         },
         key="trend-table",
-        alt=f"{figure.word} of every case: newest value, change since the {before} before, history",
+        alt=f"{figure.name} of every case: newest value, change since the {before} before, history",
         on_select=_focus_row,
         values=list(table["workload"]),
     )

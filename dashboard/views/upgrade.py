@@ -19,7 +19,7 @@ from dashboard.data import (
     read_regressions,
     read_workloads,
 )
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, judged_metric
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.upgrade_pair import with_builds
 from dashboard.views import controls, elements, sign_off, upgrade_matrix, upgrade_tables, upgrade_verdict
@@ -27,7 +27,6 @@ from dashboard.views.shell import View
 from db.queries.regressions import RegressionState
 from db.verdicts.results import Comparison
 from db.verdicts.sides import VerdictError
-from db.verdicts.vocabulary import Metric
 from db.verdicts.whole import sentences
 
 
@@ -50,7 +49,7 @@ class Seen:
 @remembered
 def _seen(snapshot: Snapshot, link: Link) -> Seen:
     """`link` names both builds. Raises VerdictError."""
-    filters, metric = filters_of(link), Metric(link.metric)
+    filters, metric = filters_of(link), judged_metric(link)
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
     recorded = inbox.chosen(read_regressions(snapshot), _inbox_link(link))
     said = sentences(comparison, inbox.confirmed_slower(recorded))

@@ -12,22 +12,23 @@ from dashboard import theme, verdict_words
 from dashboard.charts import verdict_matrix
 from dashboard.charts.prepared import PreparedChart
 from dashboard.data import filters_of, read_comparison, read_trials
-from dashboard.links import METRICS, Link, Page
+from dashboard.links import Link, Page, judged_metric
 from dashboard.prepared.case_evidence import Evidence, evidence
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.views import case_evidence, case_series, controls, elements
 from db import units
 from db.metrics.frame_rows import row_dicts
 from db.verdicts.results import CaseKey, Comparison
-from db.verdicts.vocabulary import METRIC_NAMES, Metric
+from db.verdicts.vocabulary import MEASURED_METRICS, Metric
 from db.wording import verdicts as wording
+from db.wording.metrics import METRICS
 
-_METRICS = {metric.value: METRIC_NAMES[metric] for metric in map(Metric, METRICS)}
+_METRICS = {metric.value: METRICS[metric].name for metric in MEASURED_METRICS}
 
 
 def prepared(comparison: Comparison, metric: Metric, cells: pd.DataFrame) -> PreparedChart:
     """The matrix of `metric`. `cells` as `dashboard.charts.verdict_matrix` makes them."""
-    name = METRIC_NAMES[metric]
+    name = METRICS[metric].name
     rows = [row for row in comparison.rows if row.metric is metric]
     spec = verdict_matrix.spec(
         tuple(sorted(set(cells["workload"]))),
@@ -44,9 +45,9 @@ def prepared(comparison: Comparison, metric: Metric, cells: pd.DataFrame) -> Pre
 
 def draw(link: Link, matrix: PreparedChart) -> None:
     """The matrix of the figure that `link` names, the case that it is about marked."""
-    name, cells = METRIC_NAMES[Metric(link.metric)], matrix.frames["main"]
+    name, cells = METRICS[judged_metric(link)].name, matrix.frames["main"]
     with st.container(border=True):
-        controls.segments("metric", "Figure", _METRICS)
+        controls.segments("metric", "Figure", _METRICS, value=judged_metric(link).value)
         elements.finding(
             matrix.finding,
             "Each cell: the change from base to head, and its verdict: ✗ regressed, ✓ improved, = unchanged "
@@ -99,11 +100,11 @@ def case_in_focus(
             return
         case_evidence.draw(
             _evidence(snapshot, link, case),
-            Metric(link.metric),
+            judged_metric(link),
             key="upgrade-case",
             confidence=comparison.policy.confidence,
         )
-        case_series.draw(snapshot, link.machine, case, Metric(link.metric), key="upgrade-series")
+        case_series.draw(snapshot, link.machine, case, judged_metric(link), key="upgrade-series")
         _ways_on(link)
 
 
@@ -130,7 +131,7 @@ def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
     rows = [row for row in comparison.rows if row.case == case]
     trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
-    return evidence(trials, (comparison.base, comparison.head), case, rows, Metric(link.metric))
+    return evidence(trials, (comparison.base, comparison.head), case, rows, judged_metric(link))
 
 
 def _why_left_out(link: Link, cells: pd.DataFrame) -> str | None:

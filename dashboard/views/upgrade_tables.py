@@ -8,7 +8,8 @@ import streamlit as st
 from dashboard import verdict_words
 from dashboard.views import elements
 from db import units
-from db.verdicts.vocabulary import METRIC_NAMES, Metric
+from db.verdicts.vocabulary import Metric
+from db.wording.metrics import METRICS
 
 
 def environment(parts: pd.DataFrame) -> None:
@@ -39,7 +40,7 @@ def shift(table: pd.DataFrame) -> None:
     columns: dict[str, object] = {"workload": text("Workload", pinned=True), "strategy": "Strategy"}
     for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
         columns |= {
-            f"{metric.value}_from_to": text(METRIC_NAMES[metric], alignment="right"),
+            f"{metric.value}_from_to": text(METRICS[metric].name, alignment="right"),
             f"{metric.value}_change": text("Change", alignment="right"),
             f"{metric.value}_verdict": text("Verdict"),
         }

@@ -11,6 +11,7 @@ from db.interchange.flat import figures
 from db.queries.records import Stack
 from db.queries.trial_batches import TrialBatch
 from db.records import SourceKind
+from db.wording.marks import origin_mark
 
 _HEADER = (
     "Workload", "Strategy", "Device", "torch", "Measured", "Status", "Latency", "Speedup", "First result",
@@ -21,7 +22,6 @@ _RIGHT_ALIGNED = {"Latency", "Speedup", "First result", "Peak memory", "Graph br
 
 # The columns of numbers and moments, which need no escape: how they are read.
 _SHOWN: dict[str, Callable[[Any], str]] = {
-    "latency_ns": units.duration,
     "speedup": units.ratio,
     "time_to_first_result_ns": units.duration,
     "peak_bytes": units.size,
@@ -43,12 +43,17 @@ def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
             [cases[stack] for stack in batch.stacks],
             map(units.moment, columns["started_at"]),
             [kind or status for kind, status in zip(columns["failure_kind"], columns["status"], strict=True)],
+            map(_latency, columns["latency_ns"], columns["timing_method"]),
             *[map(read, columns[name]) for name, read in _SHOWN.items()],
             map(_source, columns["source_kind"], columns["source_name"]),
         ]
         output.write("".join(f"| {' | '.join(cells)} |\n" for cells in zip(*shown, strict=True)).encode())
         count += len(batch.stacks)
     return count
+
+
+def _latency(value: float | None, method: str | None) -> str:
+    return units.duration(value) + (origin_mark(None, None, method) if value is not None else "")
 
 
 def _case(stack: Stack) -> str:

@@ -24,6 +24,7 @@ _LABELS = (
     "build_id",
     "source_kind",
     "source_name",
+    "timing_method",
 )
 _NOT_REPAID: dict[str, Any] = {
     "break_even_steps": None,

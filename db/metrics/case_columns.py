@@ -64,6 +64,13 @@ CASE_COLUMNS: dict[str, str] = {
     "speedup": "Float64",
     "speedup_low": "Float64",
     "speedup_high": "Float64",
+    "timing_method": "str",  # host, gated, cupti, ungated; missing where not known
+    "bound": "str",  # host: pipelined wall time exceeds device time by over 10 %; device; missing: unknown
+    **dict.fromkeys(("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns"), "Float64"),
+    **dict.fromkeys(("control_device_ns", "control_issue_ns"), "Float64"),
+    **dict.fromkeys(("control_wall_sync_ns", "control_wall_pipelined_ns"), "Float64"),
+    **dict.fromkeys(("device_speedup", "issue_speedup"), "Float64"),
+    **dict.fromkeys(("wall_sync_speedup", "wall_pipelined_speedup"), "Float64"),
     "interval_method": "str",  # of speedup: bootstrap, student_t, reference (eager is 1 by definition), none
     "compile_cost_ns": "Float64",
     "compile_cost_low_ns": "Float64",

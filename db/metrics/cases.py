@@ -19,6 +19,7 @@ from pandas.api.extensions import ExtensionArray
 
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
 from db.metrics.controls import Control, is_eager
+from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS, device_time_columns
 from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups, floats, says
 from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, no_quotients, repayment_intervals
@@ -57,6 +58,7 @@ VALUE_COLUMNS = (
     *(*CASE_KEYS, "workload", "strategy", "strategy_kind"),
     *("status", "failure_kind", "nothing_compiled"),
     *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "break_even", "break_even_steps"),
+    *("timing_method", "bound", *TIME_COLUMNS, *SPEEDUP_COLUMNS),
 )
 
 
@@ -85,6 +87,7 @@ def case_values(trials: DataFrame) -> DataFrame:
         "speedup": np.where(eager & ~np.isnan(latency), 1.0, groups.median(times.speedup)),
         "compile_cost_ns": cost,
         "peak_bytes": groups.median(passed_peaks(trials, passed)),
+        **device_time_columns(trials, groups, times.device, times.timed, eager),
         **repayment_columns(
             cost, latency, groups.median(times.control_ns), eager=eager, ends=no_quotients(groups.count)
         ),
@@ -107,6 +110,7 @@ def summary_columns(
     passed, eager = passed_mask(trials), is_eager(trials)[newest_rows]
     columns |= _outcome_columns(trials, groups, passed)
     columns |= _time_columns(groups, times, eager, seed=seed, resamples=resamples)
+    columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     columns |= _compiler_columns(
         trials, groups, passed, says(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]

@@ -13,12 +13,17 @@ from pandas import DataFrame
 
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, empty_frame, typed_frame
 from db.metrics.cases import summary_columns
+from db.metrics.device_times import SPEEDUP_COLUMNS
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
 from db.metrics.trial_times import TrialTimes, trial_times
+from db.records import DEVICE_TIMES
 
-BANDED = ("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "time_to_first_result_ns")
+BANDED = (
+    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "time_to_first_result_ns"),
+    *(*DEVICE_TIMES, *SPEEDUP_COLUMNS),
+)
 
 POINT_COLUMNS: dict[str, str] = {
     "run_id": "str",  # by build: of the newest trial
@@ -74,6 +79,7 @@ def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) 
         "compile_cost_ns": times.compile_cost_ns,
         "peak_bytes": np.where(passed, positive(trials["peak_bytes"]), np.nan),
         "time_to_first_result_ns": times.time_to_first_result_ns,
+        **times.device,
     }
     bands: dict[str, Floats] = {}
     for metric in BANDED:

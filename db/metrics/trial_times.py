@@ -8,8 +8,9 @@ import numpy as np
 from pandas import DataFrame
 
 from db.metrics.controls import Control, is_eager, with_same_run
+from db.metrics.device_times import trial_device_times, without_mixing
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import Floats, Groups, floats
+from db.metrics.groups import Bools, Floats, Groups, floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class TrialTimes:
     compile_cost_ns: Floats
     time_to_first_result_ns: Floats
     control: list[Control]
+    device: dict[str, Floats]
+    """The columns of `db.metrics.device_times.trial_device_times`."""
+    timed: Bools
+    """Whether any time of the trial counts."""
 
     @property
     def speedup(self) -> Floats:
@@ -30,7 +35,7 @@ class TrialTimes:
 
 def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
     """`trials` as for `summarize_cases`; each of `groups` holds trials of one case."""
-    timed = passed_mask(trials) & ~suspect_mask(trials)
+    timed = without_mixing(trials, groups, passed_mask(trials) & ~suspect_mask(trials))
     latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
     control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
     return TrialTimes(
@@ -40,4 +45,6 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
         compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
         time_to_first_result_ns=np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan),
         control=origin,
+        device=trial_device_times(trials, groups, timed),
+        timed=timed & ~np.isnan(latency),
     )

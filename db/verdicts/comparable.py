@@ -129,6 +129,7 @@ def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
     """
     identities = ["side", "machine_id", "workload_id", "strategy_id", "workload", "strategy"]
     named = [*identities, *CONDITIONS, "settings", "strategy_kind", "source_kind", "source_name"]
+    named.append("timing_method")
     last = np.full(2 * len(texts), -1)
     last[exact * 2 + sides["side"].to_numpy(dtype=np.int64)] = np.arange(len(sides))  # the last one stays
     newest = np.sort(last[last >= 0])
@@ -157,6 +158,7 @@ def _case_key(case: _Case) -> CaseKey:
         cache=_text_or_none(case["cache"]),
         source_kind=_text_or_none(case.get("source_kind")),
         source_name=_text_or_none(case.get("source_name")),
+        timing_method=_text_or_none(case.get("timing_method")),
     )
 
 

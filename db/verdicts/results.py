@@ -39,7 +39,7 @@ class CaseKey(Result):
     """A case as people name it, with what pins it down.
 
     `source_kind` and `source_name` say where the newest of its trials comes from, as a trial's record does;
-    None in what an earlier release recorded.
+    None in what an earlier release recorded. `timing_method` is that of this trial.
     """
 
     workload: str
@@ -54,6 +54,7 @@ class CaseKey(Result):
     cache: str | None = None
     source_kind: str | None = None
     source_name: str | None = None
+    timing_method: str | None = None
 
 
 class Row(Result):

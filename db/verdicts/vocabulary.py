@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from db.wording.metrics import METRICS
+
 
 class Metric(StrEnum):
-    """What is judged. `numerics` is the pass set: did the case finish with the right numbers.
+    """What is judged, or has a history. `numerics` is the pass set: finished with the right numbers.
 
     Latency is the headline, what people wait for. Device time decides whether the compiled code changed,
     host issue time whether launching, guards or Python did.
@@ -17,6 +19,11 @@ class Metric(StrEnum):
     DEVICE_TIME = "device_time"
     ISSUE_TIME = "issue_time"
     DEVICE_SPEEDUP = "device_speedup"
+    WALL_SYNC = "wall_sync"
+    WALL_PIPELINED = "wall_pipelined"
+    ISSUE_SPEEDUP = "issue_speedup"
+    WALL_SYNC_SPEEDUP = "wall_sync_speedup"
+    WALL_PIPELINED_SPEEDUP = "wall_pipelined_speedup"
     COMPILE_COST = "compile_cost"
     PEAK_MEMORY = "peak_memory"
     BREAK_EVEN = "break_even"
@@ -25,48 +32,10 @@ class Metric(StrEnum):
     NUMERICS = "numerics"
 
 
-METRIC_UNITS: dict[Metric, str] = {
-    Metric.LATENCY: "ns",
-    Metric.SPEEDUP: "x",
-    Metric.DEVICE_TIME: "ns",
-    Metric.ISSUE_TIME: "ns",
-    Metric.DEVICE_SPEEDUP: "x",
-    Metric.COMPILE_COST: "ns",
-    Metric.PEAK_MEMORY: "bytes",
-    Metric.BREAK_EVEN: "steps",
-    Metric.GRAPH_BREAKS: "count",
-    Metric.RECOMPILES: "count",
-    Metric.NUMERICS: "status",
-}
-
-SUMMARY_COLUMNS: dict[Metric, str] = {
-    Metric.LATENCY: "latency_ns",
-    Metric.SPEEDUP: "speedup",
-    Metric.DEVICE_TIME: "device_ns",
-    Metric.ISSUE_TIME: "issue_ns",
-    Metric.DEVICE_SPEEDUP: "device_speedup",
-    Metric.COMPILE_COST: "compile_cost_ns",
-    Metric.PEAK_MEMORY: "peak_bytes",
-    Metric.BREAK_EVEN: "break_even_steps",
-    Metric.GRAPH_BREAKS: "graph_breaks",
-    Metric.RECOMPILES: "recompiles",
-    Metric.NUMERICS: "numerics_status",
-}
+METRIC_UNITS: dict[Metric, str] = {metric: METRICS[metric].unit for metric in Metric}
+METRIC_NAMES: dict[Metric, str] = {metric: METRICS[metric].name for metric in Metric}
+SUMMARY_COLUMNS: dict[Metric, str] = {metric: METRICS[metric].column for metric in Metric}
 """The column of a case's summary (`db.metrics.case_columns`) that holds the metric."""
-
-METRIC_NAMES: dict[Metric, str] = {
-    Metric.LATENCY: "Latency",
-    Metric.SPEEDUP: "Speedup",
-    Metric.DEVICE_TIME: "Device time",
-    Metric.ISSUE_TIME: "Host issue time",
-    Metric.DEVICE_SPEEDUP: "Device speedup",
-    Metric.COMPILE_COST: "Compile cost",
-    Metric.PEAK_MEMORY: "Peak memory",
-    Metric.BREAK_EVEN: "Break-even",
-    Metric.GRAPH_BREAKS: "Graph breaks",
-    Metric.RECOMPILES: "Recompiles",
-    Metric.NUMERICS: "Numerics",
-}
 
 MEASURED_METRICS = (
     Metric.LATENCY,
@@ -88,8 +57,8 @@ COUNTED_METRICS = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.NUMERICS)
 
 
 def higher_is_better(metric: Metric) -> bool:
-    """Whether a rise of the metric is an improvement: only that of a speedup is."""
-    return metric in SPEEDUPS
+    """Whether a rise of the metric is an improvement."""
+    return METRICS[metric].higher_is_better
 
 
 class Verdict(StrEnum):

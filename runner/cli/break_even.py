@@ -24,6 +24,7 @@ from db.queries.run_parts import of_newest_builds
 from db.queries.stored_names import require_stored
 from db.queries.trials import trials_frame
 from db.units import MISSING, count, duration, money, steps
+from db.wording.marks import origin_mark_of
 from runner.cli.documents import print_document
 from runner.cli.filters import BuildsOption
 from runner.cli.options import (
@@ -35,7 +36,6 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.cli.origin import mark_of
 from runner.cli.result_table import console
 
 SCHEMA = "compilewatch.break-even/1"
@@ -101,10 +101,10 @@ def _build_words(row: dict[str, Any]) -> str:
 
 def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     """The workload of a row; with whatever of its sizes tells it from others of this name in `rows`."""
-    name = row["workload"] + mark_of(row)
-    alike = [other for other in rows if other["workload"] + mark_of(other) == name]
+    name = row["workload"] + origin_mark_of(row)
+    alike = [other for other in rows if other["workload"] + origin_mark_of(other) == name]
     telling = [write(row) for write in _SIZES if len({write(other) for other in alike}) > 1]
-    return " ".join([row["workload"], *filter(None, telling)]) + mark_of(row)
+    return " ".join([row["workload"], *filter(None, telling)]) + origin_mark_of(row)
 
 
 def _table(rows: list[dict[str, Any]], priced: bool) -> Table:

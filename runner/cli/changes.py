@@ -21,15 +21,16 @@ from db.verdicts.machine_history import machine_history
 from db.verdicts.policy import Policy
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sentences import confounded
-from db.verdicts.vocabulary import METRIC_NAMES, Verdict
+from db.verdicts.vocabulary import Verdict
+from db.wording.marks import origin_mark_of
+from db.wording.metrics import METRICS
 from runner.cli.documents import print_document
 from runner.cli.filters import only
-from runner.cli.origin import mark_of
 from runner.cli.result_table import console
 
 SCHEMA = "compilewatch.changes/1"
 _NAMED_EVENTS = 6
-_ORIGIN = ["series_id", "source_kind", "source_name"]
+_ORIGIN = ["series_id", "source_kind", "source_name", "timing_method"]
 
 
 def show_changes(
@@ -61,8 +62,8 @@ def show_changes(
     measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
     summary = f"{plural(len(groups), 'change')} in {measured}."
     marks = {
-        row["series_id"]: mark_of(row)
-        for row in trials[_ORIGIN].drop_duplicates("series_id").to_dict("records")
+        row["series_id"]: origin_mark_of(row)
+        for row in trials[_ORIGIN].drop_duplicates("series_id", keep="last").to_dict("records")
     }
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     if as_json:
@@ -106,8 +107,8 @@ def _event(event: ChangeEvent, marks: Mapping[str, str]) -> str:
     if event.verdict is Verdict.MISSING:
         return event.reason
     if event.p_value is None:
-        return f"{case}: {METRIC_NAMES[event.metric].lower()}: {event.reason}"
-    return f"{case}: {METRIC_NAMES[event.metric].lower()} {percent(event.change, signed=True)}"
+        return f"{case}: {METRICS[event.metric].word}: {event.reason}"
+    return f"{case}: {METRICS[event.metric].word} {percent(event.change, signed=True)}"
 
 
 def _stands_worse(groups: Sequence[EventGroup]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich import box
 from rich.table import Table
@@ -11,29 +11,17 @@ from rich.text import Text
 
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
-from db.units import MISSING, count, duration, level, percent, plural, ratio, size, steps, words
+from db.units import MISSING, count, level, percent, plural, ratio, words
 from db.verdicts.policy import Policy
 from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.targets import TargetCheck
-from db.verdicts.vocabulary import METRIC_NAMES, Metric, Verdict
+from db.verdicts.vocabulary import Metric, Verdict
+from db.wording.metrics import METRICS
 from db.wording.verdicts import row_verdict, worst_first
 from runner.cli.origin import marked
 from runner.cli.target_text import target_lines
 
-_FORMATS: dict[Metric, Callable[..., str]] = {
-    Metric.LATENCY: duration,
-    Metric.SPEEDUP: ratio,
-    Metric.DEVICE_TIME: duration,
-    Metric.ISSUE_TIME: duration,
-    Metric.DEVICE_SPEEDUP: ratio,
-    Metric.COMPILE_COST: duration,
-    Metric.PEAK_MEMORY: size,
-    Metric.BREAK_EVEN: steps,
-    Metric.GRAPH_BREAKS: count,
-    Metric.RECOMPILES: count,
-    Metric.NUMERICS: str,
-}
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
 _NAMED_CASES, _NAMED_REASONS = 3, 6
 _NUMBERS = ("base", "head", "change", "q")
@@ -141,7 +129,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         marked(row.case),
         row.strategy,
-        METRIC_NAMES[row.metric],
+        METRICS[row.metric].name,
         _figure(row.metric, row.base),
         _figure(row.metric, row.head),
         _change(row),
@@ -152,7 +140,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _figure(metric: Metric, value: float | str | None) -> str:
-    return MISSING if value is None else words(_FORMATS[metric](value))
+    return MISSING if value is None else words(METRICS[metric].write(value))
 
 
 def _change(row: Row) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from db.errors import CONTROLS
+from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS
 from db.units import NEVER
 from runner.plan import NotApplicable
 
@@ -71,6 +72,9 @@ def case_row(
         "failure": failures.get(key),
         "latency_ns": _number(row["latency_ns"]),
         "control_latency_ns": _number(row["control_latency_ns"]),
+        "timing_method": _text(row["timing_method"]),
+        "bound": _text(row["bound"]),
+        **{name: _number(row[name]) for name in (*TIME_COLUMNS, *SPEEDUP_COLUMNS)},
         "speedup": _number(row["speedup"]),
         "speedup_interval": None if low is None or high is None else [low, high],
         "compile_cost_ns": _number(row["compile_cost_ns"]),
@@ -95,6 +99,7 @@ def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
             "failure",
             "latency_ns",
             "control_latency_ns",
+            *("timing_method", "bound", *TIME_COLUMNS, *SPEEDUP_COLUMNS),
             "speedup",
             "speedup_interval",
             "compile_cost_ns",

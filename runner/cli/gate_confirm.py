@@ -15,7 +15,7 @@ from db.verdicts.confirm import Confirmation, decide
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection, VerdictError
-from db.verdicts.vocabulary import METRIC_NAMES
+from db.wording.metrics import METRICS
 from runner.cli.judging import say_logged
 from runner.cli.measuring import measure
 from runner.config import Settings
@@ -110,6 +110,6 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
 
 def _say(confirmation: Confirmation) -> None:
     case = confirmation.case
-    subject = f"{case.workload} / {case.strategy}, {METRIC_NAMES[confirmation.metric].lower()}"
+    subject = f"{case.workload} / {case.strategy}, {METRICS[confirmation.metric].word}"
     said = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
     print(printable(said), file=sys.stderr)

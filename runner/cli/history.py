@@ -17,6 +17,7 @@ from db.judge import gateway
 from db.metrics.groups import floats
 from db.queries.filters import Filters
 from db.queries.stored_names import require_stored
+from db.records import SourceKind, TimingMethod
 from db.units import plural
 from db.verdicts.count_history import exact_events
 from db.verdicts.history import judge_series, withdrawals
@@ -24,7 +25,9 @@ from db.verdicts.policy import Policy
 from db.verdicts.releases import Compare, ReleaseStep, release_steps
 from db.verdicts.results import ChangeEvent
 from db.verdicts.sequence import builds_took_turns
-from db.verdicts.vocabulary import METRIC_NAMES, SUMMARY_COLUMNS, Metric, Verdict
+from db.verdicts.vocabulary import Metric, Verdict
+from db.wording.marks import UNGATED_MEANS, origin_mark_of
+from db.wording.metrics import HISTORY_METRICS, METRICS
 from runner.cli.changes import show_changes
 from runner.cli.documents import print_document
 from runner.cli.filters import only
@@ -33,20 +36,13 @@ from runner.cli.history_choice import chosen_points
 from runner.cli.history_text import Told, history_document, history_sentences, history_table
 from runner.cli.judging import exit_code
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.origin import mark_of
 from runner.cli.result_table import console
 from runner.cli.target_outlook import target_outlooks
 from runner.config import Settings
 
-
-class Judgeable(StrEnum):
-    """The metrics with noise; counts are read as they are with `compilewatch compare`."""
-
-    SPEEDUP = "speedup"
-    LATENCY = "latency"
-    COMPILE_COST = "compile_cost"
-    PEAK_MEMORY = "peak_memory"
-    BREAK_EVEN = "break_even"
+Judgeable = StrEnum("Judgeable", [(key.upper(), key) for key in HISTORY_METRICS])  # type: ignore[misc]
+"""The metrics with noise; counts are read as they are with `compilewatch compare`."""
+_SPEEDUP = Judgeable("speedup")
 
 
 def history(
@@ -56,7 +52,7 @@ def history(
     strategy: Annotated[
         str | None, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name.")
     ] = None,
-    metric: Annotated[Judgeable, typer.Option(help="What is followed.")] = Judgeable.SPEEDUP,
+    metric: Annotated[Judgeable, typer.Option(help="What is followed.")] = _SPEEDUP,
     machine: Annotated[
         str | None,
         typer.Option("--machine", metavar="ID", help="The machine; default: the longest measured history."),
@@ -132,10 +128,12 @@ def _judge(
 
 
 def _origin(points: DataFrame) -> Iterator[str]:
-    """A sentence of its own for what was not measured here."""
+    """A sentence of its own for what was not measured here, or not gated."""
     newest = points.iloc[-1]
-    if mark := mark_of(newest.to_dict()):
-        yield f"{newest['workload']}{mark}: measured by another tool."
+    if newest["source_kind"] == SourceKind.IMPORTED:
+        yield f"{newest['workload']}{origin_mark_of(newest.to_dict())}: measured by another tool."
+    elif newest["timing_method"] == TimingMethod.UNGATED:
+        yield f"{newest['workload']}: {UNGATED_MEANS}"
 
 
 def _require_reference(points: DataFrame, reference: str | None) -> None:
@@ -147,9 +145,9 @@ def _require_reference(points: DataFrame, reference: str | None) -> None:
 
 
 def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
-    if np.isfinite(floats(points[SUMMARY_COLUMNS[metric]])).any():
+    if np.isfinite(floats(points[METRICS[metric].column])).any():
         return
-    name = METRIC_NAMES[metric].lower()
+    name = METRICS[metric].word
     if (points["strategy_kind"] == "eager").all():
         raise NotFoundError(f"{strategy} is eager and has no {name}.", "Ask for --metric latency.")
     raise NotFoundError(f"No run of this series has a {name}.", "Ask for another --metric.")

@@ -12,34 +12,20 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from db.units import MISSING, duration, interval, moment, percent, plural, ratio, size, steps, words
+from db.units import MISSING, interval, moment, percent, plural, words
 from db.verdicts.history import SeriesHistory
 from db.verdicts.policy import Policy
 from db.verdicts.releases import ReleaseStep
 from db.verdicts.results import ChangeEvent
-from db.verdicts.vocabulary import METRIC_NAMES, METRIC_UNITS, SUMMARY_COLUMNS, Metric, Verdict
+from db.verdicts.vocabulary import Metric, Verdict
+from db.wording.metrics import BY_COLUMN, METRICS
 from db.wording.verdicts import marked
 from runner.cli.target_outlook import TargetOutlook
-from runner.cli.target_text import QUANTITIES
 
 SCHEMA = "compilewatch.history/1"
 SHOWN_POINTS = 40
 """Points in the table; older ones only where something changed."""
 
-_FORMATS = {
-    Metric.LATENCY: duration,
-    Metric.SPEEDUP: ratio,
-    Metric.COMPILE_COST: duration,
-    Metric.PEAK_MEMORY: size,
-    Metric.BREAK_EVEN: steps,
-}
-_BOUNDS: dict[Metric, tuple[str, str]] = {
-    Metric.LATENCY: ("latency_low_ns", "latency_high_ns"),
-    Metric.SPEEDUP: ("speedup_low", "speedup_high"),
-    Metric.COMPILE_COST: ("compile_cost_low_ns", "compile_cost_high_ns"),
-    Metric.PEAK_MEMORY: ("peak_bytes_p10", "peak_bytes_p90"),
-    Metric.BREAK_EVEN: ("break_even_low", "break_even_high"),
-}
 _FLIPS = "~ flips"
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
 
@@ -60,7 +46,7 @@ class Told:
 def history_sentences(told: Told) -> Iterator[str]:
     """How long the history is and how noisy, each change, drift, and how far the targets are."""
     judged = told.judged
-    name = METRIC_NAMES[judged.metric]
+    name = METRICS[judged.metric].name
     noise = "" if judged.noise is None else f", run-to-run variation {percent(judged.noise)}"
     yield f"{name} over {plural(judged.points, 'run')}{noise}, {plural(len(judged.events), 'change')}."
     for event in judged.events:
@@ -72,7 +58,7 @@ def history_sentences(told: Told) -> Iterator[str]:
         releases = f"torch {step.base_torch} to {step.head_torch}"
         yield f"{releases}: {step.row.verdict.value} ({_release_change(step)}). {step.row.reason}"
     for event in told.exact:
-        yield f"{moment(event.at)}: {METRIC_NAMES[event.metric]} {event.verdict.value}. {event.reason}"
+        yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
     for cut in judged.cuts:
         yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
     if judged.two_mode:
@@ -80,7 +66,8 @@ def history_sentences(told: Told) -> Iterator[str]:
     if judged.drift is not None and judged.drift.verdict is not Verdict.UNCHANGED:
         yield judged.drift.reason
     for outlook in told.outlooks:
-        title, write = QUANTITIES[outlook.quantity]
+        quantity = BY_COLUMN[outlook.quantity]
+        title, write = quantity.word, quantity.write
         side = "at least" if outlook.at_least else "at most"
         yield f"Target of {title}, {side} {write(outlook.limit)}: {outlook.forecast.reason}."
 
@@ -104,7 +91,7 @@ def history_table(points: DataFrame, told: Told) -> Table:
     """One row per run as they are read: the last ones, and earlier ones where something changed."""
     judged = told.judged
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("date", "torch", METRIC_NAMES[judged.metric].lower(), "interval", "event"):
+    for heading in ("date", "torch", METRICS[judged.metric].word, "interval", "event"):
         table.add_column(heading, justify="right" if heading not in ("date", "torch", "event") else "left")
     events = {event.index: event for event in judged.events}
     cuts = {cut.index: cut for cut in judged.cuts}
@@ -147,12 +134,13 @@ def _named(fields: Sequence[str]) -> str:
 
 
 def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
-    value = row[SUMMARY_COLUMNS[metric]]
+    value = row[METRICS[metric].column]
     if metric is Metric.BREAK_EVEN and row["break_even"] == "never":
         value = "never"
-    low, high = (None if pd.isna(row[name]) else row[name] for name in _BOUNDS[metric])
-    bounds = MISSING if low is None and high is None else interval(low, high, _FORMATS[metric])
-    shown = MISSING if pd.isna(value) else _FORMATS[metric](value)
+    entry = METRICS[metric]
+    low, high = (None if pd.isna(row[name]) else row[name] for name in _ends(metric))
+    bounds = MISSING if low is None and high is None else interval(low, high, entry.write)
+    shown = MISSING if pd.isna(value) else entry.write(value)
     return moment(row["last_started_at"]), str(row["torch"]), shown, bounds
 
 
@@ -168,7 +156,7 @@ def history_document(
         "workload": str(newest["workload"]),
         "strategy": str(newest["strategy"]),
         "metric": judged.metric.value,
-        "unit": METRIC_UNITS[judged.metric],
+        "unit": METRICS[judged.metric].unit,
         "source_kind": str(newest["source_kind"]),
         "source_name": str(newest["source_name"]),
         "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
@@ -191,9 +179,15 @@ def history_document(
     }
 
 
+def _ends(metric: Metric) -> tuple[str, str]:
+    """The columns of the interval, or of the spread across trials."""
+    entry = METRICS[metric]
+    return entry.interval or entry.band or (entry.column, entry.column)
+
+
 def _point(row: Mapping[Any, Any], metric: Metric) -> dict[str, Any]:
-    value = row[SUMMARY_COLUMNS[metric]]
-    low, high = (None if pd.isna(row[name]) else float(row[name]) for name in _BOUNDS[metric])
+    value = row[METRICS[metric].column]
+    low, high = (None if pd.isna(row[name]) else float(row[name]) for name in _ends(metric))
     never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
     return {
         "run_id": row["run_id"],

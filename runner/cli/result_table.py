@@ -18,6 +18,7 @@ from db.errors import printable
 from db.metrics.controls import Control
 from db.records import StrategyKind
 from db.units import MISSING, count, duration, interval, ratio, size, steps, words
+from db.wording.marks import timing_words
 from runner.plan import NotApplicable
 
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
@@ -95,7 +96,8 @@ def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:
 
 def note(row: Mapping[Any, Any]) -> str:
     """What a reader must know before using the figures of this row."""
-    notes = []
+    timing = timing_words(row["timing_method"], row["bound"])
+    notes = [timing] if timing else []
     if row["failed_trials"]:
         notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
     if row["nothing_compiled"]:

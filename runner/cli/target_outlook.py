@@ -43,7 +43,7 @@ def target_outlooks(
     for target in targets:
         if not target.fits(str(newest["workload"]), str(newest["strategy"])):
             continue
-        for quantity, column in TARGET_QUANTITIES[judged.metric].items():
+        for quantity, column in TARGET_QUANTITIES.get(judged.metric, {}).items():
             limit = target.limits().get(quantity)
             if limit is not None:
                 values = floats(points[column].iloc[start:])

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from db.units import MISSING, NEVER, duration, ratio, significant, size, steps
+from db.units import MISSING, NEVER
 from db.verdicts.targets import AT_LEAST, TargetCheck
-
-QUANTITIES: dict[str, tuple[str, Callable[..., str]]] = {
-    "latency_p95_ns": ("p95 latency", duration),
-    "throughput_per_s": ("throughput", lambda value: f"{significant(value)} per s"),
-    "compile_cost_ns": ("compile cost", duration),
-    "peak_bytes": ("peak memory", size),
-    "speedup": ("speedup", ratio),
-    "break_even_steps": ("break-even", steps),
-}
-"""What a target's quantity is called, and how its numbers are written."""
+from db.wording.metrics import BY_COLUMN
 
 
 def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
@@ -30,7 +21,7 @@ def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
 def limit_text(check: TargetCheck) -> str:
     """What a target asks for, with its unit."""
     side = "at least" if check.quantity in AT_LEAST else "at most"
-    return f"the target is {side} {QUANTITIES[check.quantity][1](check.limit)}"
+    return f"the target is {side} {BY_COLUMN[check.quantity].write(check.limit)}"
 
 
 def _case(check: TargetCheck) -> str:
@@ -38,10 +29,10 @@ def _case(check: TargetCheck) -> str:
 
 
 def _name(check: TargetCheck) -> str:
-    return QUANTITIES[check.quantity][0]
+    return BY_COLUMN[check.quantity].word
 
 
 def _value(check: TargetCheck) -> str:
     if check.value is None:
         return NEVER if check.met is False else MISSING
-    return QUANTITIES[check.quantity][1](check.value)
+    return BY_COLUMN[check.quantity].write(check.value)

@@ -14,7 +14,7 @@ from db.queries.regressions import RegressionState, regression_state
 from db.regressions import TriageEvent, TriageState
 from db.store_regressions import triage as store_triage
 from db.units import moment
-from db.verdicts.vocabulary import METRIC_NAMES
+from db.wording.metrics import METRICS
 from runner.cli.author import author
 from runner.cli.documents import print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -58,7 +58,7 @@ def triage(
         print_document(_document(found))
         return 0
     row, last = found.regression.row, found.triage[-1]
-    subject = f"{row.workload} / {row.strategy}, {METRIC_NAMES[row.metric].lower()}"
+    subject = f"{row.workload} / {row.strategy}, {METRICS[row.metric].word}"
     already = "" if is_new else " already"
     said = f"{subject}: {found.state.value}{already}, said {last.author} on {moment(last.at)}."
     typer.echo(printable(said))

@@ -15,7 +15,6 @@ from jsonschema import Draft7Validator
 
 from dashboard import theme
 from dashboard.charts import break_even, cold_start, heat_map, pareto, samples, speedups, trend_rows, trends
-from dashboard.charts.figures import FIGURES
 from dashboard.kept_phases import KeptPhases
 from dashboard.shaping import build_changes, build_names, confounded, with_labels
 from db.metrics.case_modes import mode_options
@@ -29,6 +28,7 @@ from db.queries.facets import builds
 from db.queries.trials import trials_frame
 from db.queries.version import data_version
 from db.session import open_database
+from db.wording.metrics import HISTORY_METRICS, METRICS
 
 VEGA_LITE = Draft7Validator(alt.load_schema())
 STRATEGIES = ("eager", "default", "max-autotune")
@@ -60,7 +60,7 @@ def _specs() -> dict[str, dict]:
     for scale in ("linear", "log"):
         found[f"break-even {scale}"] = break_even.spec(STRATEGIES, "s", scale, 1000)
         for axis in ("time", "torch"):
-            for metric in FIGURES:
+            for metric in HISTORY_METRICS:
                 found[f"trend {metric} {axis} {scale}"] = trends.spec(
                     metric,
                     axis=axis,
@@ -88,8 +88,8 @@ def test_the_schema_refuses_what_is_no_chart() -> None:
 def test_axes_say_their_unit_and_tooltips_how_many(name: str) -> None:
     text = str(_specs()[name])
     if name.startswith("trend"):
-        figure = FIGURES[name.split()[1]]
-        assert f"{figure.word} ({figure.unit})" in text
+        figure = METRICS[name.split()[1]]
+        assert f"{figure.name} ({figure.axis_unit})" in text
     if not name.startswith(("samples", "break-even")):
         assert "(n)" in text
     assert "'legend': None" in text or "'orient': 'top'" in text

@@ -202,7 +202,7 @@ def _markdown_row(trial: Trial) -> bytes:
         trial.build.torch,
         units.moment(trial.started_at),
         row["failure_kind"] or row["status"],
-        units.duration(row["latency_ns"]),
+        units.duration(row["latency_ns"]) + (" (ungated)" if row["timing_method"] == "ungated" else ""),
         units.ratio(row["speedup"]),
         units.duration(row["time_to_first_result_ns"]),
         units.size(row["peak_bytes"]),

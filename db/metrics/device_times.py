@@ -1,0 +1,94 @@
+"""The four times of a GPU per case: medians over trials, speedup of each, and what bounds the case."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from db.metrics.eligibility import positive
+from db.metrics.groups import Bools, Floats, Groups, says
+from db.records import DEVICE_TIMES, TimingMethod
+
+TIME_COLUMNS = (*DEVICE_TIMES, *(f"control_{name}" for name in DEVICE_TIMES))
+SPEEDUP_COLUMNS = tuple(name.replace("_ns", "_speedup") for name in DEVICE_TIMES)
+HOST_BOUND = 1.10
+"""Pipelined wall time over device time above which the host is the bottleneck: the device waits for it."""
+# The most trusted first: where a case has trials of several, those of the first are its device times.
+_METHODS = (TimingMethod.GATED, TimingMethod.CUPTI, TimingMethod.UNGATED, TimingMethod.HOST)
+
+
+def without_mixing(trials: DataFrame, groups: Groups, timed: Bools) -> Bools:
+    """`timed` without the ungated events of version 1 in groups that have wall times too: one is not the
+    other, so they share no median.
+    """
+    events = says(trials["timing_method"], TimingMethod.UNGATED.value) & (_versions(trials) == 1)
+    if not events.any():
+        return timed
+    others: Bools = groups.sum(timed & ~events) > 0
+    mixed: Bools = events & others[groups.codes]
+    return timed & ~mixed
+
+
+def _versions(trials: DataFrame) -> NDArray[np.int64]:
+    return trials["record_version"].to_numpy(dtype=np.int64, na_value=1)
+
+
+def trial_device_times(trials: DataFrame, groups: Groups, timed: Bools) -> dict[str, Floats]:
+    """Per trial the columns `TIME_COLUMNS` and `SPEEDUP_COLUMNS`, NaN where unknown or not `timed`.
+
+    Device times are those of one method in each group. A device speedup needs the same method on both sides.
+    """
+    values = {name: np.where(timed, positive(trials[name]), np.nan) for name in TIME_COLUMNS}
+    if all(np.isnan(each).all() for each in values.values()):
+        return values | dict.fromkeys(SPEEDUP_COLUMNS, np.full(len(trials), np.nan))
+    method, ranks = _ranks(trials, "timing_method"), _ranks(trials, "control_timing_method")
+    own = values["device_ns"]
+    best = -groups.max(np.where(np.isnan(own), np.nan, -method.astype(np.float64)))
+    foreign = method != best[groups.codes]
+    values["device_ns"] = np.where(foreign, np.nan, own)
+    values["control_device_ns"] = np.where(foreign | (ranks != method), np.nan, values["control_device_ns"])
+    for name, speedup in zip(DEVICE_TIMES, SPEEDUP_COLUMNS, strict=True):
+        values[speedup] = values[f"control_{name}"] / values[name]
+    return values
+
+
+def _ranks(trials: DataFrame, column: str) -> NDArray[np.int64]:
+    found = np.full(len(trials), len(_METHODS), dtype=np.int64)
+    for rank, method in enumerate(_METHODS):
+        found[says(trials[column], method.value)] = rank
+    return found
+
+
+def device_time_columns(
+    trials: DataFrame, groups: Groups, times: dict[str, Floats], timed: Bools, eager: Bools
+) -> dict[str, object]:
+    """Columns of cases: `timing_method`, the medians, `bound`. Eager is 1 by definition in every speedup.
+
+    `times`: what `trial_device_times` says; `timed` and the rest as there; `eager` flags cases.
+    """
+    columns: dict[str, object] = {name: groups.median(times[name]) for name in TIME_COLUMNS}
+    for name, speedup in zip(DEVICE_TIMES, SPEEDUP_COLUMNS, strict=True):
+        known = eager & ~np.isnan(np.asarray(columns[name]))
+        columns[speedup] = np.where(known, 1.0, groups.median(times[speedup]))
+    ranks = np.where(timed, _ranks(trials, "timing_method").astype(np.float64), np.nan)
+    has_device = groups.sum(~np.isnan(times["device_ns"])) > 0
+    ranks[has_device[groups.codes] & np.isnan(times["device_ns"])] = np.nan
+    best = -groups.max(-ranks)
+    methods: list[str | None] = [*(method.value for method in _METHODS), None]
+    found = [None if np.isnan(rank) else methods[int(rank)] for rank in best.tolist()]
+    return {"timing_method": found, **columns, "bound": _bounds(found, columns)}
+
+
+def _bounds(methods: list[str | None], columns: dict[str, object]) -> list[str | None]:
+    """`host` where the pipelined wall time exceeds the device time by more than a tenth, else `device`."""
+    device, wall = (np.asarray(columns[name], np.float64) for name in ("device_ns", "wall_pipelined_ns"))
+    ratios = (wall / device).tolist()
+    return [
+        None
+        if np.isnan(ratio) or method not in (TimingMethod.GATED, TimingMethod.CUPTI)
+        else "host"
+        if ratio > HOST_BOUND
+        else "device"
+        for ratio, method in zip(ratios, methods, strict=True)
+    ]
