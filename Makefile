@@ -25,7 +25,8 @@ BIN := $(VENV)/bin
 AUDITOR := $(VENV)/audit/bin/pip-audit
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
 
-DEMO_HISTORY := docs/measured/cpu-history.jsonl
+# Two machines, an upgrade on each.
+DEMO_HISTORY := docs/measured/cpu-history.jsonl docs/measured/h100
 DEMO_DATABASE := .compilewatch/demo.db
 
 HAS_FINISHED_RUN := import json, sys; sys.exit(all(row["status"] != "finished" for row in json.load(sys.stdin)["rows"]))
@@ -51,7 +52,7 @@ up: install ## install, measure the smoke suite if nothing was measured yet, ser
 	fi
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
 
-demo: install ## serve the recorded history of six torch releases; nothing is measured
+demo: install ## serve recorded histories: six torch releases on a CPU, two on an H100; nothing is measured
 	@mkdir -p $(dir $(DEMO_DATABASE))
 	@$(BIN)/compilewatch import $(DEMO_HISTORY) --db sqlite:///$(DEMO_DATABASE)
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT) --db sqlite:///$(DEMO_DATABASE)

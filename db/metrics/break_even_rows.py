@@ -24,7 +24,6 @@ _LABELS = (
     "build_id",
     "source_kind",
     "source_name",
-    "timing_method",
 )
 _NOT_REPAID: dict[str, Any] = {
     "break_even_steps": None,
@@ -73,7 +72,9 @@ def _rows(
         for segment in lower_envelope(options, restarts)
         if sure(segment.total_at_first, segment.first_steps)
     }
-    common = {name: group[0][name] for name in _LABELS} | _sizes(group[0])
+    methods = (row["timing_method"] for row in group if isinstance(row["timing_method"], str))
+    common = {name: group[0][name] for name in _LABELS}
+    common |= {"timing_method": next(methods, None)} | _sizes(group[0])
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in modes.compiled)]
     for option, repayment in zip(options, repaid, strict=True):
         yield {

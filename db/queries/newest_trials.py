@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pandas as pd
-from sqlalchemy import func, select
+from sqlalchemy import func, select, tuple_
 
 from db.queries.filters import Filters
 from db.queries.run_parts import newest_runs_began
 from db.queries.selection import matching, matching_series
 from db.queries.trials import trials_frame
+from db.records import TimingMethod
 from db.session import Database
 from db.table_run_parts import RUN_PART
-from db.tables import SERIES, TRIAL
+from db.tables import LATEST, SERIES, TRIAL
 
 _FIRST_RUNS, _WIDENED = 4, 8
 
@@ -32,6 +33,15 @@ def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFr
 def any_trial(db: Database, filters: Filters) -> bool:
     """Whether `filters` let any trial through."""
     statement = select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)
+    with db.read() as connection:
+        return connection.scalar(statement) is not None
+
+
+def ungated_shown(db: Database, filters: Filters) -> bool:
+    """Whether the newest run of any series that `filters` let through has ungated times."""
+    newest = tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(select(LATEST.c.run_id, LATEST.c.series_id))
+    ungated = TRIAL.c.timing_method == TimingMethod.UNGATED
+    statement = select(TRIAL.c.trial_id).where(newest, ungated, *matching(filters)).limit(1)
     with db.read() as connection:
         return connection.scalar(statement) is not None
 

@@ -114,7 +114,7 @@ def test_up_shows_failed_trials(checkout: Path) -> None:
 def test_demo_serves_the_recorded_history_from_a_database_of_its_own(checkout: Path) -> None:
     code, calls = make_up(checkout, stored=stored_runs(), run_exit=2, target="demo")
     demo = "--db sqlite:///.compilewatch/demo.db"
-    assert (code, calls) == (0, [f"import docs/measured/cpu-history.jsonl {demo}", f"{SERVE} {demo}"])
+    assert (code, calls) == (0, [f"import docs/measured/cpu-history.jsonl docs/measured/h100 {demo}", f"{SERVE} {demo}"])
 
 
 @pytest.mark.parametrize("code", [2, 3, 130])
