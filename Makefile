@@ -26,7 +26,7 @@ AUDITOR := $(VENV)/audit/bin/pip-audit
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
 
 # Two machines, an upgrade on each.
-DEMO_HISTORY := docs/measured/cpu-history.jsonl docs/measured/h100
+DEMO_HISTORY := docs/measured/cpu-history.jsonl $(addprefix docs/measured/h100/,$(addsuffix .jsonl,profiles smoke-5-trials standard-part upgrade-2.11-2.13))
 DEMO_DATABASE := .compilewatch/demo.db
 
 HAS_FINISHED_RUN := import json, sys; sys.exit(all(row["status"] != "finished" for row in json.load(sys.stdin)["rows"]))

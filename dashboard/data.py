@@ -27,7 +27,7 @@ from db.queries import facets, hosts, records, schedule, trials
 from db.queries import run_parts as parts
 from db.queries.cold_start import cold_starts
 from db.queries.filters import Filters
-from db.queries.newest_trials import count_trials, newest_trials_frame
+from db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
 from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.series import measured_workloads
@@ -251,6 +251,12 @@ def read_cold_start(snapshot: Snapshot, filters: Filters) -> ColdStarts:
 def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
     """One whole trial. Raises NotFoundError."""
     return records.trial_record(opened(snapshot.url), trial_id)
+
+
+@remembered
+def read_ungated(snapshot: Snapshot, filters: Filters) -> bool:
+    """Whether what these filters show has ungated times: see `db.queries.newest_trials.ungated_shown`."""
+    return ungated_shown(opened(snapshot.url), filters)
 
 
 def filters_of(link: Link) -> Filters:

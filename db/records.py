@@ -82,6 +82,7 @@ __all__ = [
     "Workload",
     "headline_of",
     "parse_trial",
+    "timing_method_of",
     "trial_schema",
     "version_of",
 ]
@@ -290,6 +291,18 @@ def version_of(trial: Trial) -> int:
 def headline_of(trial: Trial) -> str:
     """The name of the array that is the trial's latency."""
     return f"{(trial.timing.headline if trial.timing else Headline.SAMPLES).value}_ns"
+
+
+def timing_method_of(trial: Trial) -> TimingMethod | None:
+    """How the device time of a timed trial was taken; None where its source does not say.
+
+    Version 1 put no gate before the events of a GPU.
+    """
+    if trial.timing is not None:
+        return trial.timing.side.method
+    if version_of(trial) > 1 or trial.source.kind is not SourceKind.MEASURED:
+        return None
+    return TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
 
 
 def trial_schema(version: int = NEWEST_VERSION) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from db.records import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     CompilerEvent,
-    SourceKind,
     TimingMethod,
     Trial,
     headline_of,
+    timing_method_of,
     version_of,
 )
 from db.samples import CODEC, SampleArrays
@@ -261,12 +261,10 @@ def _latency(new: Prepared) -> tuple[float | str | None, ...]:
 def _timing_methods(
     trial: Trial, latency_ns: float | None, control_ns: float | None
 ) -> tuple[TimingMethod | None, TimingMethod | None]:
-    """How the device time of both sides was taken. Version 1 put no gate before the events of a GPU."""
+    """How the device time of both sides was taken; None for a side without any time."""
     if trial.timing is not None:
         return trial.timing.side.method, trial.timing.control.method if trial.timing.control else None
-    if version_of(trial) > 1 or trial.source.kind is not SourceKind.MEASURED:
-        return None, None
-    method = TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
+    method = timing_method_of(trial)
     return None if latency_ns is None else method, None if control_ns is None else method
 
 

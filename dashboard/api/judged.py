@@ -44,6 +44,7 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "build_id": {"type": "string", "description": "The machine's newest build, or the one asked for."},
     "source_kind": {"type": "string", "description": "measured or imported"},
     "source_name": {"type": "string", "description": "Who measured it, or the format it was imported from."},
+    "timing_method": {"type": ["string", "null"], "description": "host, gated, cupti or ungated"},
     "strategy": {"type": "string"},
     "break_even_steps": {"type": ["integer", "string", "null"], "description": f'steps, or "{NEVER}"'},
     "break_even_time_ns": {"type": ["number", "null"]},

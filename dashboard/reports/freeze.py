@@ -19,6 +19,7 @@ from dashboard.data import (
     read_builds,
     read_choices,
     read_measured_builds,
+    read_ungated,
     read_workloads,
 )
 from dashboard.database import reader
@@ -41,6 +42,7 @@ from db.queries.sides import resolve_side
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
 from db.verdicts.vocabulary import Metric
+from db.wording.marks import UNGATED_MEANS
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""
@@ -57,6 +59,7 @@ class _Shown:
     """What was found, before it is signed."""
 
     subject: str
+    timing: str
     made_from: str
     sections: tuple[Section, ...]
     environment: Table
@@ -144,6 +147,7 @@ def _compared(
     document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
     return _Shown(
         subject=f"{head.name} against {base.name} on {judged.machine}.",
+        timing=_timing(snapshot, replace(filters, builds=(*judged.base.build_ids, *judged.head.build_ids))),
         made_from=made_from,
         sections=comparison.sections(judged, labels, metric, beside),
         environment=environment(_machine(judged.machine_id), built),
@@ -168,6 +172,7 @@ def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     found = views.frozen(snapshot, link)
     return _Shown(
         subject=sentence(found.link, choices.names),
+        timing=_timing(snapshot, filters_of(link)),
         made_from=links.href(found.link, full=True),
         sections=found.sections,
         environment=environment(
@@ -176,6 +181,11 @@ def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
         ),
         data=found.data,
     )
+
+
+def _timing(snapshot: Snapshot, filters: Filters) -> str:
+    """That times are ungated, where some are."""
+    return UNGATED_MEANS if read_ungated(snapshot, filters) else ""
 
 
 def _machine(machine_id: str | None) -> dict[str, Any] | None:
@@ -189,7 +199,7 @@ def _signed(
     newest = choices.newest_result_at
     content = Content(
         title=one_line(title or shown.subject.removesuffix(".")),
-        subject=shown.subject,
+        subject=" ".join(filter(None, (shown.subject, shown.timing))),
         link=shown.made_from,
         created_at=at,
         created_by=by,

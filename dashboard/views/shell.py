@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import links
 from dashboard.choices import Choices
-from dashboard.data import filters_of, newest_build
+from dashboard.data import filters_of, newest_build, read_ungated
 from dashboard.foreign_text import escaped
 from dashboard.links import TITLES, Link, Page
 from dashboard.snapshots import Snapshot
@@ -21,6 +21,7 @@ from db import units
 from db.errors import CompilewatchError
 from db.records import CacheState, Task
 from db.strategies import EAGER
+from db.wording.marks import UNGATED_MEANS
 
 ICONS: dict[Page, str] = {
     Page.OVERVIEW: ":material/dashboard:",
@@ -113,6 +114,8 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
         st.title(TITLES[page], anchor=False, width="content")
         place = st.container(width="content")
     st.caption(f"{QUESTIONS[page]} {_freshness(view)}")
+    if not view.empty and page not in WITHOUT_FILTERS and read_ungated(view.snapshot, filters_of(view.link)):
+        st.caption(UNGATED_MEANS)
     if problems:
         st.warning(
             "This link could not be applied in full. " + " ".join(escaped(problem) for problem in problems),

@@ -1,9 +1,13 @@
-"""What a source states of a trial instead of samples, as names and texts."""
+"""What a source states of a trial instead of samples, and the times of a GPU, as names and texts."""
 
 from __future__ import annotations
 
-from db.records import Summary
+from statistics import median
+
+from db.records import Summary, TimingMethod, Trial, timing_method_of
 from db.units import count, duration, rate, ratio
+from db.wording.marks import UNGATED_MEANS
+from db.wording.metrics import METRICS
 
 
 def main_figures(summary: Summary) -> list[tuple[str, str]]:
@@ -28,3 +32,18 @@ def other_figures(summary: Summary) -> list[tuple[str, str]]:
 def measurements(summary: Summary) -> str:
     """Of how many measurements it was made: "n = 30", "n unknown"."""
     return "n unknown" if summary.n is None else f"n = {count(summary.n)}"
+
+
+def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
+    """How a GPU's steps were timed, and the median of each of the four times with eager's beside it."""
+    method = timing_method_of(trial)
+    if method in (None, TimingMethod.HOST) or not (trial.latency_samples_ns or trial.device_ns):
+        return []
+    found = [("timing", UNGATED_MEANS if method is TimingMethod.UNGATED else str(method))]
+    for key in ("device_time", "issue_time", "wall_sync", "wall_pipelined"):
+        entry = METRICS[key]
+        own, eager = (getattr(trial, f"{side}{entry.column}") for side in ("", "control_"))
+        if own:
+            beside = f" (eager {duration(median(eager))})" if eager else ""
+            found.append((entry.word, duration(median(own)) + beside))
+    return found

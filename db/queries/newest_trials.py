@@ -38,12 +38,15 @@ def any_trial(db: Database, filters: Filters) -> bool:
 
 
 def ungated_shown(db: Database, filters: Filters) -> bool:
-    """Whether the newest run of any series that `filters` let through has ungated times."""
-    newest = tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(select(LATEST.c.run_id, LATEST.c.series_id))
-    ungated = TRIAL.c.timing_method == TimingMethod.UNGATED
-    statement = select(TRIAL.c.trial_id).where(newest, ungated, *matching(filters)).limit(1)
+    """Whether a trial of the named builds has ungated times; of no named ones, one of the newest run of any
+    series.
+    """
+    conditions = [TRIAL.c.timing_method == TimingMethod.UNGATED, *matching(filters)]
+    if not filters.builds:
+        newest = select(LATEST.c.run_id, LATEST.c.series_id)
+        conditions.append(tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(newest))
     with db.read() as connection:
-        return connection.scalar(statement) is not None
+        return connection.scalar(select(TRIAL.c.trial_id).where(*conditions).limit(1)) is not None
 
 
 def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008

@@ -15,6 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.metrics.stated_figures import device_time_figures
 from db.metrics.streams import compile_texts, stream_texts
 from db.queries import facets
 from db.queries.regressions import regressions_frame
@@ -156,7 +157,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("latency", f"{duration(_median(samples))} over {plural(len(samples), 'sample')}")]
     if trial.control_latency_samples_ns:
         facts += [("eager control", duration(_median(trial.control_latency_samples_ns)))]
-    facts += stated_texts(trial) + sampling_texts(trial)
+    facts += device_time_figures(trial) + stated_texts(trial) + sampling_texts(trial)
     if cold is not None:
         facts += [
             ("time to first result", duration(cold.total_ns)),

@@ -114,7 +114,10 @@ def test_up_shows_failed_trials(checkout: Path) -> None:
 def test_demo_serves_the_recorded_history_from_a_database_of_its_own(checkout: Path) -> None:
     code, calls = make_up(checkout, stored=stored_runs(), run_exit=2, target="demo")
     demo = "--db sqlite:///.compilewatch/demo.db"
-    assert (code, calls) == (0, [f"import docs/measured/cpu-history.jsonl docs/measured/h100 {demo}", f"{SERVE} {demo}"])
+    h100 = ("profiles", "smoke-5-trials", "standard-part", "upgrade-2.11-2.13")
+    records = ["cpu-history.jsonl", *(f"h100/{name}.jsonl" for name in h100)]
+    histories = " ".join(f"docs/measured/{name}" for name in records)
+    assert (code, calls) == (0, [f"import {histories} {demo}", f"{SERVE} {demo}"])
 
 
 @pytest.mark.parametrize("code", [2, 3, 130])

@@ -54,6 +54,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
         "build_id": "b-2.13.0",
         "source_kind": "measured",
         "source_name": "compilewatch",
+        "timing_method": None,
         "task": "inference",
         "batch_size": 8,
         "shape": {"sequence_length": 128},
