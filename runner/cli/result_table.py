@@ -96,7 +96,7 @@ def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:
 
 def note(row: Mapping[Any, Any]) -> str:
     """What a reader must know before using the figures of this row."""
-    timing = timing_words(row["timing_method"], row["bound"])
+    timing = timing_words(row.get("timing_method"), row.get("bound"))
     notes = [timing] if timing else []
     if row["failed_trials"]:
         notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
