@@ -39,7 +39,7 @@ def start_run(
         lock_data_version(connection)
         stored = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).mappings().one_or_none()
         if stored is None:
-            tallies = {"trials": 0, "failed_trials": 0}
+            tallies = {"trials": 0, "failed_trials": 0, "cancelled_trials": 0}
             connection.execute(
                 insert(RUN).values(run_id=run_id, status=RunStatus.RUNNING, **announced, **tallies)
             )

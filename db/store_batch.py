@@ -65,19 +65,19 @@ class _Tally:
 
     trials: int
     failed_trials: int
+    cancelled_trials: int
     first_seen_at: datetime
     last_seen_at: datetime
     last_called: str | None
 
-    def add(
-        self, trials: int, failed_trials: int, first: datetime, last: datetime, called: str | None
-    ) -> None:
+    def add(self, more: _Tally) -> None:
         """Count more; of two that were seen last at one moment the one that came later names the row."""
-        self.trials += trials
-        self.failed_trials += failed_trials
-        self.first_seen_at = min(self.first_seen_at, first)
-        if last >= self.last_seen_at:
-            self.last_seen_at, self.last_called = last, called
+        self.trials += more.trials
+        self.failed_trials += more.failed_trials
+        self.cancelled_trials += more.cancelled_trials
+        self.first_seen_at = min(self.first_seen_at, more.first_seen_at)
+        if more.last_seen_at >= self.last_seen_at:
+            self.last_seen_at, self.last_called = more.last_seen_at, more.last_called
 
 
 class TrialWriter:
@@ -167,21 +167,23 @@ class TrialWriter:
 
     def _count(self, batch: Batch) -> None:
         started_at = batch.of_trials("started_at")
-        failed, kinds = batch.of_trials("status"), batch.of_trials("failure_kind")
+        statuses, kinds = batch.of_trials("status"), batch.of_trials("failure_kind")
         called = {name: batch.of_trials(column) for name, (_, column) in _LAST_CALLED.items()}
         for alike in batch.cases:
             starts = [started_at[place] for place in alike.places]
             first, last = min(starts), max(starts)
             # The one that began last, of several the one that came last.
             newest = alike.places[-1 - starts[::-1].index(last)]
-            failures = [failed[place] for place in alike.places].count(Status.FAILED)
+            cancelled = [kinds[place] for place in alike.places].count(FailureKind.CANCELLED)
+            failed = [statuses[place] for place in alike.places].count(Status.FAILED) - cancelled
             for (name, tallies), key in zip(self._tallies.items(), alike.keys, strict=True):
                 known = tallies.get(key)
-                added = (len(starts), failures, first, last, called[name][newest] if name in called else None)
+                last_called = called[name][newest] if name in called else None
+                added = _Tally(len(starts), failed, cancelled, first, last, last_called)
                 if known is None:
-                    tallies[key] = _Tally(*added)
+                    tallies[key] = added
                 else:
-                    known.add(*added)
+                    known.add(added)
             ids, run_id = alike.ids, alike.run_id
             self._run_parts.add((run_id, ids.machine, ids.build), len(starts), first, last)
             # A failure is a result; a trial that a person cancelled says nothing about its case.
@@ -204,6 +206,7 @@ def _tally_update(name: str) -> Update:
     values: dict[str, Any] = {
         "trials": columns.trials + bindparam("more"),
         "failed_trials": columns.failed_trials + bindparam("more_failed"),
+        "cancelled_trials": columns.cancelled_trials + bindparam("more_cancelled"),
         "first_seen_at": case((columns.first_seen_at < first, columns.first_seen_at), else_=first),
         "last_seen_at": case((columns.last_seen_at > last, columns.last_seen_at), else_=last),
     }
@@ -219,6 +222,7 @@ def _tally_parameters(tallies: dict[str, _Tally]) -> list[dict[str, Any]]:
             "key": key,
             "more": tally.trials,
             "more_failed": tally.failed_trials,
+            "more_cancelled": tally.cancelled_trials,
             "first": tally.first_seen_at,
             "last": tally.last_seen_at,
             "called": tally.last_called,

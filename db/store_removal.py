@@ -105,10 +105,14 @@ def _set_run_parts(connection: Connection, run_ids: list[str]) -> None:
 
 def _count(connection: Connection, table: Table, key: Column[Any], row_id: str) -> None:
     began = TRIAL.c.started_at
-    failed = func.coalesce(func.sum(case((TRIAL.c.status == Status.FAILED, 1), else_=0)), 0)
-    columns = (func.count(), failed, func.min(began), func.max(began))
+    is_cancelled = TRIAL.c.failure_kind.is_not_distinct_from(FailureKind.CANCELLED)
+    has_failed = (TRIAL.c.status == Status.FAILED) & ~is_cancelled
+    failed, cancelled = (
+        func.coalesce(func.sum(case((condition, 1), else_=0)), 0) for condition in (has_failed, is_cancelled)
+    )
+    columns = (func.count(), failed, cancelled, func.min(began), func.max(began))
     found = connection.execute(select(*columns).select_from(_CASES).where(key == row_id)).one()
-    names = ("trials", "failed_trials", "first_seen_at", "last_seen_at")
+    names = ("trials", "failed_trials", "cancelled_trials", "first_seen_at", "last_seen_at")
     values = dict(zip(names, found, strict=True))
     connection.execute(update(table).where(table.c[key.name] == row_id).values(**values))
 

@@ -291,7 +291,8 @@ def sample_columns(new: Sequence[Prepared]) -> dict[str, Sequence[Any]]:
 
 def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:
     """The row of a dimension table that a trial refers to, as it is inserted when it is new."""
-    tallies = {"trials": 0, "failed_trials": 0, "first_seen_at": None, "last_seen_at": None}
+    counts = dict.fromkeys(("trials", "failed_trials", "cancelled_trials"), 0)
+    tallies = {**counts, "first_seen_at": None, "last_seen_at": None}
     match name:
         case "run":
             return {"run_id": trial.run_id, "suite": trial.suite, "label": trial.label, **tallies}

@@ -43,9 +43,10 @@ class Row(SQLModel, registry=registry(metadata=METADATA)):
 
 
 class Tallied(SQLModel):
-    """What the facets show of every dimension, kept at write time."""
+    """What the facets show of every dimension, kept at write time; a cancelled trial has not failed."""
 
     trials: int = Field(default=0, sa_type=BigInteger)
     failed_trials: int = Field(default=0, sa_type=BigInteger)
+    cancelled_trials: int = Field(sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
     first_seen_at: datetime | None = None
     last_seen_at: datetime | None = None

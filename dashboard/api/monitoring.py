@@ -50,13 +50,14 @@ def _told(database: Database, now: datetime) -> Iterator[str]:
     machines = facets.machines(database)
     yield from _database(reachable=True)
     yield from _metric("compilewatch_data_version", "Grows with every write.", [({}, read_version())])
-    failed = int(machines["failed_trials"].sum())
+    failed, cancelled = int(machines["failed_trials"].sum()), int(machines["cancelled_trials"].sum())
     yield from _metric(
         "compilewatch_trials",
         "Stored trials by status.",
         [
-            ({"status": "ok"}, int(machines["trials"].sum()) - failed),
+            ({"status": "ok"}, int(machines["trials"].sum()) - failed - cancelled),
             ({"status": "failed"}, failed),
+            ({"status": "cancelled"}, cancelled),
         ],
     )
     yield from _metric(

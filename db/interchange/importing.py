@@ -21,7 +21,7 @@ from db.interchange.imported import UntoldError
 from db.interchange.options import ImportOptions
 from db.interchange.read_ahead import Share, read_ahead
 from db.quick_trials import whole
-from db.records import Status, Trial
+from db.records import FailureKind, Status, Trial
 from db.session import Database
 from db.store import save_batches
 from db.store_batches import TRIALS_OF_A_BATCH, Batch, BatchMaker, ReadHereError
@@ -224,7 +224,8 @@ def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
         if empty:
             report.first = tuple(whole(record) for record in (batch.records or ())[:FIRST_ROWS])
         empty = False
-        report.failed_trials += batch.of_trials("status").count(Status.FAILED)
+        cancelled = batch.of_trials("failure_kind").count(FailureKind.CANCELLED)
+        report.failed_trials += batch.of_trials("status").count(Status.FAILED) - cancelled
         yield batch
     if empty:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")

@@ -43,6 +43,7 @@ def machines(db: Database) -> pd.DataFrame:
         "cpu_count": "Int64",
         "ram_bytes": "Int64",
         "threads": "Int64",
+        "cancelled_trials": "Int64",
     }
     frame = _facet(db, MACHINE, columns).rename(columns={"name": "machine"})
     return frame.sort_values(["machine", "machine_id"], ignore_index=True)

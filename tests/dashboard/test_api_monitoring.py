@@ -171,7 +171,7 @@ def test_metrics_count_trials_and_age_machines(
     case_url: str, monkeypatch: pytest.MonkeyPatch, sqlite_database: Database
 ) -> None:
     hostile = make_machine('quo"te\\back\nline', threads=99)
-    save_trials(sqlite_database, [make_trial(machine=hostile)])
+    save_trials(sqlite_database, [make_trial(machine=hostile), make_trial(failure="cancelled")])
     monkeypatch.setenv(DATABASE, case_url)
     reply = ask(Starlette(routes=routes()), "/metrics")
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -179,6 +179,7 @@ def test_metrics_count_trials_and_age_machines(
     assert told["compilewatch_database_reachable"] == 1
     assert told['compilewatch_trials{status="ok"}'] == 4
     assert told['compilewatch_trials{status="failed"}'] == 1
+    assert told['compilewatch_trials{status="cancelled"}'] == 1
     ages = [name for name in told if name.startswith("compilewatch_last_result_age_seconds")]
     assert len(ages) == 3
     assert any('machine="quo\\"te\\\\back\\nline"' in name for name in ages)
