@@ -161,7 +161,10 @@ def _impossible(connection: Connection) -> Select[tuple[str]]:
     began, ended = TRIAL.c.started_at, TRIAL.c.ended_at
     latest = latest_moment(connection)
     wrong = or_(began < EARLIEST, began > latest, ended > latest, ended < began)
-    return select(TRIAL.c.trial_id).where(wrong).order_by(TRIAL.c.trial_id)
+    # A moment that cannot be read is damage: its trial is restored, not taken out.
+    asked = ((moment, _unreadable(moment, connection.dialect.name)) for moment in (began, ended))
+    readable = [moment.is_(None) | ~unreadable for moment, unreadable in asked if unreadable is not None]
+    return select(TRIAL.c.trial_id).where(wrong, *readable).order_by(TRIAL.c.trial_id)
 
 
 def trials_of_impossible_moments(db: Database) -> list[str]:
