@@ -16,6 +16,7 @@ from db.complaints import first_problem
 from db.errors import CompilewatchError, one_line
 from db.fields import Identifier, Record
 from db.records import Build, Strategy, Workload
+from db.strategies import EAGER
 from runner.builds import known_builds
 from runner.canaries import canary_workloads
 from runner.config import Settings
@@ -146,6 +147,9 @@ def _definitions(
     message: Message, settings: Settings, device: str
 ) -> tuple[list[WorkloadDefinition], dict[str, str]]:
     if message.is_canaries:
+        # Canaries are eager: another strategy would be the queue's, with options of its own.
+        if message.strategy != EAGER:
+            raise _differs("strategy", message.strategy.name)
         known = {definition.name: definition for definition in canary_workloads(device)}
         return [_same(known, workload) for workload in message.workloads], {}
     (workload,) = message.workloads

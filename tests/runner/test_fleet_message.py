@@ -108,6 +108,20 @@ def test_a_strategy_with_other_options_is_refused(job: Job, settings: Settings) 
 
 
 @pytest.mark.parametrize(
+    "options", [{}, {"cpp.cxx": ["/tmp/anything"]}, {"aot_inductor.compile_wrapper_opt_level": "O3"}]
+)
+def test_canaries_bring_no_strategy_of_their_own(
+    job: Job, settings: Settings, options: dict[str, object]
+) -> None:
+    """A canary is eager; with a strategy of the queue it would hand the compiler whatever the queue says."""
+    message = message_of(Job(canary_specs(job.specs[0]), is_canaries=True))
+    strategy = parse_strategy("default").model_copy(update={"options": options})
+    forged = read_message(message.model_copy(update={"strategy": strategy}).model_dump(mode="json"))
+    with pytest.raises(RefusedError, match="strategy"):
+        job_of(forged, settings, device="cuda:0")
+
+
+@pytest.mark.parametrize(
     ("change", "named"),
     [
         *(
