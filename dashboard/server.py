@@ -34,7 +34,7 @@ from dashboard.links import Page
 from dashboard.login import install
 from dashboard.reports.routes import reports
 from dashboard.same_site import SameSite
-from dashboard.socket_frames import SocketFrames
+from dashboard.socket_frames import SocketFrames, answer_handshakes
 from dashboard.stored_views import stored_address
 from dashboard.unknown_pages import unknown_pages
 from dashboard.uploading import LARGEST_MB
@@ -74,6 +74,7 @@ def serve(
     os.environ[DATABASE_VARIABLE] = database_url
     # uvicorn would believe whatever connects from this machine; the gate believes the configured proxies.
     os.environ["FORWARDED_ALLOW_IPS"] = ""
+    answer_handshakes()
     # How long a page that computes may keep the event loop waiting, every time that has something to do.
     sys.setswitchinterval(_TURN_S)
     prefix = usable_prefix(base_path)

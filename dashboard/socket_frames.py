@@ -1,4 +1,4 @@
-"""What comes over a socket is a message of Streamlit's or ends it: ASGI middleware.
+"""What opens a socket is answered, and what comes over it is a message of Streamlit's or ends it.
 
 Streamlit answers a text with a traceback in the log, and a page fails on the state of what is no widget.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import uvicorn.config
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 # Close code of the socket protocol for a peer that speaks otherwise.
 PROTOCOL_ERROR = 1002
@@ -46,3 +48,26 @@ class SocketFrames:
                 await send(message)
 
         await self._app(scope, receive_messages, send_while_open)
+
+
+class AnsweredHandshake(WebSocketsSansIOProtocol):
+    """A socket of uvicorn's that refuses what asks for one and is no request for one, such as a PUT.
+
+    uvicorn gives it no answer, keeps it open, and fails on it when the server ends.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what came; hang up, with an answer, where it opens no socket."""
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self.handshake_initiated = self.handshake_complete = self.close_sent = True
+            self.transport.write(b"".join(self.conn.data_to_send()) or _BAD_REQUEST)
+            self.transport.close()
+
+
+def answer_handshakes() -> None:
+    """From now on the servers of this process answer as `AnsweredHandshake` does."""
+    uvicorn.config.WS_PROTOCOLS["websockets-sansio"] = f"{__name__}:{AnsweredHandshake.__name__}"
+
+
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

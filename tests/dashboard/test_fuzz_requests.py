@@ -165,6 +165,7 @@ def _request(path: str, **headers: str) -> bytes:
 @example(request=_request("/logout", method="POST", Origin="http://["))
 @example(request=_request("/_stcore/stream", Origin="http://[", **UPGRADE))
 @example(request=_request("/logout", method="POST", Content_Length="9" * 5_000))
+@example(request=_request("/_stcore/stream", method="PUT", Origin="http://{host}", **UPGRADE))
 def test_no_request_is_answered_with_a_defect(place: Place, signed_in: bool, request: bytes) -> None:
     status = _status(place, request, place.cookie if signed_in else "")
     event(f"status {status}")
