@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from dashboard.reports.content import ReportError
-from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError
+from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
 from db.verdicts.sides import VerdictError
 
 DEFECT = (
@@ -32,6 +32,7 @@ _STATUSES: tuple[tuple[type[CompilewatchError], int], ...] = (
     (NotFoundError, 404),
     (GoneError, 410),
     (VerdictError, 409),
+    (RecordError, 409),
     (ReportError, 500),
     (DatabaseError, 503),
 )

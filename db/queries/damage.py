@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ _SAMPLES = (
     "import the trial again from its bundle into a new database."
 )
 _SHARES = {"latency_ns": 0.5, "latency_p05_ns": 0.05, "latency_p95_ns": 0.95, "latency_p99_ns": 0.99}
+_TIMELESS = select(TRIAL.c.trial_id).where(or_(TRIAL.c.latency_ns < 1, TRIAL.c.control_latency_ns < 1))
 _MEDIANS = (*DEVICE_TIMES, *CONTROL_TIMES)
 _EXAMPLES = 3
 _TOLERANCE = 1e-9  # what another release's order of additions may move
@@ -215,6 +217,7 @@ def _samples(connection: Connection) -> Iterator[Damage]:
     )
     unreadable: list[tuple[str, str]] = []
     wrong: list[tuple[str]] = []
+    timeless = set(connection.scalars(_TIMELESS))
     streamed = connection.execution_options(yield_per=500).execute(statement)
     for trial_id, rows in groupby(streamed, key=attrgetter("trial_id")):
         for row in rows:
@@ -223,6 +226,8 @@ def _samples(connection: Connection) -> Iterator[Damage]:
             except DatabaseError:
                 unreadable.append((trial_id, row.kind))
             else:
+                if ordered and ordered[0] < 1:
+                    timeless.add(trial_id)
                 if not _follows(row._mapping, ordered):
                     wrong.append((trial_id,))
     if unreadable:
@@ -231,6 +236,27 @@ def _samples(connection: Connection) -> Iterator[Damage]:
     if wrong:
         what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples"
         yield Damage(f"{what}: {_examples(wrong)}.", len(wrong), _SAMPLES)
+    if timeless:
+        what = f"{plural(len(timeless), 'trial')} with a sample that took no time"
+        yield Damage(
+            f"{what}: {_examples([(trial_id,) for trial_id in sorted(timeless)])}.",
+            len(timeless),
+            "Take them out with `compilewatch db remove-trials --impossible-samples`.",
+        )
+
+
+def trials_of_impossible_samples(db: Database) -> list[str]:
+    """The ids of all trials with a sample or an imported latency of 0 ns, which no record has any more."""
+    stored = TRIAL_SAMPLES.c
+    with db.read() as connection:
+        found = set(connection.scalars(_TIMELESS))
+        statement = select(stored.trial_id, stored.n, stored.codec, stored.data)
+        for row in connection.execution_options(yield_per=500).execute(statement):
+            # An array that cannot be read is damage of its own.
+            with contextlib.suppress(DatabaseError):
+                if min(decode_samples([Blob(row.data, row.codec, row.n)])[0], default=1) < 1:
+                    found.add(row.trial_id)
+    return sorted(found)
 
 
 def _follows(values: RowMapping, ordered: list[int]) -> bool:

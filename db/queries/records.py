@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, Select, select
 
-from db.errors import NotFoundError
+from db.complaints import first_problem
+from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
 from db.records import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
@@ -85,7 +87,9 @@ def stack_key(row: RowMapping) -> StackKey:
 
 
 def trial_record(db: Database, trial_id: str) -> Trial:
-    """The trial as it was saved. Raises NotFoundError where there is none with this id."""
+    """The trial as it was saved. Raises NotFoundError where there is none with this id, RecordError where
+    an earlier release stored what is no record any more.
+    """
     with db.read() as connection:
         for trial in load_trials(connection, [trial_id]):
             return trial
@@ -95,7 +99,9 @@ def trial_record(db: Database, trial_id: str) -> Trial:
 
 
 def trial_records(db: Database, filters: Filters = Filters()) -> Iterator[Trial]:  # noqa: B008
-    """All matching trials, oldest first, in constant memory and from one moment's data."""
+    """All matching trials, oldest first, in constant memory and from one moment's data. Raises RecordError as
+    `trial_record` does.
+    """
     statement = _whole_trials().where(*matching(filters)).order_by(*oldest_first())
     with db.read() as connection:
         yield from _assembled(connection, statement)
@@ -114,13 +120,14 @@ def _whole_trials() -> Select[Any]:
 
 def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
     stacks = Stacks(connection)
-    result = connection.execute(statement.execution_options(yield_per=_BATCH)).mappings()
-    for rows in result.partitions():
-        samples = load_samples(connection, [row["trial_id"] for row in rows])
-        keys = [stack_key(row) for row in rows]
-        stacks.load(keys)
-        for row, key in zip(rows, keys, strict=True):
-            yield _assemble(row, stacks.of(key), samples[row["trial_id"]])
+    # Closed where a record cannot be read too: a cursor of the server would stay open.
+    with connection.execute(statement.execution_options(yield_per=_BATCH)).mappings() as result:
+        for rows in result.partitions():
+            samples = load_samples(connection, [row["trial_id"] for row in rows])
+            keys = [stack_key(row) for row in rows]
+            stacks.load(keys)
+            for row, key in zip(rows, keys, strict=True):
+                yield _assemble(row, stacks.of(key), samples[row["trial_id"]])
 
 
 class Stacks:
@@ -207,4 +214,10 @@ def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> T
         "schema": SCHEMAS[row["record_version"]],
         "source": Source(kind=row["source_kind"], name=row["source_name"]),
     }
-    return Trial(**fields)
+    try:
+        return Trial(**fields)
+    except ValidationError as error:
+        raise RecordError(
+            f"Trial {row['trial_id']} is stored as no record may be: {first_problem(error, 'all of it')}.",
+            "See `compilewatch db check`, and take it out with `compilewatch db remove-trials`.",
+        ) from error

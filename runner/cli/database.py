@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
-from db.queries.damage import Damage, find_damage, trials_of_impossible_moments
+from db.queries.damage import (
+    Damage,
+    find_damage,
+    trials_of_impossible_moments,
+    trials_of_impossible_samples,
+)
 from db.session import open_database
 from db.store_removal import remove_trials
 from db.units import plural
@@ -78,15 +83,21 @@ def remove(
     impossible_moments: Annotated[
         bool, typer.Option("--impossible-moments", help="All that `db check` finds to be of such a moment.")
     ] = False,
+    impossible_samples: Annotated[
+        bool, typer.Option("--impossible-samples", help="All that `db check` finds to have taken no time.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
     """Take trials out for ever, after asking. Example: compilewatch db remove-trials --impossible-moments"""
-    if bool(trial) == impossible_moments:
-        raise typer.BadParameter("Name trials, or --impossible-moments.")
+    if bool(trial) + impossible_moments + impossible_samples != 1:
+        raise typer.BadParameter("Name trials, or --impossible-moments, or --impossible-samples.")
     with open_database(settings_of(config, db).database_url) as database:
-        wanted = trials_of_impossible_moments(database) if impossible_moments else list(trial or ())
+        if impossible_moments:
+            wanted = trials_of_impossible_moments(database)
+        else:
+            wanted = trials_of_impossible_samples(database) if impossible_samples else list(trial or ())
         if not wanted:
             typer.echo("Nothing to take out.")
             return 0
