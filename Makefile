@@ -62,6 +62,18 @@ serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
 
 dev: $(INSTALLED_DEV) ## install, plus what tests and checks need
 
+# Whoever names an interpreter means it: an environment of another one is not taken in its place.
+OWN_PYTHON := import sys; print("Python %d.%d.%d (%s)" % (*sys.version_info[:3], sys.base_prefix))
+.PHONY: same-python
+same-python:
+ifneq ($(filter command environment,$(firstword $(origin PYTHON))),)
+	@[ ! -e $(BIN)/python ] || { command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; $(VENV) has $$($(BIN)/python -c '$(OWN_PYTHON)'): leave PYTHON out to keep it" >&2; exit 2; }; \
+	    there=$$($(BIN)/python -c '$(OWN_PYTHON)'); named=$$($(PYTHON) -c '$(OWN_PYTHON)'); \
+	    [ "$$there" = "$$named" ] || { echo "$(VENV) has $$there, and $(PYTHON) is $$named; install anew: rm -rf $(VENV) && make install PYTHON=$(PYTHON)" >&2; exit 2; }; }
+else
+	@:
+endif
+
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; install Python 3.11, 3.12 or 3.13, or name one: make install PYTHON=/path/to/python3" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON) is $$($(PYTHON) --version 2>&1), and compilewatch needs 3.11, 3.12 or 3.13: newer ones lack a wheel of ruptures; name another: make install PYTHON=python3.13" >&2; exit 2; }
@@ -71,7 +83,7 @@ $(BIN)/python:
 
 # setuptools comes first, pinned like the rest, and builds the editable install: an isolated build would fetch
 # whatever setuptools is newest that day.
-$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED): pyproject.toml constraints.txt | same-python $(BIN)/python
 	@echo "Installing compilewatch[$(EXTRAS)] into $(VENV); the first time this takes a few minutes"
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[$(EXTRAS)]'

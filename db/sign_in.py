@@ -41,11 +41,21 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+_MAPPED_BITS = 96  # ::ffff:0:0/96 stands for all of IPv4
+
+
 def _network(value: str) -> str:
+    """A network, of IPv4 where it is mapped into IPv6, as senders are compared. Everybody is no proxy."""
     try:
-        return str(ipaddress.ip_network(value, strict=False))
+        network = ipaddress.ip_network(value, strict=False)
     except ValueError:
         raise ValueError("write an address such as 10.0.0.5 or a network such as 10.0.0.0/24") from None
+    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    if mapped is not None and network.prefixlen >= _MAPPED_BITS:
+        network = ipaddress.ip_network((mapped, network.prefixlen - _MAPPED_BITS))
+    if network.prefixlen == 0:
+        raise ValueError("that is every address; name those of the proxies")
+    return str(network)
 
 
 Origin = Annotated[str, AfterValidator(_origin)]

@@ -39,6 +39,7 @@ from runner.config_types import (
     Section,
     ShortName,
     Sizes,
+    Timeout,
     WebAddress,
     secret_web_address,
     split_list,
@@ -56,9 +57,7 @@ class RunSettings(SamplingSettings):
         default=(), description="empty: those of the suite"
     )
     trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
-    timeout_s: Annotated[float, Field(gt=0)] = Field(
-        default=600, description="a trial that takes longer is a failure"
-    )
+    timeout_s: Timeout = Field(default=600, description="a trial that takes longer is a failure")
     idle_wait_s: Annotated[float, Field(ge=0)] = Field(
         default=60.0, description="for other processes to leave the GPU; then trials are marked suspect"
     )

@@ -11,6 +11,8 @@ ShortName = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
 ]
 Positive = Annotated[int, Field(ge=1)]
+# A week: beyond what a trial takes, within what a system call can wait for.
+Timeout = Annotated[float, Field(gt=0, le=604_800)]
 Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
 Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")]
 Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping
@@ -38,6 +39,18 @@ def compiler_finding(environment: Mapping[str, str] = os.environ) -> Finding:
     if found is None:
         return fail("compiler", "no C++ compiler on the PATH", "Install one (Debian: apt-get install g++).")
     return ok("compiler", found)
+
+
+def headers_finding(include: Path = Path(sysconfig.get_path("include"))) -> Finding:  # noqa: B008
+    """The headers of this Python: Inductor's kernels for a CPU and Triton's launchers include `Python.h`."""
+    if not (include / "Python.h").is_file():
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-dev"
+        return fail(
+            "Python headers",
+            f"no Python.h in {include}",
+            f"Install them (Debian: apt-get install {package}).",
+        )
+    return ok("Python headers", str(include))
 
 
 def place_finding(subject: str, directory: Path, *, runs_code: bool) -> Finding:
@@ -103,6 +116,7 @@ def software_findings(settings: Settings, facts: InterpreterFacts | Compilewatch
     return [
         torch_finding(facts),
         compiler_finding(),
+        headers_finding(),
         place_finding("cache directory", Path(tempfile.gettempdir()), runs_code=True),
         place_finding("data directory", settings.data_dir.absolute(), runs_code=False),
         ok("configuration", str(configuration) if configuration else "defaults; no compilewatch.toml here"),

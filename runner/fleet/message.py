@@ -20,6 +20,7 @@ from db.strategies import EAGER
 from runner.builds import known_builds
 from runner.canaries import canary_workloads
 from runner.config import Settings
+from runner.config_types import Timeout
 from runner.executors.contract import Job
 from runner.host_stacks import HostStacks
 from runner.passes import Passes
@@ -46,7 +47,7 @@ class Message(Record):
     strategy: Strategy
     matmul_precision: Literal["highest", "high", "medium"]
     sampling: SamplingPlan
-    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    timeout_s: Timeout
     seed: int
     round: int
     build: str | None

@@ -303,6 +303,19 @@ def test_the_highest_role_of_any_group_counts(groups: tuple[str, ...], role: str
     assert BEHIND_PROXY.roles.role_of(frozenset(groups)) == role
 
 
+def test_a_proxy_of_ipv4_may_be_written_as_it_is_seen_on_an_ipv6_socket(
+    gated: Callable[[SignIn], Gated],
+) -> None:
+    fields = OIDC.model_dump() | {"client_secret": "s", "proxies": ["::ffff:10.0.0.7", "::ffff:10.1.0.0/112"]}
+    settings = SignIn.model_validate(fields)
+    assert settings.proxies == ("10.0.0.7/32", "10.1.0.0/16")
+    behind = gated(settings)
+    headers = behind.cookie() | {"X-Forwarded-For": "198.51.100.9"}
+    for proxy in ("10.0.0.7", "::ffff:10.0.0.7", "::ffff:10.1.2.3"):
+        assert status(behind.gate, "/", headers, client=proxy) == 200
+        assert behind.inner.seen[-1]["client"] == ("198.51.100.9", 0)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -318,6 +331,8 @@ def test_the_highest_role_of_any_group_counts(groups: tuple[str, ...], role: str
         {"roles": {"everyone": "king"}},
         {"proxy": {"addresses": ["10.0.0.0/24"]}},
         {"proxies": ["proxy.example"]},
+        *({"proxies": [everybody]} for everybody in ("0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96", "10.0.0.5/0")),
+        {"issuer": None, "proxy": {"addresses": ["10.0.0.5", "::/0"]}},
         {"issuer": None, "proxy": {"addresses": ["::1"]}, "proxies": ["::1"]},
         {"issuer": None, "proxy": {"addresses": []}},
         {"issuer": None, "proxy": {"addresses": ["proxy.example"]}},

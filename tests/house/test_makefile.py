@@ -55,6 +55,37 @@ def make_up(checkout: Path, *, stored: str, run_exit: int, target: str = "up") -
     return code, (checkout / "calls").read_text(encoding="utf-8").splitlines()
 
 
+def installed_by(checkout: Path, python: str) -> None:
+    """An environment, installed and up to date, whose interpreter says that it is `python`."""
+    binaries = checkout / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "python").write_text(f'#!/bin/sh\necho "{python}"\n', encoding="utf-8")
+    (binaries / "python").chmod(0o755)
+    (checkout / ".venv" / ".installed-here").touch()
+
+
+@pytest.mark.parametrize("target", ["install", "dev"])
+def test_an_environment_of_another_python_is_not_taken_for_the_one_that_is_named(
+    target: str, checkout: Path
+) -> None:
+    installed_by(checkout, "Python 3.11.2 (/usr)")
+    result = make(target, f"PYTHON={sys.executable}", "STAMP_KEY=here", folder=checkout)
+    assert result.returncode == 2
+    here = f"Python {'.'.join(map(str, sys.version_info[:3]))} ({sys.base_prefix})"
+    assert f".venv has Python 3.11.2 (/usr), and {sys.executable} is {here}; install anew: " in result.stderr
+    assert f"rm -rf .venv && make install PYTHON={sys.executable}" in result.stderr
+    gone = make(target, "PYTHON=no-such-python", "STAMP_KEY=here", folder=checkout)
+    assert gone.returncode == 2
+    assert "no-such-python was not found; .venv has Python 3.11.2 (/usr)" in gone.stderr
+
+
+def test_an_environment_stays_where_none_or_its_own_python_is_named(checkout: Path) -> None:
+    installed_by(checkout, f"Python {'.'.join(map(str, sys.version_info[:3]))} ({sys.base_prefix})")
+    for named in ([f"PYTHON={sys.executable}"], []):
+        result = make("install", *named, "STAMP_KEY=here", folder=checkout)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
 def stored_runs(*statuses: str | None) -> str:
     return json.dumps({"schema": "compilewatch.list/1", "rows": [{"status": status} for status in statuses]})
 

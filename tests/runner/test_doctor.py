@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sqlite3
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -159,6 +160,14 @@ def test_torch_and_the_compiler(tmp_path: Path):
     missing = software.torch_finding(InterpreterError("There is no torch.", "Install it."))
     assert (missing.standing, missing.next_step) == (Standing.FAIL, "Install it.")
     assert software.compiler_finding({"PATH": str(tmp_path)}).standing is Standing.FAIL
+
+
+def test_the_headers_that_kernels_include(tmp_path: Path):
+    missing = software.headers_finding(tmp_path)
+    assert missing.standing is Standing.FAIL
+    assert f"python3.{sys.version_info.minor}-dev" in missing.next_step
+    (tmp_path / "Python.h").touch()
+    assert software.headers_finding(tmp_path).standing is Standing.OK
 
 
 def test_a_place_without_room_or_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

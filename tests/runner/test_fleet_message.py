@@ -133,6 +133,7 @@ def test_canaries_bring_no_strategy_of_their_own(
         ({"trial_ids": ["one", "two"]}, "one workload for each trial"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": float("inf")}, "timeout_s"),
+        ({"timeout_s": 1e300}, "timeout_s"),
         ({"matmul_precision": "fast"}, "matmul_precision"),
     ],
 )

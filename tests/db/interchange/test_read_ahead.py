@@ -38,7 +38,13 @@ SIZE = 3
 TOGETHER = settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    # More trials than one part holds, each with all its arrays, is not little.
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.large_base_example,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 Ways = Callable[[bool], None]
 
