@@ -1,4 +1,4 @@
-"""The judge's policy and the targets in force, as `compilewatch dashboard` was started with."""
+"""The judge's policy, the targets and the limits in force, as `compilewatch dashboard` was started with."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 from pydantic import TypeAdapter, ValidationError
 
 from db.errors import ConfigError
+from db.limits import Limits
 from db.verdicts.policy import Policy
 from db.verdicts.targets import Target
 
 VARIABLE = "COMPILEWATCH_POLICY"
 TARGETS_VARIABLE = "COMPILEWATCH_TARGETS"
+LIMITS_VARIABLE = "COMPILEWATCH_LIMITS"
 
 _TARGETS = TypeAdapter(tuple[Target, ...])
 
@@ -41,4 +43,18 @@ def targets_in_force() -> tuple[Target, ...]:
         raise ConfigError(
             f"The environment variable {TARGETS_VARIABLE} holds no targets.",
             "Unset it and write [[target]] in compilewatch.toml.",
+        ) from error
+
+
+def limits_in_force() -> Limits:
+    """[limits] in the environment as JSON, else the default ones. Raises ConfigError."""
+    text = os.environ.get(LIMITS_VARIABLE)
+    if not text:
+        return Limits()
+    try:
+        return Limits.model_validate_json(text)
+    except ValidationError as error:
+        raise ConfigError(
+            f"The environment variable {LIMITS_VARIABLE} holds no limits.",
+            "Unset it and write [limits] in compilewatch.toml.",
         ) from error

@@ -10,6 +10,7 @@ from ulid import ULID
 
 from dashboard.access import Role, require
 from dashboard.database import database_url
+from dashboard.policy import limits_in_force
 from db.requests import RequestKind, RequestSpec, RequestState
 from db.schedules import Schedule
 from db.session import Database, open_database
@@ -20,7 +21,8 @@ T = TypeVar("T")
 
 
 def ask_for_run(spec: RequestSpec, *, by: str, note: str | None = None) -> str:
-    """Queue a run: what became of it, as a sentence. Raises CompilewatchError."""
+    """Queue a run within the limits: what became of it, as a sentence. Raises CompilewatchError."""
+    limits_in_force().require_request(spec)
     request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=by, at=datetime.now(UTC), note=note)
     _write(lambda database: save_request(database, request))
     return f"Queued as {request.request_id}. A service that fits measures it next."

@@ -20,12 +20,12 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from db.limits import Limits
 from db.records import Strategy, StrategyKind, Task
 from db.sign_in import SignIn
 from db.strategies import CACHE_OF_KIND
 from db.verdicts.policy import Policy
 from runner.config_fleet import FleetSettings
-from runner.config_limits import LimitSettings
 from runner.config_reports import ReportSettings
 from runner.config_sampling import SamplingSettings
 from runner.config_service import ScheduleSettings, ServiceSettings
@@ -221,7 +221,7 @@ class Settings(BaseSettings):
     auth: SignIn | None = Field(default=None, description="how people sign in; absent: no login")
     fleet: FleetSettings = FleetSettings()
     report: ReportSettings = ReportSettings()
-    limits: LimitSettings = LimitSettings()
+    limits: Limits = Limits()
     csv_columns: dict[str, str] = Field(
         default={}, description="our field -> column, for `import --format csv`"
     )

@@ -15,6 +15,7 @@ from db.errors import CompilewatchError
 from db.records import Build
 from db.units import words
 from runner.builds import known_builds
+from runner.cancellation import run_child
 from runner.config import BuildSettings, Settings
 from runner.device_state import device_facts
 from runner.host_build import compiler_version
@@ -116,15 +117,10 @@ def _stack_of(python: str) -> Build | None:
     """What a trial under this interpreter would record, but for its settings; None without a torch."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
-        answer = subprocess.run(
-            [python, "-I", "-c", _PROBE, *RECORDED_PACKAGES],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-            env=environment,
-        ).stdout
-        facts = json.loads(answer)
+        command = [python, "-I", "-c", _PROBE, *RECORDED_PACKAGES]
+        answer = run_child(command, env=environment, timeout_s=_TIMEOUT_S)
+        answer.check_returncode()
+        facts = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         # An interpreter that is gone or broken has no build; `run --build` says what is wrong with it.
         return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.errors import CompilewatchError
+from runner.cancellation import run_child
 
 MIN_PYTHON = (3, 10)
 MIN_TORCH = (2, 6)
@@ -58,15 +59,7 @@ def _version(text: str) -> tuple[int, ...]:
 def _probe(path: str) -> dict[str, Any]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
-        finished = subprocess.run(
-            [path, "-I", "-c", _PROBE],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
+        finished = run_child([path, "-I", "-c", _PROBE], env=environment, timeout_s=_TIMEOUT_S)
     except FileNotFoundError:
         raise InterpreterError(
             f"There is no interpreter at {path}.", "Give the path of a python with torch installed."

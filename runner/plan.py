@@ -17,6 +17,7 @@ from db.errors import ConfigError
 from db.fields import Identifier
 from db.records import Strategy, StrategyKind, Task
 from db.strategies import not_applicable_reason
+from runner.cancellation import require_wanted
 from runner.config import BuildSettings, Settings
 from runner.passes import NO_PASSES, Passes
 from runner.selection import ResolvedSuite, check_packages, select
@@ -120,6 +121,7 @@ def _specs(
 ) -> Iterator[TrialSpec]:
     workloads = {definition.name: workload_spec(definition) for definition in selection.workloads}
     for round_, name, strategy, index in order:
+        require_wanted()
         run = runs[index]
         yield TrialSpec(
             trial_id=str(ULID()),

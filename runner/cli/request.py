@@ -66,7 +66,6 @@ def create(
     settings = settings_of(config, db)
     # No service runs code that a request names, whatever its configuration.
     refuse_code(settings, workload or (), (strategy or ()) if machine is None else ())
-    settings.limits.require("trials", trials or 1)
     if machine is None:
         # A machine that is named may have another configuration; for any machine, ours must know the names.
         selection = select(settings, suite=suite, workloads=workload or (), strategies=strategy or ())
@@ -84,6 +83,7 @@ def create(
         profile=profile,
         trace=trace,
     )
+    settings.limits.require_request(spec)
     asked = new_request(str(ULID()), RequestKind.MANUAL, spec, by=who_asks(), at=datetime.now(UTC))
     with database_of(settings) as database:
         save_request(database, asked)

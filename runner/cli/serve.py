@@ -51,5 +51,6 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         "COMPILEWATCH_TARGETS": json.dumps(
             [entry.model_dump(exclude_none=True) for entry in settings.target]
         ),
+        "COMPILEWATCH_LIMITS": settings.limits.model_dump_json(),
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }

@@ -6,8 +6,8 @@ import logging
 import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from threading import Event, Thread
 
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -17,6 +17,7 @@ from db.requests import RunRequest
 from db.schedules import ScheduleSpec
 from db.session import Database
 from db.store_request import take_request
+from runner.cancellation import NotWantedError, cancellable
 from runner.config import Settings
 from runner.owner import owner_of
 from runner.plan import Plan
@@ -110,8 +111,7 @@ class Service:
             watch=self._watch,
         )
         keeper.start()
-        ahead = partial(self._measures.look_ahead, self._settings)
-        Thread(target=ahead, name="look-ahead", daemon=True).start()
+        Thread(target=self._look_ahead, args=(stop,), name="look-ahead", daemon=True).start()
         try:
             self._take_and_serve(self._serving(keeper, stop), stop)
         finally:
@@ -136,6 +136,10 @@ class Service:
             clock=self._clock,
             stop=stop,
         )
+
+    def _look_ahead(self, stop: Event) -> None:
+        with suppress(NotWantedError), cancellable(stop.is_set):
+            self._measures.look_ahead(self._settings)
 
     def _is_meant(self, machine: str | None) -> bool:
         return self._measures.is_meant(machine, self._host)

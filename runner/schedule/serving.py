@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Any
 
 from db.errors import CompilewatchError, DatabaseError
@@ -16,6 +16,7 @@ from db.session import Database
 from db.store import end_run
 from db.store_request import end_request, note_runs
 from db.units import plural
+from runner.cancellation import NotWantedError, cancellable
 from runner.config import Settings
 from runner.plan import Plan
 from runner.schedule.keeper import Keeper
@@ -24,7 +25,6 @@ from runner.schedule.outage import Outage, Patience
 from runner.schedule.upkeep import Upkeep
 
 _LOG = logging.getLogger("compilewatch.schedule")
-_TICK_S = 0.1
 
 
 class Serving:
@@ -117,24 +117,11 @@ class Serving:
 
     def _planned(self, request: RunRequest, should_end: Callable[[], bool]) -> Plan | None:
         """The plan, or None once `should_end`: planning may wait for interpreters that import torch."""
-        result: list[Plan | BaseException] = []
-
-        def plan() -> None:
-            try:
-                result.append(self._measures.plan(self._settings, request))
-            except BaseException as error:  # noqa: BLE001
-                result.append(error)
-
-        thread = Thread(target=plan, name="planning", daemon=True)
-        thread.start()
-        while thread.is_alive() and not should_end():
-            thread.join(_TICK_S)
-        if thread.is_alive():
+        try:
+            with cancellable(should_end):
+                return self._measures.plan(self._settings, request)
+        except NotWantedError:
             return None
-        (found,) = result
-        if isinstance(found, BaseException):
-            raise found
-        return found
 
     def _end(self, request: RunRequest, state: RequestState, note: str, patience: Patience) -> None:
         """Store how it ended, waiting for the database unless the service is to stop."""

@@ -16,7 +16,7 @@ from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.run_rows import device_words, host_words, machine_rows, schedule_rows, service_words
 from db import units
-from db.errors import NotFoundError
+from db.errors import ConfigError, NotFoundError
 from db.hosts import SILENT_AFTER, HostDevice, HostState
 from db.queries.facets import machines
 from db.queries.schedule import requests, schedules
@@ -83,6 +83,32 @@ def test_run_now_queues_what_the_schedule_measures(url: str) -> None:
     with open_database(url, read_only=True) as database:
         (request,) = requests(database)
     assert (request.state, request.history[-1].by) == (RequestState.CANCELLED, "Bob")
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "said"),
+    [
+        ("", {"trials": 99_999_999}, "99,999,999 trials; at most 20,000"),
+        ('{"trials": 50}', {"trials": 26, "builds": ("a", "b")}, "52 trials; at most 50"),
+        ('{"builds": 2}', {"builds": ("a", "b", "c")}, "3 builds; at most 2"),
+        ('{"cases": 3}', {"workloads": ("a", "b"), "strategies": ("c", "d")}, "4 cases; at most 3"),
+    ],
+)
+def test_what_asks_for_too_much_is_not_queued(
+    limits: str, asked: dict[str, object], said: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPILEWATCH_LIMITS", limits)
+    with pytest.raises(ConfigError, match=said):
+        run_actions.ask_for_run(RequestSpec.model_validate(asked), by="Ann")
+    with open_database(url, read_only=True) as database:
+        assert requests(database) == []
+
+
+def test_a_schedule_that_asks_for_too_much_is_not_run_now(url: str) -> None:
+    with open_database(url) as database:
+        save_schedule(database, "nightly", NIGHTLY.model_copy(update={"trials": 99_999_999}), at=NOW)
+    with pytest.raises(ConfigError, match="at most 20,000 are planned at once"):
+        run_actions.run_now(stored_schedule(url), by="Ann")
 
 
 def test_a_pause_says_by_whom(url: str) -> None:

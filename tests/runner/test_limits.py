@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from db.errors import ConfigError
+from db.limits import Limits
 from db.queries.schedule import requests
 from db.requests import RequestSpec
 from db.session import open_database
 from runner import builds
 from runner.cli.app import app
 from runner.config import BuildSettings, Settings
-from runner.config_limits import LimitSettings
 from runner.config_sources import load_settings
 from runner.interpreter import InterpreterFacts
 from runner.plan import plan_run
@@ -34,7 +34,7 @@ def _torch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     entries = tuple(BuildSettings(name=f"b{number}", python=tmp_path) for number in range(3))
-    return Settings(build=entries, limits=LimitSettings(trials=50, cases=4, builds=2))
+    return Settings(build=entries, limits=Limits(trials=50, cases=4, builds=2))
 
 
 @pytest.mark.parametrize(

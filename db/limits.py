@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pydantic import BaseModel, ConfigDict
+
 from db.errors import ConfigError
-from runner.config_types import Positive, Section
+from db.requests import Positive, RequestSpec
 
 
-class LimitSettings(Section):
+class Limits(BaseModel):
     """`[limits]`: how much one run or request may ask for; more is refused before it is planned."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     trials: Positive = 20_000
     cases: Positive = 2_000
@@ -22,3 +26,11 @@ class LimitSettings(Section):
                 f"This asks for {count:,} {what}; at most {limit:,} are planned at once.",
                 f"Ask for less, or raise {what} of [limits].",
             )
+
+    def require_request(self, spec: RequestSpec) -> None:
+        """Raise ConfigError where what `spec` itself says goes beyond; the planner knows its suite."""
+        cases = len(spec.cases) or len(spec.workloads) * len(spec.strategies)
+        builds = len(spec.stacks or spec.builds)
+        self.require("builds", builds)
+        self.require("cases", cases)
+        self.require("trials", (spec.trials or 1) * max(1, cases) * max(1, builds))

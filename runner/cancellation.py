@@ -1,0 +1,75 @@
+"""Ending preparations that nobody wants any more: loops and child processes ask whether they are wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from time import monotonic
+
+_LOOK_S = 0.2
+
+
+class NotWantedError(Exception):
+    """What is being prepared was cancelled."""
+
+
+def _never() -> bool:
+    return False
+
+
+_is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=_never)
+
+
+@contextlib.contextmanager
+def cancellable(is_cancelled: Callable[[], bool]) -> Iterator[None]:
+    """Inside, `require_wanted` and `run_child` of this thread raise NotWantedError once `is_cancelled`."""
+    token = _is_cancelled.set(is_cancelled)
+    try:
+        yield
+    finally:
+        _is_cancelled.reset(token)
+
+
+def require_wanted() -> None:
+    """Raise NotWantedError once the preparation that this thread is in was cancelled."""
+    if _is_cancelled.get()():
+        raise NotWantedError
+
+
+def run_child(
+    command: Sequence[str], *, env: Mapping[str, str], timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a program without input to its end: its output and exit code.
+
+    It and its children are killed after `timeout_s`, which raises subprocess.TimeoutExpired, and once they
+    are not wanted, which raises NotWantedError. Raises OSError where it cannot be started.
+    """
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(env),
+        start_new_session=True,
+    )
+    until = monotonic() + timeout_s
+    with child:
+        try:
+            while True:
+                require_wanted()
+                try:
+                    out, err = child.communicate(timeout=min(_LOOK_S, max(0.0, until - monotonic())))
+                except subprocess.TimeoutExpired:
+                    if monotonic() >= until:
+                        raise
+                else:
+                    return subprocess.CompletedProcess(list(command), child.returncode, out, err)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
