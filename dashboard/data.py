@@ -21,9 +21,10 @@ from dashboard.named_builds import KnownBuilds
 from dashboard.policy import policy_in_force
 from dashboard.snapshots import Snapshot, remembered
 from db.hosts import HostState
+from db.judge import noise_floors
 from db.judge.gateway import compare
 from db.metrics.canaries import without_canaries
-from db.queries import facets, hosts, records, schedule, trials
+from db.queries import facets, hosts, records, schedule
 from db.queries import run_parts as parts
 from db.queries.cold_start import cold_starts
 from db.queries.filters import Filters
@@ -35,13 +36,12 @@ from db.queries.version import data_version
 from db.records import SourceKind, Status, Task, Trial
 from db.requests import UNFINISHED, RequestState, RunRequest
 from db.schedules import Firing, Schedule
-from db.verdicts.noise_floor import NOISE_SUITE, NOISE_WORKLOAD, NoiseFloor, noise_floor
+from db.verdicts.noise_floor import NoiseFloor
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
-_NOISE_RUNS = 50
 
 
 @lru_cache(maxsize=4)
@@ -187,22 +187,9 @@ def read_hosts() -> list[HostState]:
 
 
 @remembered
-def read_noise(snapshot: Snapshot) -> dict[str, NoiseFloor]:
-    """Machine id -> the smallest change it can show, from its newest run of identical trials."""
-    database = opened(snapshot.url)
-    # By run, which trials are found by quickly: most are of other suites.
-    noisy = tuple(facets.runs(database, newest=_NOISE_RUNS, suite=NOISE_SUITE)["run_id"])
-    if not noisy:
-        return {}
-    identical = Filters(runs=noisy, workloads=(NOISE_WORKLOAD,), statuses=(Status.OK,))
-    found = trials.trials_frame(database, identical)
-    floors: dict[str, NoiseFloor] = {}
-    for machine_id, mine in found.dropna(subset=["latency_ns"]).groupby("machine_id"):
-        newest = mine[mine["run_id"] == mine.sort_values("started_at")["run_id"].iloc[-1]]
-        floor = noise_floor([float(value) for value in newest["latency_ns"]])
-        if floor is not None:
-            floors[str(machine_id)] = floor
-    return floors
+def read_noise_floors(snapshot: Snapshot) -> dict[str, tuple[NoiseFloor, ...]]:
+    """As `db.judge.noise_floors.read_noise_floors` returns them."""
+    return noise_floors.read_noise_floors(opened(snapshot.url))
 
 
 @remembered

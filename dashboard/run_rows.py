@@ -18,6 +18,7 @@ from db.requests import RequestSpec, RunRequest
 from db.runs import RunStatus
 from db.schedules import Firing, Schedule
 from db.verdicts.noise_floor import NoiseFloor
+from db.wording.noise import floor_words
 
 SILENT_AFTER = timedelta(hours=1)
 """A run that claims to be running and stored nothing for so long may have been killed."""
@@ -118,11 +119,11 @@ def host_words(hosts: Sequence[HostState], now: datetime) -> tuple[HostWords, ..
 
 
 def machine_rows(
-    machines: pd.DataFrame, hosts: Sequence[HostWords], noise: Mapping[str, NoiseFloor]
+    machines: pd.DataFrame, hosts: Sequence[HostWords], noise: Mapping[str, Sequence[NoiseFloor]]
 ) -> pd.DataFrame:
     """One row per machine, the one seen last first, then hosts whose service never measured anything.
 
-    `noise` maps machine ids to their noise floor. What nobody told is missing.
+    `noise` maps machine ids to their noise floors. What nobody told is missing.
     """
     _, *told = HostWords._fields
     heard = {name: dict(zip(told, words, strict=True)) for name, *words in hosts}
@@ -131,7 +132,7 @@ def machine_rows(
         {
             "machine": row["machine"],
             **heard.get(row["machine"], unheard),
-            "noise": _noise_words(noise.get(row["machine_id"])),
+            "noise": floor_words(noise.get(row["machine_id"], ())) or None,
             "device": row["device_name"],
             "cpu": row["cpu_name"],
             "threads": row["threads"],
@@ -150,13 +151,6 @@ def machine_rows(
         {"machine": name, **words, "noise": None} for name, words in heard.items() if name not in measured
     ]
     return pd.DataFrame(rows)
-
-
-def _noise_words(floor: NoiseFloor | None) -> str | None:
-    """The smallest change that five trials a side show on a machine."""
-    if floor is None:
-        return None
-    return f"{units.percent(floor.change)} (from {units.plural(floor.trials, 'trial')})"
 
 
 def _disk_words(host: HostState) -> str | None:

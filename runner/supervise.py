@@ -24,7 +24,7 @@ from runner.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.passes import NO_PASSES, Passes
 from runner.scrub import scrub
 from runner.trace import trace_directory, trace_in
-from runner.trial_spec import TrialSpec
+from runner.trial_spec import TrialSpec, WorkloadSpec
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting_for_device"
@@ -162,8 +162,47 @@ def run_canaries(
 
     Raises as `run_trial` does.
     """
-    contents = [spec.model_dump(mode="json", by_alias=True) for spec in specs]
+    contents = [_content(spec) for spec in specs]
     told = contents[0] | {"canaries": [content["workload"] for content in contents]}
+    attempt, finished = _listen_apart(told, interpreter, lock_dir, is_cancelled)
+    if finished.interrupted or finished.outcome.stopped == "cancelled":
+        return []
+    return [
+        finished.trial(attempt, content, _canary_records(finished.listening, content)) for content in contents
+    ]
+
+
+def run_probes(
+    spec: TrialSpec,
+    workloads: Sequence[WorkloadSpec],
+    *,
+    interpreter: str | Path = sys.executable,
+    lock_dir: Path | None = None,
+    is_cancelled: Callable[[], bool] = _never,
+) -> tuple[dict[str, Any] | None, str]:
+    """Probe the timing of `workloads` under the conditions of `spec`, in one fresh process: what
+    `runner.worker.probes.measure` returned, or None and why.
+
+    Raises as `run_trial` does, without TrialInterrupted.
+    """
+    told = _content(spec) | {"probes": [each.model_dump(mode="json") for each in workloads]}
+    attempt, finished = _listen_apart(told, interpreter, lock_dir, is_cancelled)
+    if finished.listening.succeeded():
+        found = finished.listening.records[0].get("probes")
+        return (found, "") if isinstance(found, dict) else (None, "The process sent nothing.")
+    failure = finished.trial(attempt, told).failure
+    return None, failure.message if failure else "The process ended without a word."
+
+
+def _content(spec: TrialSpec) -> dict[str, Any]:
+    content: dict[str, Any] = spec.model_dump(mode="json", by_alias=True)
+    return content
+
+
+def _listen_apart(
+    told: dict[str, Any], interpreter: str | Path, lock_dir: Path | None, is_cancelled: Callable[[], bool]
+) -> tuple[Attempt, Finished]:
+    """One process that measures something else than a trial, from caches of its own."""
     device = device_facts(told["device"])
     attempt = Attempt(told, str(interpreter), lambda _phase: None, is_cancelled, device)
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
@@ -172,14 +211,9 @@ def run_canaries(
             device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
         ) as lock:
             attempt.begin()
-            finished = listen(attempt, scratch, Role(scratch / "measure"), lock)
+            return attempt, listen(attempt, scratch, Role(scratch / "measure"), lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if finished.interrupted or finished.outcome.stopped == "cancelled":
-        return []
-    return [
-        finished.trial(attempt, content, _canary_records(finished.listening, content)) for content in contents
-    ]
 
 
 def _canary_records(listening: Listening, content: Mapping[str, Any]) -> list[dict[str, Any]]:

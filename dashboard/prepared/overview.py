@@ -12,13 +12,14 @@ from dashboard import headline, inbox, sparklines, theme
 from dashboard.charts import speedups
 from dashboard.charts.prepared import PreparedChart
 from dashboard.choices import Choices
-from dashboard.data import filters_of, read_cases, read_points, read_regressions, recent
+from dashboard.data import filters_of, read_cases, read_noise_floors, read_points, read_regressions, recent
 from dashboard.links import Link, Page
 from dashboard.shaping import Aside, Change, asides, not_applicable
 from dashboard.snapshots import Snapshot, remembered
 from dashboard.workload_rows import workload_rows
 from db import units
 from db.queries.regressions import RegressionState
+from db.wording.noise import floor_sentence
 
 # A smaller change is told as none.
 _LEAST_CHANGE = 5e-4
@@ -47,6 +48,8 @@ class Seen:
     means: pd.DataFrame
     last_started_at: datetime
     regressed: OpenRegressions
+    noise_floor: str | None
+    """The smallest changes that the machine shows; None where nobody measured them."""
 
     @property
     def failing(self) -> int:
@@ -87,6 +90,7 @@ def seen(snapshot: Snapshot, link: Link) -> Seen | None:
         means=_means(headline.by_strategy(now)),
         last_started_at=now["last_started_at"].max(),
         regressed=_open_regressions(snapshot, link),
+        noise_floor=floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ())),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from dashboard import sparklines, theme
 from dashboard.charts import build_events, change_points, gaps, target_lines, trend_rows, trends
 from dashboard.charts.prepared import PreparedChart
-from dashboard.data import filters_of, of_workload, read_choices, read_points, read_workloads, recent
+from dashboard.data import (
+    filters_of,
+    of_workload,
+    read_choices,
+    read_noise_floors,
+    read_points,
+    read_workloads,
+    recent,
+)
 from dashboard.links import Link
 from dashboard.policy import policy_in_force, targets_in_force
 from dashboard.published_lines import PUBLISHED_COLUMNS, published_lines
@@ -23,6 +31,7 @@ from db import units
 from db.queries.filters import Filters
 from db.strategies import EAGER, sort_key
 from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
+from db.wording.noise import floor_sentence
 
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
@@ -85,8 +94,10 @@ def seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     cases, reach = _case_rows(points, METRICS[link.metric])
+    chart = _chart_of(mine, link, focus, builds)
+    floor = floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ()), (link.metric,))
     return Seen(
-        chart=_chart_of(mine, link, focus, builds),
+        chart=replace(chart, notes=[*chart.notes, *filter(None, (floor,))]),
         published=published_lines(_newest(mine)) if told_of_case else [],
         cases=cases,
         reach=reach,

@@ -43,6 +43,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     cases = cases_of(snapshot, link)
     parts = (
         _figures(snapshot, link, seen),
+        *((Lines(lines=(seen.noise_floor,)),) if seen.noise_floor else ()),
         *listed(
             units.plural(len(seen.regressed.regressions), "open regression"),
             map(inbox.line, seen.regressed.regressions),

@@ -13,7 +13,7 @@ from dashboard.data import (
     read_choices,
     read_hosts,
     read_machines,
-    read_noise,
+    read_noise_floors,
     read_requests,
     read_schedules,
 )
@@ -86,7 +86,7 @@ _WORDS: dict[str, Callable[..., str]] = {
     "threads": units.count,
     "progress": lambda percent: units.percent(percent / 100),
 }
-_NUMBERS = ("trials", "failed", "threads", "progress", "noise", "memory", "device_memory")
+_NUMBERS = ("trials", "failed", "threads", "progress", "memory", "device_memory")
 
 
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:
@@ -98,7 +98,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     rows = run_rows.run_rows(found, where, choices.machines, choices.builds)
     running = [run_rows.progress_words(row, now) for row in row_dicts(rows[rows["running"]])]
     machines = run_rows.machine_rows(
-        read_machines(snapshot), run_rows.host_words(read_hosts(), now), read_noise(snapshot)
+        read_machines(snapshot), run_rows.host_words(read_hosts(), now), read_noise_floors(snapshot)
     )
     parts: tuple[Section, ...] = (
         Lines(title="Running", lines=tuple(running)) if running else Lines(lines=("Nothing ran.",)),

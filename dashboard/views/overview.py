@@ -67,7 +67,7 @@ def _cards(view: View, seen: Seen) -> None:
     coverage = (
         f"Compared {covered.compared} of {covered.wanted} cases, last run {last} on {machine}, {build}."
     )
-    elements.notes([*headline.sentences(seen.headlines), coverage])
+    elements.notes([*headline.sentences(seen.headlines), coverage, *filter(None, (seen.noise_floor,))])
 
 
 def _headline(item: headline.Headline, compared_to: str | None) -> None:

@@ -14,7 +14,7 @@ from dashboard.data import (
     read_choices,
     read_hosts,
     read_machines,
-    read_noise,
+    read_noise_floors,
     read_requests,
     read_schedules,
 )
@@ -44,7 +44,7 @@ def _running_rows(snapshot: Snapshot, machine: str | None, suite: str | None) ->
 
 @remembered
 def _machine_rows(snapshot: Snapshot, hosts: tuple[run_rows.HostWords, ...]) -> pd.DataFrame:
-    return run_rows.machine_rows(read_machines(snapshot), hosts, read_noise(snapshot))
+    return run_rows.machine_rows(read_machines(snapshot), hosts, read_noise_floors(snapshot))
 
 
 def draw(view: View) -> Link:
@@ -198,8 +198,7 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
             "service": "Service",
             "noise": text(
                 "Shows changes from",
-                alignment="right",
-                help="Its noise floor: the smallest change of latency that five trials a side show.",
+                help="Its noise floor: the smallest changes that five trials a side show.",
             ),
             "last_seen_at": elements.moment_column("Last result (UTC)"),
             "service_seen_at": elements.moment_column("Service last heard of (UTC)"),
@@ -217,5 +216,5 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
         key="runs-machines",
         alt="Every machine with its device, service, noise floor, disk and GPU state",
     )
-    if not read_noise(view.snapshot):
-        elements.note("No machine has a noise floor yet. Measure one with compilewatch doctor --noise.")
+    if not read_noise_floors(view.snapshot):
+        elements.note("No machine has a noise floor yet. Measure one with compilewatch doctor --validate.")

@@ -1,41 +1,143 @@
-"""The smallest change that a machine can show: from identical trials, repeated, and how far they differ."""
+"""The smallest change that a machine can show: from identical trials, repeated, and how far they differ.
+
+A machine has one noise floor per clock and class: device time of a host-bound case is not as noisy as its
+wall time. Latency is the headline: on a GPU the wall time of a synchronised step.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pandas import DataFrame
+
+from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.groups import says
+from db.records import TimingMethod
 from db.verdicts.significance import Z_LEVEL, Z_POWER
 
-NOISE_SUITE = "noise"
-NOISE_WORKLOAD = "encoder"
-MIN_TRIALS = 3
+VALIDATION_SUITE = "validate"
+MIN_PROCESSES = 3
 TRIALS_A_SIDE = 5
 """How many trials a side a noise floor is told for where nothing else is said."""
+HOST_BOUND = 1.10
+"""Pipelined wall time over device time above which the host is the bottleneck."""
+
+CLOCKS = {
+    "device_time": "device_ns",
+    "issue_time": "issue_ns",
+    "latency": "latency_ns",
+    "wall_pipelined": "wall_pipelined_ns",
+}
+"""Clocks by metric, and their columns of a trials frame; eager's have `control_` before them."""
+SPEEDUP = "speedup"
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How one metric of one case differs between fresh processes.
+
+    `cv` is the standard deviation of the logarithms of the processes' medians. `bound` is "host" or "device",
+    None on a CPU and where device time or pipelined wall time is missing.
+    """
+
+    metric: str
+    workload: str
+    strategy: str
+    bound: str | None
+    cv: float
+    processes: int
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """`change`: the smallest relative change that `TRIALS_A_SIDE` trials a side show, told by `trials`."""
+    """Of one machine, clock and class: `cv` pooled over the cases of the class, by at least `processes`
+    fresh processes of each.
+    """
 
-    change: float
-    trials: int
+    metric: str
+    bound: str | None
+    cv: float
+    processes: int
+
+    @property
+    def change(self) -> float:
+        """The smallest relative change that `TRIALS_A_SIDE` trials a side show."""
+        return smallest_effect(self.cv, TRIALS_A_SIDE)
 
 
-def noise_floor(latencies_ns: Sequence[float]) -> NoiseFloor | None:
-    """From the median latency of each trial; None with fewer than `MIN_TRIALS` of them."""
-    if len(latencies_ns) < MIN_TRIALS:
+def scatters(trials: DataFrame) -> list[Scatter]:
+    """Of every clock of every case in `trials`, a trials frame of one machine and build, and of eager in the
+    same processes. Cases with fewer than `MIN_PROCESSES` trials are left out; so are failed and suspect
+    trials, and device times that were not gated, which are another figure.
+    """
+    found = []
+    calm = trials[passed_mask(trials) & ~suspect_mask(trials)]
+    for (workload, strategy), mine in calm.groupby(["workload", "strategy"], sort=False):
+        for prefix, name in (("", str(strategy)), ("control_", "eager")):
+            found += _of_side(mine, str(workload), name, prefix)
+    return found
+
+
+def _of_side(mine: DataFrame, workload: str, strategy: str, prefix: str) -> list[Scatter]:
+    values = {metric: positive(mine[prefix + column]) for metric, column in CLOCKS.items()}
+    gated = says(mine[f"{prefix}timing_method"], TimingMethod.GATED.value)
+    values["device_time"] = values["device_time"][gated]
+    columns = {metric: each[each > 0].tolist() for metric, each in values.items()}
+    bound = _bound(columns["device_time"], columns["wall_pipelined"])
+    if not prefix:
+        ratios = positive(mine["control_latency_ns"]) / positive(mine["latency_ns"])
+        columns[SPEEDUP] = ratios[ratios > 0].tolist()
+    return [
+        Scatter(metric, workload, strategy, bound, variation(each), len(each))
+        for metric, each in columns.items()
+        if len(each) >= MIN_PROCESSES
+    ]
+
+
+def _bound(device_ns: Sequence[float], wall_pipelined_ns: Sequence[float]) -> str | None:
+    if not device_ns or not wall_pipelined_ns:
         return None
-    return NoiseFloor(smallest_effect(variation(latencies_ns), TRIALS_A_SIDE), len(latencies_ns))
+    ratio = statistics.median(wall_pipelined_ns) / statistics.median(device_ns)
+    return "host" if ratio > HOST_BOUND else "device"
 
 
-def variation(latencies_ns: Sequence[float]) -> float:
+def noise_floors(found: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
+    """One per metric and class, in the order of `CLOCKS` with speedup last. A class's variance is the mean of
+    its cases', weighted by their degrees of freedom.
+    """
+    groups: dict[tuple[str, str | None], list[Scatter]] = {}
+    for each in found:
+        groups.setdefault((each.metric, each.bound), []).append(each)
+    order = [*CLOCKS, SPEEDUP]
+    floors = []
+    for (metric, bound), cases in sorted(
+        groups.items(), key=lambda item: (order.index(item[0][0]), item[0][1] or "")
+    ):
+        freedom = sum(case.processes - 1 for case in cases)
+        variance = sum(case.cv**2 * (case.processes - 1) for case in cases) / freedom
+        floors.append(NoiseFloor(metric, bound, math.sqrt(variance), min(c.processes for c in cases)))
+    return tuple(floors)
+
+
+def floor_of(floors: Iterable[NoiseFloor], metric: str, bound: str | None = None) -> NoiseFloor | None:
+    """The floor of `metric` for cases of the class `bound`; of all classes the highest where it is None."""
+    mine = [floor for floor in floors if floor.metric == metric and bound in (None, floor.bound)]
+    return max(mine, key=lambda floor: floor.cv, default=None)
+
+
+def variation(values: Sequence[float]) -> float:
     """Run-to-run variation: the standard deviation of the logarithms."""
-    return statistics.stdev(math.log(latency) for latency in latencies_ns)
+    return statistics.stdev(math.log(value) for value in values)
 
 
 def smallest_effect(cv: float, trials: int) -> float:
     """N = 2 (cv (2.81 + 1.645) / effect)^2 of `db.verdicts.significance.trials_needed`, for the effect."""
     return cv * (Z_LEVEL + Z_POWER) * math.sqrt(2 / trials)
+
+
+def largest_variation(effect: float, trials: int) -> float:
+    """The same for the CV: up to it, so many trials a side show a relative change of `effect`."""
+    return effect / smallest_effect(1.0, trials)

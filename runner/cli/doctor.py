@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import sys
 from typing import Annotated, Any
 
@@ -11,43 +10,57 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from db.errors import CompilewatchError
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records import Status
-from db.units import percent, plural
-from db.verdicts.noise_floor import MIN_TRIALS, NOISE_SUITE, NOISE_WORKLOAD
+from db.errors import CompilewatchError, ConfigError
+from db.verdicts.noise_floor import MIN_PROCESSES
 from runner.cli.documents import print_document
 from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.measuring import measure
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
-from runner.config import Settings
+from runner.cli.validation import Validation, print_validation, validation_document
+from runner.cli.validation import validate as validation
 from runner.device_choice import resolve_device
 from runner.doctor.findings import Finding, Standing
 from runner.doctor.hardware import hardware_findings
-from runner.doctor.noise import TRIALS, Noise, noise_of
 from runner.doctor.software import software_findings
+from runner.doctor.validation import PROCESSES
 from runner.interpreter import InterpreterError, InterpreterFacts, check_interpreter
-from runner.plan import Plan, plan_run
 
+MINUTES = 8
 SCHEMA = "compilewatch.doctor/1"
 _STYLES = {Standing.OK: "green", Standing.WARN: "yellow", Standing.FAIL: "red"}
 
 
 def doctor(
-    noise: Annotated[
-        bool, typer.Option("--noise", help="Also measure identical eager trials and say what they can show.")
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate", help="Also measure how small a change this machine can show: its noise floor."
+        ),
     ] = False,
-    trials: Annotated[int, typer.Option(min=MIN_TRIALS, help="Trials of --noise.")] = TRIALS,
+    minutes: Annotated[
+        int | None,
+        typer.Option(min=1, max=60, help=f"Time for --validate; unset: {MINUTES}. What does not fit is cut."),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=MIN_PROCESSES, help=f"Fresh processes of each workload for --validate; unset: {PROCESSES}."
+        ),
+    ] = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """What this machine has and lacks for a trustworthy measurement. Example: compilewatch doctor --noise
+    """What this machine has and lacks for a trustworthy measurement. Example: compilewatch doctor --validate
 
-    Exits 1 when something keeps it from measuring. The trials of --noise are stored as a run of their own.
+    Exits 1 when something keeps it from measuring, or when --validate found no figure. The trials of
+    --validate are stored as a run of the suite `validate`. An aim that is missed is no failure.
     """
+    given = [
+        name for name, value in (("--minutes", minutes), ("--processes", processes)) if value is not None
+    ]
+    if given and not validate:
+        raise ConfigError(f"{given[0]} is for a validation.", "Add --validate, or leave it out.")
     settings = settings_of(config, db)
     facts = _interpreter()
     torch_sees = facts.device_count if isinstance(facts, InterpreterFacts) else None
@@ -55,17 +68,21 @@ def doctor(
     failed = any(finding.standing is Standing.FAIL for finding in findings)
     if not json_:
         _print(findings)
-    measured = None
-    if noise and not failed:
+    found = None
+    if validate and not failed:
         assert isinstance(facts, InterpreterFacts)
-        measured = _noise(settings, facts, trials)
-        if measured is None:
+        device = resolve_device(settings.run.device, [facts])
+        with database_of(settings) as database:
+            found = validation(
+                settings, database, device, minutes=minutes or MINUTES, processes=processes or PROCESSES
+            )
+        if found.measured.interrupted:
             return EXIT_INTERRUPTED
     if json_:
-        print_document(_document(findings, measured))
-    elif measured is not None:
-        _print_noise(measured)
-    return 1 if failed else 0
+        print_document(_document(findings, found))
+    elif found is not None:
+        print_validation(found)
+    return 1 if failed or (found is not None and not found.floors) else 0
 
 
 def _interpreter() -> InterpreterFacts | CompilewatchError:
@@ -73,36 +90,6 @@ def _interpreter() -> InterpreterFacts | CompilewatchError:
         return check_interpreter(sys.executable)
     except InterpreterError as error:
         return error
-
-
-def _noise(settings: Settings, facts: InterpreterFacts, trials: int) -> Noise | None:
-    """Measure and store the identical trials; None when interrupted."""
-    device = resolve_device(settings.run.device, [facts])
-    planned = plan_run(
-        settings, workloads=[NOISE_WORKLOAD], strategies=["eager"], trials=trials, device=device
-    )
-    plan = _as_suite(planned)
-    with database_of(settings) as database:
-        if measure(plan, database, settings, {}).interrupted:
-            return None
-        measured = [
-            statistics.median(trial.latency_samples_ns)
-            for trial in trial_records(
-                database, Filters(runs=(plan.runs[0].run_id,), workloads=(NOISE_WORKLOAD,))
-            )
-            if trial.status is Status.OK
-        ]
-    return noise_of(measured)
-
-
-def _as_suite(plan: Plan) -> Plan:
-    """`plan` under the suite name of noise trials, so that they are found, and judged, among themselves."""
-    return plan.model_copy(
-        update={
-            "runs": tuple(run.model_copy(update={"suite": NOISE_SUITE}) for run in plan.runs),
-            "trials": tuple(spec.model_copy(update={"suite": NOISE_SUITE}) for spec in plan.trials),
-        }
-    )
 
 
 def _print(findings: list[Finding]) -> None:
@@ -114,40 +101,9 @@ def _print(findings: list[Finding]) -> None:
     console().print(table)
 
 
-def _print_noise(noise: Noise) -> None:
-    out = console()
-    lines = [
-        f"Noise: {plural(noise.trials, 'identical eager trial')} of {NOISE_WORKLOAD} differ by "
-        f"{percent(noise.cv)} (standard deviation).",
-        *(
-            f"  {plural(n, 'trial')} a side show a change of {percent(effect)}."
-            for n, effect in noise.visible.items()
-        ),
-        *(
-            f"  A change of {percent(effect)} needs {plural(n, 'trial')} a side."
-            for effect, n in noise.needed.items()
-        ),
-        "  The ratio of eager to compiled within one process is two to three times steadier than latency.",
-    ]
-    for line in lines:
-        out.print(line, markup=False, highlight=False)
-
-
-def _document(findings: list[Finding], noise: Noise | None) -> dict[str, Any]:
+def _document(findings: list[Finding], found: Validation | None) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "findings": [dataclasses.asdict(finding) for finding in findings],
-        "noise": None
-        if noise is None
-        else {
-            "workload": NOISE_WORKLOAD,
-            "trials": noise.trials,
-            "cv": noise.cv,
-            "smallest_change": [
-                {"trials": trials, "change": effect} for trials, effect in noise.visible.items()
-            ],
-            "trials_needed": [
-                {"change": effect, "trials": trials} for effect, trials in noise.needed.items()
-            ],
-        },
+        "validation": None if found is None else validation_document(found),
     }

@@ -54,6 +54,12 @@ def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) ->
         pause = channel.pause if spec.get("device_state") else lambda: None
         content["canaries"] = canary.measure(torch.device(spec["device"]), spec["canaries"], pause)
         return
+    if spec.get("probes"):
+        from runner.worker import probes
+
+        channel.enter("sampling")
+        content["probes"] = probes.measure(torch.device(spec["device"]), spec["probes"])
+        return
     trial = session.Session(spec, channel, content)
     cold["harness_ns"] = started - content["entered_ns"] + time.monotonic_ns() - imported
     trial.start_cold()

@@ -33,7 +33,7 @@ EXCUSED = {
     r"compilewatch builds create .*|compilewatch run .*--build .*": "downloads another release of torch",
     r"compilewatch run --suite standard": "needs a GPU and the extra `models`",
     r"compilewatch worker --gpu 0|COMPILEWATCH_FLEET__QUEUES=.*": "needs a GPU; tests/runner has a fleet",
-    r"compilewatch doctor --noise": "ten minutes and a quiet machine",
+    r"compilewatch doctor --validate": "eight minutes and a quiet machine",
     r"compilewatch dashboard --host 0\.0\.0\.0|export COMPILEWATCH_AUTH__.*": "needs an OpenID provider",
     r"PGPASSWORD=.*": "needs an account that the server's administrator made",
     r"export COMPILEWATCH_DATABASE_URL=\S+@db\.example/\S+|export (RUN_OPTIONS|COMMENT_\w+)=.*|\./gate\.sh": (

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from runner.doctor.noise import noise_of
 
 from db.errors import CompilewatchError
 from db.migrations import VERSION_TABLE
@@ -24,7 +25,6 @@ from runner.config import Settings
 from runner.device_setup import DeviceSetup, device_setup
 from runner.doctor import hardware, software
 from runner.doctor.findings import Standing
-from runner.doctor.noise import noise_of
 from runner.interpreter import InterpreterError, InterpreterFacts
 from runner.spool import Spool
 from tests.builders import make_trial

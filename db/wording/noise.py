@@ -1,0 +1,37 @@
+"""A machine's noise floor in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from db import units
+from db.verdicts.noise_floor import TRIALS_A_SIDE, NoiseFloor
+
+CLOCK_WORDS = {
+    "device_time": "device time",
+    "issue_time": "host issue time",
+    "latency": "latency",
+    "wall_pipelined": "wall time (pipelined)",
+    "speedup": "speedup",
+}
+"""Metrics of a noise floor as people read them."""
+_BRIEFLY = ("device_time", "latency", "speedup")
+
+
+def floor_words(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY) -> str:
+    """The smallest changes of these metrics, "" where there is none: "latency 2.50 %, speedup 1.10 %".
+
+    Where a metric has two classes: "latency 1.20 % (device-bound), 9.50 % (host-bound)".
+    """
+    told: dict[str, list[str]] = {}
+    for floor in floors:
+        if floor.metric in metrics:
+            of_class = f" ({floor.bound}-bound)" if floor.bound else ""
+            told.setdefault(floor.metric, []).append(f"{units.percent(floor.change)}{of_class}")
+    return ", ".join(f"{CLOCK_WORDS[metric]} {', '.join(changes)}" for metric, changes in told.items())
+
+
+def floor_sentence(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY) -> str | None:
+    """What a machine can show of these metrics; None where that was not measured."""
+    words = floor_words(floors, metrics)
+    return f"Smallest change that {TRIALS_A_SIDE} trials a side show here: {words}." if words else None

@@ -1,0 +1,128 @@
+"""`compilewatch doctor --validate`: has a machine's noise floor measured, and prints it against its aims."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.session import Database
+from db.units import duration, percent
+from db.verdicts.noise_floor import TRIALS_A_SIDE, NoiseFloor, noise_floors, scatters
+from db.wording.noise import CLOCK_WORDS
+from runner.cli.progress import run_progress
+from runner.cli.result_table import console
+from runner.cli.stopping import stop_signal
+from runner.config import Settings
+from runner.doctor.checks import Check, Verdict, gate_checks, probe_checks, variation_checks
+from runner.doctor.validation import Measured, Validator, plan_validation
+from runner.spool import Spool
+
+_STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.UNKNOWN: "yellow"}
+_NAMES = CLOCK_WORDS | {
+    "verified_samples": "verified samples",
+    "cupti_agreement": "gated time against CUPTI",
+    "do_bench_agreement": "gated time against do_bench",
+    "l2_flush": "effect of the L2 flush",
+    "graph_launches": "launches of a CUDA graph",
+    "probes": "the process that probes",
+}
+CPU_ONLY = "Device time, issue time, agreement with CUPTI and do_bench, the L2 flush and graphs need a GPU."
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a validation found. `checks` are empty where no workload had three processes."""
+
+    device: str
+    measured: Measured
+    checks: tuple[Check, ...]
+    floors: tuple[NoiseFloor, ...]
+
+
+def validate(
+    settings: Settings, database: Database, device: str, *, minutes: float, processes: int
+) -> Validation:
+    """Measure, store and check. Raises as `runner.plan.plan_run` does, and DatabaseError."""
+    plan = plan_validation(settings, device, processes)
+    cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
+    with stop_signal() as stop, run_progress(cases, {}) as progress:
+        measured = Validator(
+            database,
+            Spool(settings.data_dir / "spool"),
+            budget_s=60 * minutes,
+            is_stopped=stop.is_set,
+            progress=progress,
+        ).run(plan)
+    found = scatters(trials_frame(database, Filters(runs=(measured.run_id,))))
+    checks = list(variation_checks(found))
+    if device != "cpu":
+        checks += gate_checks(measured.trials)
+        checks += probe_checks(measured.probed) if measured.probed else ()
+    return Validation(device, measured, tuple(checks), noise_floors(found))
+
+
+def print_validation(found: Validation) -> None:
+    """One table of figures, aims and verdicts, then what was cut and what the machine can show."""
+    out = console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("figure", "of", "bound", "found", "aim", "verdict"):
+        table.add_column(heading)
+    for name, group in itertools.groupby(sorted(found.checks, key=_order), key=lambda check: check.name):
+        for number, check in enumerate(group):
+            verdict = Text(check.verdict.value, style=_STYLES[check.verdict])
+            named = _NAMES[name] if number == 0 else ""
+            cells = (named, check.case, f"{check.bound}-bound" if check.bound else "", check.fact, check.aim)
+            table.add_row(*(Text(cell) for cell in cells), verdict)
+    out.print(table)
+    for line in _lines(found):
+        out.print(line, markup=False, highlight=False)
+
+
+def _order(check: Check) -> int:
+    return list(_NAMES).index(check.name)
+
+
+def _lines(found: Validation) -> Iterator[str]:
+    if any(check.name in CLOCK_WORDS for check in found.checks):
+        yield "Of a time or a speedup, found is the variation between fresh processes (standard deviation)."
+    yield from found.measured.cut
+    if found.device == "cpu":
+        yield CPU_ONLY
+    yield f"It took {duration(found.measured.seconds * 1e9)}, and is stored as run {found.measured.run_id}."
+    if not found.floors:
+        yield "No workload has a figure, so this machine has no noise floor from it."
+        return
+    yield f"The machine's noise floor, the smallest change that {TRIALS_A_SIDE} trials a side show:"
+    for floor in found.floors:
+        of_class = f", {floor.bound}-bound" if floor.bound else ""
+        yield f"  {percent(floor.change)} in {CLOCK_WORDS[floor.metric]}{of_class}"
+
+
+def validation_document(found: Validation) -> dict[str, Any]:
+    """As `doctor --json` has it under `validation`."""
+    return {
+        "run_id": found.measured.run_id,
+        "device": found.device,
+        "seconds": found.measured.seconds,
+        "trials": len(found.measured.trials),
+        "checks": _dicts(found.checks),
+        "noise_floor": [
+            {**dataclasses.asdict(floor), "smallest_change": floor.change, "trials": TRIALS_A_SIDE}
+            for floor in found.floors
+        ],
+        "cut": found.measured.cut,
+        "not_measured": CPU_ONLY if found.device == "cpu" else None,
+    }
+
+
+def _dicts(checks: Iterable[Check]) -> Sequence[dict[str, Any]]:
+    return [dataclasses.asdict(check) for check in checks]

@@ -1,0 +1,157 @@
+"""What a validation is held to: every figure, its aim, and whether it was reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from db.records import TimingMethod, Trial
+from db.units import count, duration, percent, ratio
+from db.verdicts.noise_floor import SPEEDUP, Scatter, largest_variation
+from runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
+
+EFFECT = 0.05
+CALM_TRIALS, NOISY_TRIALS = 5, 30
+"""Trials a side in which a change of `EFFECT` should show: for what the device alone decides and for ratios,
+and for everything that the host has a part in."""
+VERIFIED = 0.99
+AGREEMENT = 0.02
+GAP_NS = 2_000
+"""What the device may need between two kernels, which CUPTI's intervals leave out."""
+FLUSH_EFFECT = 0.05
+_CALM = ("device_time", SPEEDUP)
+
+
+class Verdict(StrEnum):
+    """Whether an aim was reached."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNKNOWN = "not measured"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One figure of a validation. `value` is a fraction, a ratio or a count, None where there is none; `fact`
+    says it, or why there is none.
+    """
+
+    name: str
+    case: str
+    value: float | None
+    fact: str
+    aim: str
+    verdict: Verdict
+    bound: str | None = None
+
+
+def aim_cv(metric: str) -> float:
+    """The largest variation between processes at which few enough trials show a change of `EFFECT`."""
+    return largest_variation(EFFECT, CALM_TRIALS if metric in _CALM else NOISY_TRIALS)
+
+
+def variation_checks(scatters: Iterable[Scatter]) -> Iterator[Check]:
+    """How far fresh processes differ, metric by metric."""
+    for each in scatters:
+        aim = aim_cv(each.metric)
+        yield Check(
+            each.metric,
+            f"{each.workload} / {each.strategy}",
+            each.cv,
+            percent(each.cv),
+            f"at most {percent(aim)}",
+            _met(each.cv <= aim),
+            each.bound,
+        )
+
+
+def gate_checks(trials: Sequence[Trial]) -> Iterator[Check]:
+    """Samples that were behind the gate in time, of all sides of all trials; those of sides that no gate held
+    count as none."""
+    sides = [
+        side
+        for trial in trials
+        if trial.timing is not None
+        for side in (trial.timing.side, trial.timing.control)
+        if side is not None
+    ]
+    taken = sum(side.gate.samples for side in sides if side.gate)
+    verified = sum(side.gate.verified for side in sides if side.gate)
+    others = sum(side.method is not TimingMethod.GATED for side in sides)
+    share = None if taken == 0 else verified / taken
+    fact = "no gate held any step" if share is None else f"{percent(share)} of {count(taken)} samples"
+    if others:
+        fact += f"; {others} of {len(sides)} sides were not gated"
+    aim = f"at least {percent(VERIFIED)}, every side gated"
+    verdict = _met(share is not None and share >= VERIFIED and not others)
+    yield Check("verified_samples", "all", share, fact, aim, verdict)
+
+
+def probe_checks(probed: Probed) -> Iterator[Check]:
+    """What one process on the GPU found."""
+    probes = probed.probes
+    if probes is None:
+        yield Check("probes", "all", None, probed.problem, "a process that ends", Verdict.UNKNOWN)
+        return
+    for each in probes.workloads:
+        yield _cupti(each)
+    for each in probes.workloads:
+        yield _do_bench(each, probes)
+    yield _flush(probes.l2)
+    yield _graph(probes.graph)
+
+
+def _met(is_met: bool) -> Verdict:
+    return Verdict.MET if is_met else Verdict.MISSED
+
+
+def _unknown(name: str, case: str, why: str, aim: str) -> Check:
+    return Check(name, case, None, why, aim, Verdict.UNKNOWN)
+
+
+def _cupti(found: ProbedWorkload) -> Check:
+    """Gated device time over the union of kernel intervals; the gaps between kernels are allowed for."""
+    case = f"{found.workload} / eager"
+    aim = f"within {percent(AGREEMENT)} of the kernels' time, and {duration(GAP_NS)} a launch above it"
+    if not found.gated_ns or not found.kernels_ns:
+        why = found.error or ("no gate held it" if not found.gated_ns else "nothing was traced")
+        return _unknown("cupti_agreement", case, why, aim)
+    value = found.gated_ns / found.kernels_ns
+    gaps = GAP_NS * ((found.launches or 0.0) + 1)
+    most = (1 + AGREEMENT) * found.kernels_ns + gaps
+    fact = f"{ratio(value)}: {duration(found.gated_ns)} gated, {duration(found.kernels_ns)} in kernels"
+    met = (1 - AGREEMENT) * found.kernels_ns <= found.gated_ns <= most
+    return Check("cupti_agreement", case, value, fact, aim, _met(met))
+
+
+def _do_bench(found: ProbedWorkload, probes: Probes) -> Check:
+    case, aim = f"{found.workload} / eager", f"within {percent(AGREEMENT)}, where the device is kept busy"
+    if found.do_bench_ratio is None:
+        busy = "the host is the bottleneck, so do_bench measures it"
+        why = found.error or (busy if probes.has_do_bench else "Triton is not installed")
+        return _unknown("do_bench_agreement", case, why, aim)
+    value = found.do_bench_ratio
+    met = abs(value - 1) <= AGREEMENT
+    return Check("do_bench_agreement", case, value, f"{ratio(value)} of do_bench", aim, _met(met))
+
+
+def _flush(found: ProbedFlush) -> Check:
+    case, aim = "half of the L2 cache, read", f"at least {percent(FLUSH_EFFECT)} slower after a flush"
+    if not found.warm_ns or not found.cold_ns:
+        return _unknown("l2_flush", case, found.error or "no gate held it", aim)
+    value = found.cold_ns / found.warm_ns - 1
+    fact = (
+        f"{percent(value, signed=True)}: {duration(found.warm_ns)} cached, {duration(found.cold_ns)} flushed"
+    )
+    return Check("l2_flush", case, value, fact, aim, _met(value >= FLUSH_EFFECT))
+
+
+def _graph(found: ProbedGraph) -> Check:
+    case, aim = f"a graph of {found.kernels} kernels", "1 launch a replay, gated"
+    if not found.gated_ns or found.graph_launches is None:
+        why = found.error or ("no gate held it" if not found.gated_ns else "nothing was traced")
+        return _unknown("graph_launches", case, why, aim)
+    value = float(found.graph_launches)
+    fact = f"{count(value)} of {found.launches or 0:g} launches, {duration(found.gated_ns)} gated"
+    return Check("graph_launches", case, value, fact, aim, _met(value == 1 and found.launches == 1))

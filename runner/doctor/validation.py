@@ -1,0 +1,221 @@
+"""How a machine's processes are measured for its noise floor: in rounds, until a time that was given.
+
+Every process is a trial as users get it: planned, supervised and stored in the same way, as a run of the
+suite `validate`. After the first round it is known what a process takes, and the rest is planned by that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from db.records import FailureKind, Status, Trial
+from db.runs import RunStatus
+from db.session import Database
+from db.store import start_run
+from db.units import duration, plural, words
+from db.verdicts.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
+from runner.config import Settings
+from runner.device_lock import DeviceBusyError
+from runner.doctor.probes import Probed, probe
+from runner.execution import Progress
+from runner.keeping import keep, note_end
+from runner.plan import Plan, plan_run
+from runner.spool import Spool
+from runner.supervise import run_trial
+from runner.trial_spec import TrialSpec, WorkloadSpec
+
+PROCESSES = 10
+STRATEGY = "default"
+WORKLOADS = {
+    # Two that a fast GPU's host is too slow for, and two that keep the device busy.
+    "cuda": ("elementwise", "encoder-512", "mlp-4096", "elementwise-4096"),
+    "cpu": ("elementwise", "encoder", "cnn", "mlp-train"),
+}
+_IDLE_WAIT_S = 5.0
+_RESERVE = 0.95
+_PROBES_AT_MOST = 0.25
+
+
+def plan_validation(settings: Settings, device: str, processes: int = PROCESSES) -> Plan:
+    """The trials of `processes` rounds on `device`. Raises as `runner.plan.plan_run` does."""
+    kind = device.partition(":")[0]
+    planned = plan_run(
+        settings, workloads=WORKLOADS[kind], strategies=[STRATEGY], trials=processes, device=device
+    )
+    suite = {"suite": VALIDATION_SUITE}
+    return planned.model_copy(
+        update={
+            "runs": tuple(run.model_copy(update=suite) for run in planned.runs),
+            "trials": tuple(
+                spec.model_copy(update=suite | {"idle_wait_s": _IDLE_WAIT_S}) for spec in planned.trials
+            ),
+        }
+    )
+
+
+@dataclass
+class Measured:
+    """What was measured: the trials that are stored, what was cut and why, and the pass of probes (None on a
+    CPU).
+    """
+
+    run_id: str
+    trials: list[Trial] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
+    probed: Probed | None = None
+    interrupted: bool = False
+    seconds: float = 0.0
+
+
+def further_rounds(seconds: Mapping[str, float], left_s: float, most: int) -> dict[str, int]:
+    """How many more processes of each workload fit into `left_s`, by the seconds that one of each took.
+
+    All get the same number, `most` at most. Where three in all do not fit, the costliest
+    workloads get none, so that the others have a figure.
+    """
+    chosen = dict(seconds)
+    while chosen:
+        rounds = min(most, math.floor(left_s / sum(chosen.values())))
+        if rounds >= MIN_PROCESSES - 1:
+            return {name: rounds if name in chosen else 0 for name in seconds}
+        del chosen[max(chosen, key=chosen.__getitem__)]
+    return dict.fromkeys(seconds, 0)
+
+
+class Validator:
+    """Measures the rounds of a plan within `budget_s` seconds.
+
+    `measure` measures one trial and `probes` the pass within; `clock` counts seconds.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        spool: Spool,
+        *,
+        budget_s: float,
+        is_stopped: Callable[[], bool],
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+        measure: Callable[..., Trial] = run_trial,
+        probes: Callable[[TrialSpec, list[WorkloadSpec], Callable[[], bool]], Probed] = probe,
+    ) -> None:
+        self._database, self._spool = database, spool
+        self._budget_s, self._clock, self._began = budget_s, clock, clock()
+        self._is_stopped = is_stopped
+        self._progress = progress
+        self._measure, self._probes = measure, probes
+        self._taken_s: dict[str, list[float]] = {}
+        self._started = 0
+
+    def run(self, plan: Plan) -> Measured:
+        """Measure, store and end the run. Raises DatabaseError where the run cannot be announced."""
+        (run,) = plan.runs
+        found = Measured(run.run_id)
+        now = datetime.now(UTC)
+        # How many it will be is not known before the first ones have ended.
+        start_run(
+            self._database,
+            run_id=run.run_id,
+            suite=run.suite,
+            label=run.label,
+            started_at=now,
+            planned_trials=None,
+        )
+        rounds = [list(specs) for _, specs in itertools.groupby(plan.trials, key=lambda spec: spec.round)]
+        try:
+            self._rounds(rounds, found)
+        finally:
+            found.interrupted = self._is_stopped()
+            found.seconds = self._clock() - self._began
+            status = RunStatus.CANCELLED if found.interrupted else RunStatus.FINISHED
+            note_end(run.run_id, datetime.now(UTC), status, self._database, self._spool)
+        return found
+
+    def _left_s(self) -> float:
+        return self._budget_s - (self._clock() - self._began)
+
+    def _is_over(self) -> bool:
+        return self._is_stopped() or self._left_s() <= 0
+
+    def _rounds(self, rounds: Sequence[Sequence[TrialSpec]], found: Measured) -> None:
+        names = [spec.workload.name for spec in rounds[0]]
+        for spec in rounds[0]:
+            self._one(spec, found)
+        if rounds[0][0].device != "cpu" and not self._is_over():
+            found.probed = self._probe(rounds[0])
+        passed = {trial.workload.name for trial in found.trials if trial.status is Status.OK}
+        first = {name: self._taken_s[name][0] for name in names if name in passed}
+        wanted = further_rounds(first, _RESERVE * self._left_s(), len(rounds) - 1)
+        for number, specs in enumerate(rounds[1:], start=1):
+            chosen = [spec for spec in specs if wanted.get(spec.workload.name, 0) >= number]
+            expected = sum(statistics.median(self._taken_s[spec.workload.name]) for spec in chosen)
+            if self._is_stopped() or not chosen or expected > self._left_s():
+                break
+            for spec in chosen:
+                self._one(spec, found)
+        if not self._is_stopped():
+            found.cut += cuts(names, found.trials, len(rounds), self._budget_s)
+
+    def _one(self, spec: TrialSpec, found: Measured) -> None:
+        """Measure and store one trial; one that the end of the time cut short is no result."""
+        if self._is_over():
+            return
+        self._started += 1
+        self._progress.trial_started(self._started, spec.workload.name, spec.strategy.name)
+        began = self._clock()
+        timely = spec.model_copy(update={"timeout_s": min(spec.timeout_s, max(1.0, self._left_s()))})
+        try:
+            trial = self._measure(timely, on_phase=self._progress.phase, is_cancelled=self._is_over)
+        except DeviceBusyError:
+            if not self._is_over():
+                raise
+            return
+        self._taken_s.setdefault(spec.workload.name, []).append(self._clock() - began)
+        cancelled = trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED
+        if cancelled and not self._is_stopped():
+            return
+        keep(trial, self._database, self._spool)
+        self._progress.trial_finished(trial)
+        found.trials.append(trial)
+
+    def _probe(self, specs: Sequence[TrialSpec]) -> Probed:
+        """The pass, in a quarter of the time at most."""
+        limit_s = max(1.0, min(self._left_s(), _PROBES_AT_MOST * self._budget_s))
+        self._progress.phase("probes")
+        timely = specs[0].model_copy(update={"timeout_s": limit_s})
+        try:
+            return self._probes(timely, [spec.workload for spec in specs], self._is_over)
+        except DeviceBusyError as error:
+            return Probed(problem=error.message)
+
+
+def cuts(names: Sequence[str], trials: Sequence[Trial], planned: int, budget_s: float) -> list[str]:
+    """One sentence for each thing that was planned and not measured."""
+    within = duration(budget_s * 1e9)
+    counts: dict[str, int] = {}
+    sentences = []
+    for name in names:
+        mine = [trial for trial in trials if trial.workload.name == name]
+        failed = [trial.failure for trial in mine if trial.failure is not None]
+        if failed:
+            sentences.append(
+                f"{plural(len(failed), 'trial')} of {name} failed: {words(failed[0].kind.value)}."
+            )
+        passed = len(mine) - len(failed)
+        if passed >= MIN_PROCESSES:
+            counts[name] = passed
+        elif not failed:
+            sentences.append(
+                f"{name} has no figure: {MIN_PROCESSES} fresh processes of it do not fit into {within}."
+            )
+    fewest = min(counts.values(), default=planned)
+    if fewest < planned and not any(trial.failure for trial in trials):
+        sentences.append(f"{fewest} processes of each workload instead of {planned} fit into {within}.")
+    return sentences
