@@ -16,14 +16,14 @@ from pandas import DataFrame
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import says
 from db.records import TimingMethod
+from db.verdicts.policy import Policy
 from db.verdicts.significance import Z_LEVEL, Z_POWER
+from db.verdicts.vocabulary import Bound
 
 VALIDATION_SUITE = "validate"
 MIN_PROCESSES = 3
 TRIALS_A_SIDE = 5
 """How many trials a side a noise floor is told for where nothing else is said."""
-HOST_BOUND = 1.10
-"""Pipelined wall time over device time above which the host is the bottleneck."""
 
 CLOCKS = {
     "device_time": "device_ns",
@@ -39,14 +39,14 @@ SPEEDUP = "speedup"
 class Scatter:
     """How one metric of one case differs between fresh processes.
 
-    `cv` is the standard deviation of the logarithms of the processes' medians. `bound` is "host" or "device",
-    None on a CPU and where device time or pipelined wall time is missing.
+    `cv` is the standard deviation of the logarithms of the processes' medians. `bound` is None on a CPU, and
+    where device time or pipelined wall time is missing.
     """
 
     metric: str
     workload: str
     strategy: str
-    bound: str | None
+    bound: Bound | None
     cv: float
     processes: int
 
@@ -58,7 +58,7 @@ class NoiseFloor:
     """
 
     metric: str
-    bound: str | None
+    bound: Bound | None
     cv: float
     processes: int
 
@@ -97,18 +97,18 @@ def _of_side(mine: DataFrame, workload: str, strategy: str, prefix: str) -> list
     ]
 
 
-def _bound(device_ns: Sequence[float], wall_pipelined_ns: Sequence[float]) -> str | None:
+def _bound(device_ns: Sequence[float], wall_pipelined_ns: Sequence[float]) -> Bound | None:
     if not device_ns or not wall_pipelined_ns:
         return None
     ratio = statistics.median(wall_pipelined_ns) / statistics.median(device_ns)
-    return "host" if ratio > HOST_BOUND else "device"
+    return Bound.HOST if ratio > Policy().host_bound_ratio else Bound.DEVICE
 
 
 def noise_floors(found: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
     """One per metric and class, in the order of `CLOCKS` with speedup last. A class's variance is the mean of
     its cases', weighted by their degrees of freedom.
     """
-    groups: dict[tuple[str, str | None], list[Scatter]] = {}
+    groups: dict[tuple[str, Bound | None], list[Scatter]] = {}
     for each in found:
         groups.setdefault((each.metric, each.bound), []).append(each)
     order = [*CLOCKS, SPEEDUP]
@@ -122,7 +122,7 @@ def noise_floors(found: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
     return tuple(floors)
 
 
-def floor_of(floors: Iterable[NoiseFloor], metric: str, bound: str | None = None) -> NoiseFloor | None:
+def floor_of(floors: Iterable[NoiseFloor], metric: str, bound: Bound | None = None) -> NoiseFloor | None:
     """The floor of `metric` for cases of the class `bound`; of all classes the highest where it is None."""
     mine = [floor for floor in floors if floor.metric == metric and bound in (None, floor.bound)]
     return max(mine, key=lambda floor: floor.cv, default=None)

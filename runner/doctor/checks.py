@@ -9,6 +9,7 @@ from enum import StrEnum
 from db.records import TimingMethod, Trial
 from db.units import count, duration, percent, ratio
 from db.verdicts.noise_floor import SPEEDUP, Scatter, largest_variation
+from db.verdicts.vocabulary import Bound
 from runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
 
 EFFECT = 0.05
@@ -43,7 +44,7 @@ class Check:
     fact: str
     aim: str
     verdict: Verdict
-    bound: str | None = None
+    bound: Bound | None = None
 
 
 def aim_cv(metric: str) -> float:

@@ -1,13 +1,12 @@
 """How a machine's processes are measured for its noise floor: in rounds, until a time that was given.
 
 Every process is a trial as users get it: planned, supervised and stored in the same way, as a run of the
-suite `validate`. After the first round it is known what a process takes, and the rest is planned by that.
+suite `validate`. After each round it is known better what a process takes, and whether another round fits.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -73,19 +72,14 @@ class Measured:
     seconds: float = 0.0
 
 
-def further_rounds(seconds: Mapping[str, float], left_s: float, most: int) -> dict[str, int]:
-    """How many more processes of each workload fit into `left_s`, by the seconds that one of each took.
-
-    All get the same number, `most` at most. Where three in all do not fit, the costliest
-    workloads get none, so that the others have a figure.
+def affordable(seconds: Mapping[str, float], left_s: float, rounds: int) -> list[str]:
+    """The workloads of which `rounds` more processes each fit into `left_s`, by the seconds that one of each
+    takes. Where those of all do not, the costliest are left out, so that the others have a figure.
     """
     chosen = dict(seconds)
-    while chosen:
-        rounds = min(most, math.floor(left_s / sum(chosen.values())))
-        if rounds >= MIN_PROCESSES - 1:
-            return {name: rounds if name in chosen else 0 for name in seconds}
+    while chosen and rounds * sum(chosen.values()) > left_s:
         del chosen[max(chosen, key=chosen.__getitem__)]
-    return dict.fromkeys(seconds, 0)
+    return list(chosen)
 
 
 class Validator:
@@ -151,15 +145,17 @@ class Validator:
         if rounds[0][0].device != "cpu" and not self._is_over():
             found.probed = self._probe(rounds[0])
         passed = {trial.workload.name for trial in found.trials if trial.status is Status.OK}
-        first = {name: self._taken_s[name][0] for name in names if name in passed}
-        wanted = further_rounds(first, _RESERVE * self._left_s(), len(rounds) - 1)
-        for number, specs in enumerate(rounds[1:], start=1):
-            chosen = [spec for spec in specs if wanted.get(spec.workload.name, 0) >= number]
-            expected = sum(statistics.median(self._taken_s[spec.workload.name]) for spec in chosen)
-            if self._is_stopped() or not chosen or expected > self._left_s():
+        chosen = [name for name in names if name in passed]
+        for done, specs in enumerate(rounds[1:], start=1):
+            typical = {name: statistics.median(self._taken_s[name]) for name in chosen}
+            fitting = affordable(typical, _RESERVE * self._left_s(), max(1, MIN_PROCESSES - done))
+            # From three on, each has a figure, and all get the same number.
+            if self._is_stopped() or not fitting or (done >= MIN_PROCESSES and fitting != chosen):
                 break
-            for spec in chosen:
-                self._one(spec, found)
+            chosen = fitting
+            for spec in specs:
+                if spec.workload.name in chosen:
+                    self._one(spec, found)
         if not self._is_stopped():
             found.cut += cuts(names, found.trials, len(rounds), self._budget_s)
 

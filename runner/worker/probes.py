@@ -112,9 +112,13 @@ class Timed:
 
     def __init__(self, device: Device, step: Step, choice: GateChoice, size: int) -> None:
         self._timer, self._step, self._size = DeviceTimer(device, choice), step, size
-        for _ in range(WARMUP_CALLS):
-            self._timer.once(step)
+        self.settle()
         self._timer.prepare(step, size, 0)
+
+    def settle(self) -> None:
+        """A few steps, each waited for: what is still queued would be paid for by the next sample."""
+        for _ in range(WARMUP_CALLS):
+            self._timer.once(self._step)
 
     def block(self) -> Block:
         times = self._timer.block(self._step, self._size).times
@@ -145,8 +149,7 @@ def _against(bench: Bench, timed: Timed, step: Step) -> float | None:
         both: dict[str, float | None] = {}
         for which in ("ours", "theirs")[:: 1 if turn % 2 == 0 else -1]:
             # The same work before each: otherwise one of them meets a device that has rested.
-            for _ in range(WARMUP_CALLS):
-                step()
+            timed.settle()
             both[which] = timed.block().device_ns if which == "ours" else bench(step)
         if both["ours"] and both["theirs"]:
             ratios.append(both["ours"] / both["theirs"])

@@ -26,7 +26,7 @@ from db.session import open_database
 from db.store import save_trials
 from db.store_hosts import save_host
 from db.store_schedule import note_next_runs, save_schedule
-from db.verdicts.noise_floor import NOISE_SUITE, NOISE_WORKLOAD, NoiseFloor, noise_floor
+from db.verdicts.noise_floor import VALIDATION_SUITE
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.conftest import DATABASE, opened, texts
 
@@ -39,9 +39,9 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     url = f"sqlite:///{tmp_path / 'results.db'}"
     noisy = [
         make_trial(
-            workload=NOISE_WORKLOAD,
+            workload="encoder",
             strategy="eager",
-            suite=NOISE_SUITE,
+            suite=VALIDATION_SUITE,
             run_id="run-noise",
             trial_id=f"noise-{number}",
             started_at=START + timedelta(minutes=number),
@@ -181,7 +181,7 @@ def test_machines_come_with_noise_floor_service_disk_and_gpus(url: str) -> None:
     assert shown["disk"] == "1.00 TiB free of 2.00 TiB"
     assert shown["devices"] == "H200, 31 °C"
     # (ln 1.00, ln 1.01, ln 1.02) twice: standard deviation 0.008871; x 4.453 x sqrt(2 / 5) = 2.5 %
-    assert shown["noise"] == "2.50 % (from 6 trials)"
+    assert shown["noise"] == "latency 2.50 %"
     alone = machine_rows(frame, host_words([host(name="spare")], NOW), {})
     assert alone["machine"].tolist() == ["gpu-box-3", "spare"]
     assert alone["service"].isna().tolist() == [True, False]
@@ -217,11 +217,6 @@ def test_a_gpu_in_words_says_only_what_was_told() -> None:
     )
 
 
-def test_a_noise_floor_needs_three_trials() -> None:
-    assert noise_floor([1.0, 1.0]) is None
-    assert noise_floor([1.0, 1.0, 1.0]) == NoiseFloor(0.0, 3)
-
-
 def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
     run_actions.run_now(stored_schedule(url), by="Ann")
     content = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=NOW)
@@ -231,6 +226,6 @@ def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
     assert {"queued", "suite standard", "Ann", "schedule nightly, run now"} <= set(asked)
     (planned,) = tables["Schedules"].rows
     assert {"nightly", "▶ active", units.moment(NOW + timedelta(days=1))} <= set(planned)
-    assert any(text.endswith("(from 6 trials)") for text in tables["Machines"].rows[0])
+    assert "latency 2.50 %" in tables["Machines"].rows[0]
     assert "NaN" not in render(content)
     assert "NaT" not in render(content)

@@ -1,9 +1,8 @@
-"""Each finding on a machine that has the trouble and on one that has not, and the noise by hand."""
+"""Each finding on a machine that has the trouble and on one that has not, and a validation of a real one."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
 import sys
@@ -11,16 +10,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from runner.doctor.noise import noise_of
 
-from db.errors import CompilewatchError
+from db.judge.noise_floors import read_noise_floors
 from db.migrations import VERSION_TABLE
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.session import open_database
-from db.verdicts.noise_floor import smallest_effect
-from db.verdicts.significance import trials_needed
 from runner import device_state
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
 from runner.config import Settings
 from runner.device_setup import DeviceSetup, device_setup
 from runner.doctor import hardware, software
@@ -204,48 +202,42 @@ def test_the_spool_and_the_database(tmp_path: Path):
     assert software.database_finding(settings).standing is Standing.WARN
 
 
-def test_the_noise_by_hand():
-    """Logarithms -0.01, 0, 0.01 have the standard deviation 0.01."""
-    noise = noise_of([1e6 * math.exp(step) for step in (-0.01, 0.0, 0.01)])
-    assert noise.cv == pytest.approx(0.01)
-    assert noise.visible[10] == pytest.approx(0.01 * 4.455 * math.sqrt(0.2))
-    assert noise.needed == {0.02: 10, 0.05: 2, 0.10: 2}
-    with pytest.raises(CompilewatchError, match="Only 2 trials"):
-        noise_of([1.0, 1.0])
-
-
-@pytest.mark.parametrize("trials", [3, 10, 200])
-def test_the_smallest_effect_is_the_one_that_needs_just_that_many_trials(trials: int):
-    effect = smallest_effect(0.03, trials)
-    assert trials_needed(0.03, effect * 1.0001) == trials
-    assert trials_needed(0.03, effect * 0.999) == trials + 1
-
-
 def test_the_command_changes_nothing(tmp_path: Path):
     result = compilewatch("doctor", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
     assert document["schema"] == "compilewatch.doctor/1"
-    assert document["noise"] is None
+    assert document["validation"] is None
     standings = {finding["subject"]: finding["standing"] for finding in document["findings"]}
     assert standings["torch"] == "ok"
     assert result.returncode == (1 if "fail" in standings.values() else 0)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--minutes", "--processes"])
+def test_options_of_a_validation_need_one(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(app, ["doctor", option, "5"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err == f"compilewatch: {option} is for a validation.\n  Add --validate, or leave it out.\n"
+    assert shown.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
-def test_identical_trials_are_measured_and_stored(tmp_path: Path):
+@pytest.mark.timeout(900)
+def test_a_machine_is_validated_and_its_noise_floor_stored(tmp_path: Path):
     (tmp_path / "tmp").mkdir()
-    result = compilewatch(
-        "doctor", "--noise", "--trials", "3", "--json", cwd=tmp_path, TMPDIR=str(tmp_path / "tmp")
-    )
+    options = ("--validate", "--processes", "3", "--minutes", "12", "--json")
+    result = compilewatch("doctor", *options, cwd=tmp_path, timeout_s=800, TMPDIR=str(tmp_path / "tmp"))
     assert result.returncode == 0, result.stderr
-    noise = json.loads(result.stdout)["noise"]
+    found = json.loads(result.stdout)["validation"]
     with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}") as database:
         trials = list(trial_records(database, Filters()))
-    assert {(trial.suite, trial.strategy.name, trial.status.value) for trial in trials} == {
-        ("noise", "eager", "ok")
-    }
-    assert noise["trials"] == len(trials) == 3
-    assert noise["cv"] > 0
-    changes = [entry["change"] for entry in noise["smallest_change"]]
-    assert changes == sorted(changes, reverse=True)
+        (floors,) = read_noise_floors(database).values()
+    assert {(trial.suite, trial.strategy.name) for trial in trials} == {("validate", "default")}
+    assert found["trials"] == len(trials) >= 3
+    assert {check["name"] for check in found["checks"]} == {"latency", "speedup"}
+    assert [floor["metric"] for floor in found["noise_floor"]] == ["latency", "speedup"]
+    assert [floor["cv"] for floor in found["noise_floor"]] == [floor.cv for floor in floors]
