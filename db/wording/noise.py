@@ -6,15 +6,9 @@ from collections.abc import Collection, Iterable
 
 from db import units
 from db.verdicts.noise_floor import TRIALS_A_SIDE, NoiseFloor
+from db.wording.marks import bound_word
+from db.wording.metrics import METRICS
 
-CLOCK_WORDS = {
-    "device_time": "device time",
-    "issue_time": "host issue time",
-    "latency": "latency",
-    "wall_pipelined": "wall time (pipelined)",
-    "speedup": "speedup",
-}
-"""Metrics of a noise floor as people read them."""
 _BRIEFLY = ("device_time", "latency", "speedup")
 
 
@@ -26,9 +20,9 @@ def floor_words(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFL
     told: dict[str, list[str]] = {}
     for floor in floors:
         if floor.metric in metrics:
-            of_class = f" ({floor.bound}-bound)" if floor.bound else ""
+            of_class = f" ({bound_word(floor.bound)})" if floor.bound else ""
             told.setdefault(floor.metric, []).append(f"{units.percent(floor.change)}{of_class}")
-    return ", ".join(f"{CLOCK_WORDS[metric]} {', '.join(changes)}" for metric, changes in told.items())
+    return ", ".join(f"{METRICS[metric].word} {', '.join(changes)}" for metric, changes in told.items())
 
 
 def floor_sentence(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY) -> str | None:

@@ -16,8 +16,9 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import duration, percent
-from db.verdicts.noise_floor import TRIALS_A_SIDE, NoiseFloor, noise_floors, scatters
-from db.wording.noise import CLOCK_WORDS
+from db.verdicts.noise_floor import CLOCKS, SPEEDUP, TRIALS_A_SIDE, NoiseFloor, noise_floors, scatters
+from db.wording.marks import bound_word
+from db.wording.metrics import METRICS
 from runner.cli.progress import run_progress
 from runner.cli.result_table import console
 from runner.cli.stopping import stop_signal
@@ -27,7 +28,8 @@ from runner.doctor.validation import Measured, Validator, plan_validation
 from runner.spool import Spool
 
 _STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.UNKNOWN: "yellow"}
-_NAMES = CLOCK_WORDS | {
+_CLOCKS = {metric: METRICS[metric].word for metric in (*CLOCKS, SPEEDUP)}
+_NAMES = _CLOCKS | {
     "verified_samples": "verified samples",
     "cupti_agreement": "gated time against CUPTI",
     "do_bench_agreement": "gated time against do_bench",
@@ -80,7 +82,7 @@ def print_validation(found: Validation) -> None:
         for number, check in enumerate(group):
             verdict = Text(check.verdict.value, style=_STYLES[check.verdict])
             named = _NAMES[name] if number == 0 else ""
-            cells = (named, check.case, f"{check.bound}-bound" if check.bound else "", check.fact, check.aim)
+            cells = (named, check.case, bound_word(check.bound), check.fact, check.aim)
             table.add_row(*(Text(cell) for cell in cells), verdict)
     out.print(table)
     for line in _lines(found):
@@ -92,7 +94,7 @@ def _order(check: Check) -> int:
 
 
 def _lines(found: Validation) -> Iterator[str]:
-    if any(check.name in CLOCK_WORDS for check in found.checks):
+    if any(check.name in _CLOCKS for check in found.checks):
         yield "Of a time or a speedup, found is the variation between fresh processes (standard deviation)."
     yield from found.measured.cut
     if found.device == "cpu":
@@ -103,8 +105,8 @@ def _lines(found: Validation) -> Iterator[str]:
         return
     yield f"The machine's noise floor, the smallest change that {TRIALS_A_SIDE} trials a side show:"
     for floor in found.floors:
-        of_class = f", {floor.bound}-bound" if floor.bound else ""
-        yield f"  {percent(floor.change)} in {CLOCK_WORDS[floor.metric]}{of_class}"
+        of_class = f", {bound_word(floor.bound)}" if floor.bound else ""
+        yield f"  {percent(floor.change)} in {_CLOCKS[floor.metric]}{of_class}"
 
 
 def validation_document(found: Validation) -> dict[str, Any]:
