@@ -16,7 +16,7 @@ from db.queries.frames import MOMENT, frame_of
 from db.queries.run_parts import runs_near
 from db.queries.selection import matching, matching_trials
 from db.queries.trials import frame_where
-from db.tables import TRIAL
+from db.tables import TRIAL, TRIAL_DETAIL
 from db.verdicts.sides import Selection
 
 MOST_SERIES_NAMED = 500
@@ -36,12 +36,28 @@ _COLUMNS = {
     "until_steady_ns": "Int64",
     "calls_until_steady": "Int64",
     "peak_bytes": "Int64",
+    **dict.fromkeys(("timing_method", "control_timing_method"), "str"),
+    **dict.fromkeys(("device_ns", "issue_ns", "control_device_ns"), "Float64"),
 }
+_SM_CLOCK = TRIAL_DETAIL.c.timing[("side", "sm_clock_mhz", 1)].as_float()
 
 
 def sides_frame(connection: Connection, base: Selection, head: Selection, filters: Filters) -> pd.DataFrame:
-    """A trials frame (`db.queries.trials`) of the trials of both sides that `filters` let through."""
-    return frame_where(connection, [or_(_of(base), _of(head)), *matching(filters)], filters)
+    """A trials frame (`db.queries.trials`) of the trials of both sides that `filters` let through.
+
+    A further column `sm_clock_mhz` is the median SM clock while the trial's own side was timed, NA where
+    device time was not taken.
+    """
+    conditions = [or_(_of(base), _of(head)), *matching(filters)]
+    sides = frame_where(connection, conditions, filters)
+    clocks: dict[str, float] = {}
+    if sides["device_ns"].notna().any():
+        found = select(TRIAL.c.trial_id, _SM_CLOCK).join_from(TRIAL, TRIAL_DETAIL)
+        timed = found.where(TRIAL.c.device_ns.is_not(None), *conditions)
+        clocks = dict(connection.execute(timed).all())
+    return sides.assign(
+        sm_clock_mhz=pd.array([clocks.get(each) for each in sides["trial_id"]], dtype="Float64")
+    )
 
 
 def _of(side: Selection) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 
 from db.metrics.controls import is_eager
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import Floats, Ints, floats
+from db.metrics.groups import Bools, Floats, Ints, floats
 from db.verdicts.comparable import comparable_timing
 from db.verdicts.contrast import Observations
 from db.verdicts.noise import Past
@@ -24,7 +24,10 @@ LOG_VALUE_COLUMNS = (
 )
 """Of a trials frame, those that `log_values` looks at."""
 
-GPU_COLUMNS = ("device_ns", "issue_ns", "control_device_ns", "timing_method", "sm_clock_mhz")
+GPU_COLUMNS = (
+    *("device_ns", "issue_ns", "control_device_ns", "timing_method", "control_timing_method"),
+    "sm_clock_mhz",
+)
 """The same of what only trials on a GPU have; a frame may lack them."""
 
 
@@ -49,7 +52,8 @@ def log_values(trials: DataFrame) -> LogValues:
     """Log values of every trial of a trials frame that counts (see `db.metrics.eligibility`).
 
     Speedup, compile cost and break-even belong to compiled trials with eager measured in their own process.
-    A compile cost of zero or less, and a break-even that is never, have no logarithm and are NaN.
+    A compile cost of zero or less, and a break-even that is never, have no logarithm and are NaN. A device
+    speedup belongs to trials whose two device times were taken by one method.
     """
     passed = passed_mask(trials)
     timed, compiled = passed & ~suspect_mask(trials), ~is_eager(trials)
@@ -60,7 +64,7 @@ def log_values(trials: DataFrame) -> LogValues:
         np.where(timed, _positive_or_none(trials, name), np.nan)
         for name in ("device_ns", "issue_ns", "control_device_ns")
     )
-    control_device = np.where(compiled, control_device, np.nan)
+    control_device = np.where(compiled & ~timed_apart(trials), control_device, np.nan)
     saved = control - latency
     with np.errstate(invalid="ignore", divide="ignore"):
         steps = np.where((cost > 0) & (saved > 0), cost / saved, np.nan)
@@ -82,6 +86,15 @@ def log_values(trials: DataFrame) -> LogValues:
         compiled_device=np.where(np.isnan(control_device), np.nan, np.log(device)),
         cycles=np.log(device * _positive_or_none(trials, "sm_clock_mhz")),
     )
+
+
+def timed_apart(trials: DataFrame) -> Bools:
+    """One flag per trial: the device times of eager and compiled were taken by two methods."""
+    if "control_timing_method" not in trials:
+        return np.zeros(len(trials), dtype=np.bool_)
+    own, control = trials["timing_method"], trials["control_timing_method"]
+    apart = own.notna() & control.notna() & (own.astype("str") != control.astype("str"))
+    return apart.to_numpy(dtype=np.bool_)
 
 
 def _positive_or_none(trials: DataFrame, name: str) -> Floats:

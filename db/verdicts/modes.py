@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage, stats
+from scipy import ndimage
 
 from db.metrics.groups import Bools, Floats
 from db.verdicts.policy import HistoryPolicy
@@ -32,46 +32,75 @@ def two_modes(y: Floats, policy: HistoryPolicy) -> TwoModes | None:
     Expectation maximisation from the quartiles, then BIC against a single normal (5 points at least a mode).
     Only the share, the separation and the gain of the policy together make a series two-mode.
     """
-    n = len(y)
-    if n < 4 * policy.minimum_segment:
-        return None
-    spread = float(np.std(y))
-    if spread == 0.0:
-        return None
+    return two_modes_of_each(y[None, :], policy)[0]
+
+
+def two_modes_of_each(y: Floats, policy: HistoryPolicy) -> list[TwoModes | None]:
+    """The same of many series of one length at once; `y` has shape (series, points)."""
+    n = y.shape[1]
+    spread = y.std(axis=1)
+    if n < 4 * policy.minimum_segment or not spread.any():
+        return [None] * len(y)
+    varied = spread > 0.0
+    y, spread = y[varied], spread[varied]
     fitted = _fit(y)
-    rarer = min(fitted.high_share, 1.0 - fitted.high_share)
-    if rarer < policy.two_mode_share:
-        return None
-    one = float(np.sum(stats.norm.logpdf(y, y.mean(), spread)))
-    two = float(np.sum(np.log(_densities(y, fitted).sum(axis=0))))
+    one = -n * (np.log(spread) + 0.5 * math.log(2.0 * math.pi) + 0.5)
+    two = np.log(_densities(y, fitted).sum(axis=0)).sum(axis=1)
     gain = 2.0 * (two - one) - 2.0 * math.log(n)  # two parameters more
-    separated = fitted.high - fitted.low >= policy.two_mode_separation * fitted.deviation
-    return fitted if separated and gain >= policy.two_mode_bic_gain else None
+    clear = np.minimum(fitted.high_share, 1.0 - fitted.high_share) >= policy.two_mode_share
+    clear &= fitted.high - fitted.low >= policy.two_mode_separation * fitted.deviation
+    clear &= gain >= policy.two_mode_bic_gain
+    found: list[TwoModes | None] = [None] * len(varied)
+    for place, number in zip(np.flatnonzero(varied).tolist(), range(len(y)), strict=True):
+        if clear[number]:
+            columns = (fitted.low, fitted.high, fitted.deviation, fitted.high_share)
+            found[place] = TwoModes(*(float(column[number]) for column in columns))
+    return found
 
 
-def _fit(y: Floats) -> TwoModes:
-    low, high = (float(q) for q in np.quantile(y, [0.1, 0.9]))
-    modes = TwoModes(low, high, float(np.std(y)) / 2.0, 0.5)
-    smallest = 1e-3 * float(np.std(y))
+@dataclass(frozen=True)
+class _Fitted:
+    """As `TwoModes`, of many series; every array has shape (series,)."""
+
+    low: Floats
+    high: Floats
+    deviation: Floats
+    high_share: Floats
+
+
+def _fit(y: Floats) -> _Fitted:
+    n, spread = y.shape[1], y.std(axis=1)
+    low, high = np.quantile(y, [0.1, 0.9], axis=1)
+    modes = _Fitted(low, high, spread / 2.0, np.full(len(y), 0.5))
+    going = np.ones(len(y), dtype=np.bool_)
     for _ in range(ROUNDS):
         density = _densities(y, modes)
         share = density[1] / density.sum(axis=0)
-        weight = float(share.sum())
-        if not 1.0 <= weight <= len(y) - 1.0:
+        weight = share.sum(axis=1)
+        going &= (weight >= 1.0) & (weight <= n - 1.0)
+        if not going.any():
             break
-        high = float(share @ y) / weight
-        low = float((1.0 - share) @ y) / (len(y) - weight)
-        squares = share @ np.square(y - high) + (1.0 - share) @ np.square(y - low)
-        modes = TwoModes(low, high, max(math.sqrt(float(squares) / len(y)), smallest), weight / len(y))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            high = (share * y).sum(axis=1) / weight
+            low = ((1.0 - share) * y).sum(axis=1) / (n - weight)
+            squares = share * np.square(y - high[:, None]) + (1.0 - share) * np.square(y - low[:, None])
+        deviation = np.maximum(np.sqrt(squares.sum(axis=1) / n), 1e-3 * spread)
+        modes = _Fitted(
+            np.where(going, low, modes.low),
+            np.where(going, high, modes.high),
+            np.where(going, deviation, modes.deviation),
+            np.where(going, weight / n, modes.high_share),
+        )
     return modes
 
 
-def _densities(y: Floats, modes: TwoModes) -> Floats:
-    """Weighted densities of both modes at every point, shape (2, points); never quite 0."""
-    shares = np.array([[1.0 - modes.high_share], [modes.high_share]])
-    centres = np.array([[modes.low], [modes.high]])
-    z = (y - centres) / modes.deviation
-    result: Floats = shares * np.exp(-0.5 * z * z) / (modes.deviation * math.sqrt(2.0 * math.pi))
+def _densities(y: Floats, modes: _Fitted) -> Floats:
+    """Weighted densities of both modes at every point, shape (2, series, points); never quite 0."""
+    shares = np.stack([1.0 - modes.high_share, modes.high_share])[:, :, None]
+    centres = np.stack([modes.low, modes.high])[:, :, None]
+    deviation = modes.deviation[None, :, None]
+    z = (y - centres) / deviation
+    result: Floats = shares * np.exp(-0.5 * z * z) / (deviation * math.sqrt(2.0 * math.pi))
     return np.maximum(result, np.finfo(np.float64).tiny)
 
 

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 from db.metrics.groups import Floats
 from db.verdicts.contrast import Contrasts, Observations
-from db.verdicts.modes import two_modes
+from db.verdicts.modes import TwoModes, two_modes_of_each
 from db.verdicts.policy import Policy
 
 
@@ -32,13 +32,20 @@ class RankTest:
 def rank_tests(observed: Observations, contrasts: Contrasts, policy: Policy) -> dict[int, RankTest]:
     """By case number, of those with `policy.rank_trials` a side and two modes."""
     many = np.flatnonzero(contrasts.trials.min(axis=1) >= policy.rank_trials)
-    found = {}
+    by_length: dict[int, dict[int, tuple[Floats, Floats]]] = {}
     for case in many.tolist():
         mine = observed.keep(observed.case == case)
         x = _without_runs(mine) if contrasts.interleaved[case] else mine.x
         base, head = x[mine.side == 0], x[mine.side == 1]
-        if min(len(base), len(head)) >= policy.rank_trials and has_two_modes(base, head, policy):
-            found[case] = rank_test(base, head)
+        if min(len(base), len(head)) >= policy.rank_trials:
+            by_length.setdefault(len(x), {})[case] = base, head
+    found = {}
+    for sides in by_length.values():
+        both = np.stack([np.concatenate(each) for each in sides.values()])
+        modes = two_modes_of_each(both, policy.history)
+        for (case, (base, head)), known in zip(sides.items(), modes, strict=True):
+            if known is not None and seen_in_both(base, head, known):
+                found[case] = rank_test(base, head)
     return found
 
 
@@ -54,13 +61,10 @@ def _without_runs(mine: Observations) -> Floats:
     return x
 
 
-def has_two_modes(base: Floats, head: Floats, policy: Policy) -> bool:
-    """Whether both sides together have two modes, and one side alone was seen in both of them: two sides that
-    are only apart have changed.
+def seen_in_both(base: Floats, head: Floats, modes: TwoModes) -> bool:
+    """Whether one side alone was seen in both `modes` that the sides have together: two sides that are only
+    apart have changed.
     """
-    modes = two_modes(np.concatenate([base, head]), policy.history)
-    if modes is None:
-        return False
     middle = (modes.low + modes.high) / 2.0
     rarer = [min(np.sum(side > middle), np.sum(side <= middle)) for side in (base, head)]
     return bool(max(rarer) >= 2)

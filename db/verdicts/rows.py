@@ -45,6 +45,7 @@ class Context:
     """What every row of a comparison shares. `base` and `head` are the values of each case as its summary
     says them (`side_values`), `eager` says which cases are eager ones. `device_parts` are those of device
     time, `cycles` the log change of device time in cycles of each case, NaN where the SM clock stood still.
+    `timed_by_two` holds the methods of compiled and eager of a case where these are two.
     """
 
     keys: tuple[CaseKey, ...]
@@ -57,6 +58,7 @@ class Context:
     canaries: Canaries
     cycles: list[float]
     found: dict[Metric, Findings]
+    timed_by_two: dict[int, tuple[str, str]]
     same_build: bool
     policy: Policy
 
@@ -290,6 +292,24 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
         significance_threshold=findings.threshold[case],
         design=findings.design[case],
         reason=_reason(context, case, findings),
+    )
+
+
+def incomparable_row(context: Context, case: int, findings: Findings) -> Row:
+    """The row of a device speedup that a side lacks: device times of two methods make no speedup."""
+    base, head = findings.values(case)
+    return Row(
+        case=context.keys[case],
+        metric=findings.metric,
+        unit=METRIC_UNITS[findings.metric],
+        base=base,
+        head=head,
+        verdict=Verdict.NOT_COMPARABLE,
+        cause=CauseClass.METHOD,
+        **context.clocks_of(case),
+        trials=findings.trials[case],
+        design=findings.design[case],
+        reason=sentences.timed_by_two(*context.timed_by_two[case]),
     )
 
 

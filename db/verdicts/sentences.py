@@ -108,6 +108,11 @@ def few_and_noisy(trials: tuple[int, int], needed: int) -> str:
     return f"{said}; {needed} a side, or a confirmation, decide."
 
 
+def timed_by_two(compiled: str, eager: str) -> str:
+    """Why a side has no device speedup though both its device times are known."""
+    return f"Device time was taken by two methods ({compiled} compiled, {eager} eager)."
+
+
 def inconclusive(
     interval: tuple[float, float] | None,
     more_trials: int | None,

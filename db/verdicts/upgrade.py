@@ -20,11 +20,19 @@ from db.verdicts.comparable import GPU_METHODS, MatchedCases, comparable_timing,
 from db.verdicts.counts import Counted, count_rows
 from db.verdicts.judgement import Judged, Tested, enough_trials, examine_cases, judge_cases
 from db.verdicts.latency_mean import latency_change
-from db.verdicts.measured import GPU_COLUMNS, Layout, PastLayout, log_values
+from db.verdicts.measured import GPU_COLUMNS, Layout, PastLayout, log_values, timed_apart
 from db.verdicts.noise import Past
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
-from db.verdicts.rows import Context, Findings, SideValues, counted_row, measured_row, side_values
+from db.verdicts.rows import (
+    Context,
+    Findings,
+    SideValues,
+    counted_row,
+    incomparable_row,
+    measured_row,
+    side_values,
+)
 from db.verdicts.sides import (
     Selection,
     as_selection,
@@ -218,9 +226,20 @@ def _context(
             metric: Findings.of(metric, each.tested, each.judged, each.margin, policy.confidence)
             for metric, each in metrics.items()
         },
+        timed_by_two=_timed_by_two(matched),
         same_build=same_build,
         policy=policy,
     )
+
+
+def _timed_by_two(matched: MatchedCases) -> dict[int, tuple[str, str]]:
+    """By case: the methods of compiled and eager, where a trial took their device times by two."""
+    apart = timed_apart(matched.trials)
+    if not apart.any():
+        return {}
+    mixed = matched.trials[apart]
+    methods = zip(mixed["timing_method"].tolist(), mixed["control_timing_method"].tolist(), strict=True)
+    return dict(zip(matched.case[apart].tolist(), methods, strict=True))
 
 
 def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
@@ -336,6 +355,8 @@ def _rows(matched: MatchedCases, context: Context) -> Iterator[Row]:
             continue
         for findings in found.values():
             row = measured_row(context, case, findings, found[Metric.SPEEDUP])
+            if row is None and findings.metric is Metric.DEVICE_SPEEDUP and case in context.timed_by_two:
+                row = incomparable_row(context, case, findings)
             if row is not None:
                 yield row
         for each in counted.get(case, []):

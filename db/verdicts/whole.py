@@ -43,7 +43,8 @@ def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
 
 
 def _decided(rows: Sequence[Row], policy: Policy) -> bool:
-    """Whether enough of the rows have a verdict; of none nothing is open."""
+    """Whether enough of the rows have a verdict; of none nothing is open, nor where none can be compared."""
+    rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPARABLE]
     decided = sum(row.verdict is not Verdict.INCONCLUSIVE for row in rows)
     return decided >= policy.decided_share * len(rows)
 
