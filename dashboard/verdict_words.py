@@ -54,7 +54,7 @@ def change_beside(row: Row) -> str:
 def interval(row: Row) -> str:
     """The interval of the change, as two signed shares."""
     if row.interval is None:
-        return units.MISSING
+        return units.TWO_TRIALS if min(row.trials) == 2 and row.change is not None else units.MISSING
     low, high = (units.percent(bound, signed=True) for bound in row.interval)
     return f"{low} to {high}"
 

@@ -17,7 +17,7 @@ HISTORY = 60
 _OF_CASES = [
     *("workload_id", "workload_label", "task", "strategy_id", "strategy", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
-    *("break_even", "break_even_steps"),
+    *("break_even", "break_even_steps", "counted_trials"),
 ]
 
 
@@ -53,7 +53,9 @@ def _row(
         "state": f"{failing} failing" if failing else "ok",
         "strategy": best["strategy"],
         "speedup": units.ratio(best["speedup"]),
-        "interval": units.interval(best["speedup_low"], best["speedup_high"], units.ratio),
+        "interval": units.interval(
+            best["speedup_low"], best["speedup_high"], units.ratio, trials=best["counted_trials"]
+        ),
         "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
         "eager": units.duration(best["control_latency_ns"] if pd.isna(eager_ns) else eager_ns),
         "latency": units.duration(best["latency_ns"]),

@@ -168,12 +168,25 @@ def moment(value: datetime | None) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def interval(low: _Value | None, high: _Value | None, formatter: Callable[[_Value], str]) -> str:
-    """Both ends in the words of `formatter`: "1.70x to 1.96x"; one end missing reads "from" or "up to"."""
+TWO_TRIALS = "n=2"
+"""What stands for the interval of two trials: one degree of freedom gives none."""
+
+
+def interval(
+    low: _Value | None,
+    high: _Value | None,
+    formatter: Callable[[_Value], str],
+    *,
+    trials: SupportsFloat | None = None,
+) -> str:
+    """Both ends in the words of `formatter`: "1.70x to 1.96x"; one end missing reads "from" or "up to".
+
+    Without an end, "n=2" where so many `trials` were all there were.
+    """
     low_text = MISSING if low is None else formatter(low)
     high_text = MISSING if high is None else formatter(high)
     if low_text == high_text:
-        return low_text
+        return TWO_TRIALS if low_text == MISSING and _number(trials) == 2 else low_text
     if low_text == MISSING:
         return f"up to {high_text}"
     if high_text == MISSING:

@@ -79,7 +79,9 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
         return cell | {"text": "failed" if failed else "unknown", "detail": why}
     strength = max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
     empty = bool(case["nothing_compiled"])
-    interval = units.interval(case["speedup_low"], case["speedup_high"], units.ratio)
+    interval = units.interval(
+        case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
+    )
     return cell | {
         "strength": strength,
         "state": "measured",

@@ -36,7 +36,8 @@ def frame(cases: pd.DataFrame) -> pd.DataFrame:
             "high": rows["speedup_high"].fillna(rows["speedup"]).astype(float),
             "speedup_text": [units.ratio(value) for value in rows["speedup"].tolist()],
             "interval_text": [
-                units.interval(low, high, units.ratio) for low, high in zip(lows, highs, strict=True)
+                units.interval(low, high, units.ratio, trials=trials)
+                for low, high, trials in zip(lows, highs, rows["counted_trials"].tolist(), strict=True)
             ],
             "latency_text": [units.duration(value) for value in rows["latency_ns"].tolist()],
             "eager_text": [units.duration(value) for value in rows["control_latency_ns"].tolist()],

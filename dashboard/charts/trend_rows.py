@@ -160,15 +160,16 @@ def _said(say: Callable[[float], str], value: float) -> str:
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
-def _interval_said(say: Callable[[float], str], low: float, high: float) -> str:
-    return units.interval(low, high, say)
+def _interval_said(say: Callable[[float], str], low: float, high: float, trials: int) -> str:
+    return units.interval(low, high, say, trials=trials)
 
 
 def _interval_texts(rows: pd.DataFrame, figure: MetricEntry) -> list[str]:
     if figure.interval is None:
         return [units.MISSING] * len(rows)
-    pairs = zip(*(rows[column].tolist() for column in figure.interval), strict=True)
-    return [_interval_said(figure.write, low, high) for low, high in pairs]
+    columns = (*figure.interval, "counted_trials")
+    ends = zip(*(rows[column].tolist() for column in columns), strict=True)
+    return [_interval_said(figure.write, low, high, trials) for low, high, trials in ends]
 
 
 def _when_texts(moments: pd.Series) -> list[str]:

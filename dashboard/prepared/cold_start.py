@@ -115,7 +115,9 @@ def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
                 "cache": units.MISSING if eager else case["cache"],
                 "first": units.duration(case["time_to_first_result_ns"]),
                 "cost": units.MISSING if eager else units.duration(case["compile_cost_ns"]),
-                "interval": units.MISSING if eager else units.interval(*ends, units.duration),
+                "interval": units.MISSING
+                if eager
+                else units.interval(*ends, units.duration, trials=case["counted_trials"]),
                 "graphs": units.count(case["graphs"]),
                 "breaks": units.count(case["graph_breaks"]),
                 "recompiles": units.count(case["recompiles"]),

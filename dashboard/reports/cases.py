@@ -92,7 +92,9 @@ def _case_row(case: dict[str, Any]) -> dict[str, str]:
         "workload": case["workload_label"],
         "strategy": case["strategy"],
         "speedup": units.ratio(case["speedup"]),
-        "interval": units.interval(case["speedup_low"], case["speedup_high"], units.ratio),
+        "interval": units.interval(
+            case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
+        ),
         "latency": units.duration(case["latency_ns"]),
         "eager": units.duration(case["control_latency_ns"]),
         "cost": units.duration(case["compile_cost_ns"]),

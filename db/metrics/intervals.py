@@ -3,7 +3,8 @@
 The unit is the trial, one fresh process: samples of one process are not independent. With 20 trials or more
 the interval of a median is the percentile bootstrap over trials (Efron and Tibshirani 1993, An Introduction
 to the Bootstrap, chapter 13). A bootstrap of fewer trials is too narrow, so below 20 it is Student's t
-interval (on logarithms for positive values). One trial has no interval.
+interval (on logarithms for positive values). Fewer than three trials have none: with one degree of freedom it
+would be thirteen standard errors wide.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy import special
 from db.metrics.groups import Floats, Groups, Ints, Present
 
 LEVEL = 0.95
+FEWEST_TRIALS = 3  # fewer leave one degree of freedom or none
 BOOTSTRAP_TRIALS = 20  # fewer make a bootstrap over trials too narrow: docs/measured/verdicts.md
 RESAMPLES = 2000
 _BLOCK = 1024  # groups whose resampled medians are held in memory together
@@ -73,8 +75,8 @@ def _t_quantile(df: Ints) -> Floats:
 
 
 def _student_t(present: Present, low: Floats, high: Floats, *, log: bool) -> None:
-    few = (present.n >= 2) & (present.n < BOOTSTRAP_TRIALS)
-    n = np.where(few, present.n, 2)
+    few = (present.n >= FEWEST_TRIALS) & (present.n < BOOTSTRAP_TRIALS)
+    n = np.where(few, present.n, FEWEST_TRIALS)
     scaled = np.log(present.values) if log else present.values
     mean = np.bincount(present.codes, scaled, len(n)) / n
     squares = np.bincount(present.codes, (scaled - mean[present.codes]) ** 2, len(n))
@@ -97,7 +99,7 @@ def medians_over_trials(
     _student_t(present, low, high, log=log)
     _bootstrap(present, low, high, seed, resamples)
     method = [
-        Method.NONE if n < 2 else Method.STUDENT_T if n < BOOTSTRAP_TRIALS else Method.BOOTSTRAP
+        Method.NONE if n < FEWEST_TRIALS else Method.STUDENT_T if n < BOOTSTRAP_TRIALS else Method.BOOTSTRAP
         for n in present.n.tolist()
     ]
     return Medians(value, np.minimum(low, value), np.maximum(high, value), present.n, method)
@@ -125,11 +127,12 @@ def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotient
 
     Fieller 1954, Some problems in interval estimation, Journal of the Royal Statistical Society B 16(2),
     section 3: all quotients R for which mean(cost - R saved) lies within t standard errors of zero. `cost`
-    and `saved` belong to the same trial (NaN where missing: the trial is left out). One trial has none.
+    and `saved` belong to the same trial (NaN where missing: the trial is left out). Fewer than three trials
+    have none.
     """
     both = np.where(np.isnan(cost) | np.isnan(saved), np.nan, 1.0)
     present_n = groups.present(both).n
-    n = np.maximum(present_n, 2)
+    n = np.maximum(present_n, FEWEST_TRIALS)
     # in one order whatever the order of the trials: sums of floats depend on it
     order = np.lexsort((saved, cost, groups.codes))
     order = order[~np.isnan(both[order])]
@@ -155,5 +158,5 @@ def repayment_intervals(groups: Groups, cost: Floats, saved: Floats) -> Quotient
     high = np.where(bounded, ends[1], np.inf)
     never = (mean_saved <= 0) & (quadratic >= 0)
     low[never] = high[never] = np.inf
-    low[present_n < 2] = high[present_n < 2] = np.nan
+    low[present_n < FEWEST_TRIALS] = high[present_n < FEWEST_TRIALS] = np.nan
     return Quotients(low, high)

@@ -10,6 +10,7 @@ from scipy import special
 from db.metrics.groups import Bools, Floats, Ints
 from db.verdicts.judgement import Tested
 from db.verdicts.results import LatencyChange
+from db.verdicts.significance import FEWEST_DF
 
 
 def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: float) -> LatencyChange | None:
@@ -24,7 +25,8 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
     the variance of cluster sampling (Cameron & Miller 2015, J. Human Resources 50(2), 317-372, section
     II): the strategies of one workload move together and do not count as that many witnesses. Where the sides
     come from different runs, what a run shifts in all cases at once does not average out and is added
-    (degrees of freedom by Satterthwaite 1946). No interval below two workloads.
+    (degrees of freedom by Satterthwaite 1946). No interval below `FEWEST_DF`
+    degrees of freedom.
     """
     used = chosen & np.isfinite(tested.test.difference)
     x = tested.test.difference[used]
@@ -41,7 +43,8 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
         variance, run_df = runs
         shared = float(np.sum(share * tested.contrasts.run_scale[used] * variance))
         df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(run_df)))
-        half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
+        if df >= FEWEST_DF:
+            half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
     return LatencyChange(
         cases=len(x),
         workloads=len(sums),

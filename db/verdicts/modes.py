@@ -38,23 +38,22 @@ def two_modes(y: Floats, policy: HistoryPolicy) -> TwoModes | None:
 def two_modes_of_each(y: Floats, policy: HistoryPolicy) -> list[TwoModes | None]:
     """The same of many series of one length at once; `y` has shape (series, points)."""
     n = y.shape[1]
-    spread = y.std(axis=1)
-    if n < 4 * policy.minimum_segment or not spread.any():
-        return [None] * len(y)
-    varied = spread > 0.0
-    y, spread = y[varied], spread[varied]
+    found: list[TwoModes | None] = [None] * len(y)
+    varied = np.ptp(y, axis=1) > 0.0 if n >= 4 * policy.minimum_segment else np.zeros(0, dtype=np.bool_)
+    if not varied.any():
+        return found
+    y = y[varied]
     fitted = _fit(y)
-    one = -n * (np.log(spread) + 0.5 * math.log(2.0 * math.pi) + 0.5)
+    one = -n * (np.log(y.std(axis=1)) + 0.5 * math.log(2.0 * math.pi) + 0.5)
     two = np.log(_densities(y, fitted).sum(axis=0)).sum(axis=1)
     gain = 2.0 * (two - one) - 2.0 * math.log(n)  # two parameters more
     clear = np.minimum(fitted.high_share, 1.0 - fitted.high_share) >= policy.two_mode_share
     clear &= fitted.high - fitted.low >= policy.two_mode_separation * fitted.deviation
     clear &= gain >= policy.two_mode_bic_gain
-    found: list[TwoModes | None] = [None] * len(varied)
-    for place, number in zip(np.flatnonzero(varied).tolist(), range(len(y)), strict=True):
-        if clear[number]:
-            columns = (fitted.low, fitted.high, fitted.deviation, fitted.high_share)
-            found[place] = TwoModes(*(float(column[number]) for column in columns))
+    places = np.flatnonzero(varied)
+    columns = (fitted.low, fitted.high, fitted.deviation, fitted.high_share)
+    for number in np.flatnonzero(clear).tolist():
+        found[int(places[number])] = TwoModes(*(float(column[number]) for column in columns))
     return found
 
 

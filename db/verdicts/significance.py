@@ -40,17 +40,21 @@ def equivalence_p(test: TTest, margin: Floats) -> Floats:
 
 def interval(test: TTest, confidence: float) -> tuple[Floats, Floats]:
     """Bounds of the relative change head / base - 1; NaN below `FEWEST_DF` degrees of freedom."""
-    with np.errstate(invalid="ignore"):
-        half = special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
-    half = np.where(test.df < FEWEST_DF, np.nan, half)
+    half = _half_width(test, confidence)
     return np.expm1(test.difference - half), np.expm1(test.difference + half)
 
 
 def smallest_visible_change(test: TTest, confidence: float) -> Floats:
-    """The significance threshold: the relative change that would just reach `confidence` by itself."""
+    """The significance threshold: the relative change that would just reach `confidence` by itself; NaN below
+    `FEWEST_DF` degrees of freedom.
+    """
+    return np.expm1(_half_width(test, confidence))
+
+
+def _half_width(test: TTest, confidence: float) -> Floats:
     with np.errstate(invalid="ignore"):
-        result: Floats = np.expm1(special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error)
-    return result
+        half = special.stdtrit(test.df, 0.5 + confidence / 2.0) * test.standard_error
+    return np.where(test.df < FEWEST_DF, np.nan, half)
 
 
 def power_quantile(power: float) -> float:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
-from db.units import MISSING, count, level, percent, plural, ratio, words
+from db.units import MISSING, TWO_TRIALS, count, level, percent, plural, ratio, words
 from db.verdicts.policy import Policy
 from db.verdicts.policy_entries import policy_entries
 from db.verdicts.results import Comparison, LeftOut, Row
@@ -149,6 +149,8 @@ def _change(row: Row) -> str:
     text = percent(row.change, signed=True)
     if row.interval is not None:
         text += f" [{percent(row.interval[0], signed=True)}, {percent(row.interval[1], signed=True)}]"
+    elif min(row.trials) == 2:
+        text += f" [{TWO_TRIALS}]"
     return text
 
 

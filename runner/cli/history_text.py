@@ -139,7 +139,7 @@ def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
         value = "never"
     entry = METRICS[metric]
     low, high = (None if pd.isna(row[name]) else row[name] for name in _ends(metric))
-    bounds = MISSING if low is None and high is None else interval(low, high, entry.write)
+    bounds = interval(low, high, entry.write, trials=row["counted_trials"])
     shown = MISSING if pd.isna(value) else entry.write(value)
     return moment(row["last_started_at"]), str(row["torch"]), shown, bounds
 

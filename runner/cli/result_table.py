@@ -17,7 +17,7 @@ from rich.text import Text
 from db.errors import printable
 from db.metrics.controls import Control
 from db.records import StrategyKind
-from db.units import MISSING, count, duration, interval, ratio, size, steps, words
+from db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
 from db.wording.marks import timing_words
 from runner.plan import NotApplicable
 
@@ -134,6 +134,8 @@ def _figures(row: Mapping[Any, Any]) -> list[str]:
     speedup = MISSING if eager else ratio(row["speedup"])
     if not eager and row["interval_method"] not in ("none", None):
         speedup += f" [{interval(row['speedup_low'], row['speedup_high'], ratio)}]"
+    elif not eager and row["counted_trials"] == 2:
+        speedup += f" [{TWO_TRIALS}]"
     return [
         f"{row['counted_trials']}",
         duration(row["latency_ns"]),

@@ -32,9 +32,9 @@ def test_pairing_removes_what_both_sides_share() -> None:
     assert found["speedup_low"] > 1.9
 
 
-def test_the_method_changes_at_twenty_trials_and_one_trial_has_no_interval() -> None:
-    methods = [case([3.0] * n, [2.0] * n)["interval_method"] for n in (1, 2, 19, 20)]
-    assert methods == ["none", "student_t", "student_t", "bootstrap"]
+def test_the_method_changes_at_twenty_trials_and_two_trials_have_no_interval() -> None:
+    methods = [case([3.0] * n, [2.0] * n)["interval_method"] for n in (1, 2, 3, 19, 20)]
+    assert methods == ["none", "none", "student_t", "student_t", "bootstrap"]
     one = case([3], [2])
     assert one["speedup"] == 1.5
     assert one[["speedup_low", "speedup_high"]].isna().all()
