@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pandas import DataFrame, Timestamp
 
+from db.judge.noise_floors import machine_noise_floors
 from db.queries.comparison import past_frame, sides_frame
 from db.queries.filters import Filters
 from db.session import Database
@@ -63,7 +65,15 @@ def compare(
             )
 
         machine = filters.machines[0] if len(filters.machines) == 1 else None
-        return compare_builds(sides, base, head, policy, history=past, machine_id=machine)
+        return compare_builds(
+            sides,
+            base,
+            head,
+            policy,
+            history=past,
+            machine_id=machine,
+            noise_floors=partial(machine_noise_floors, connection),
+        )
 
 
 def _require_both_sides(sides: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -188,12 +189,14 @@ def judge_cases(
     families: int,
     judged: Bools | None = None,
     planned: bool = True,
+    floor_cv: Callable[[], Floats] | None = None,
 ) -> Judged:
     """Verdict flags of every case.
 
     `minimum_effect` and `margin` are relative changes per case; `families` the number of metrics judged in
     this comparison; `judged` flags the cases that take part (the canary does not), None for all; `planned`
-    says whether more trials than the smallest number are advised for this metric.
+    says whether more trials than the smallest number are advised for this metric; `floor_cv` gives the noise
+    per case that the machine is known for, by which advice is given where a case has none of its own.
 
     Nothing is announced for a metric whose smallest adjusted p (Simes' global test, 1986, Biometrika 73,
     751-754) stays above the level shared out over the metrics: so a comparison of identical builds raises
@@ -215,7 +218,7 @@ def judge_cases(
     real = found & ~(noisy & (tested.fewest_trials < policy.few_trials))
     identical = tested.identical & (judged if judged is not None else True)
     same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
-    more, unseen = _more_trials(tested, policy, planned=planned)
+    more, unseen = _more_trials(tested, policy, floor_cv, planned=planned)
     decided = real | same
     return Judged(
         q_value=q_value,
@@ -255,7 +258,9 @@ def _suspected(tested: Tested, size: Floats, enough: Bools, policy: Policy) -> B
     return suspected
 
 
-def _more_trials(tested: Tested, policy: Policy, *, planned: bool) -> tuple[Ints, Ints]:
+def _more_trials(
+    tested: Tested, policy: Policy, floor_cv: Callable[[], Floats] | None, *, planned: bool
+) -> tuple[Ints, Ints]:
     """Trials a side still wanted, and those that a clock would need which cannot see the change planned for.
 
     First the smallest number that is ever judged; then, where trials are `planned`, those that show a change
@@ -263,7 +268,10 @@ def _more_trials(tested: Tested, policy: Policy, *, planned: bool) -> tuple[Ints
     """
     fewest = tested.fewest_trials
     cv = np.sqrt(tested.moderated.variance)
-    known = np.isfinite(cv) & np.isfinite(tested.contrasts.difference)
+    compared = np.isfinite(tested.contrasts.difference)
+    if floor_cv is not None and (compared & ~np.isfinite(cv)).any():
+        cv = np.where(np.isfinite(cv), cv, floor_cv())
+    known = np.isfinite(cv) & compared
     power = power_quantile(policy.advice_power)
     needed = trials_needed(np.where(known, cv, 0.0), np.log1p(policy.advice_effect), power)
     needed = np.maximum(needed, policy.few_trials)

@@ -11,10 +11,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from pandas import DataFrame
 
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import says
+from db.metrics.groups import Floats, says
 from db.records import TimingMethod
 from db.verdicts.policy import Policy
 from db.verdicts.significance import Z_LEVEL, Z_POWER
@@ -126,6 +127,13 @@ def floor_of(floors: Iterable[NoiseFloor], metric: str, bound: Bound | None = No
     """The floor of `metric` for cases of the class `bound`; of all classes the highest where it is None."""
     mine = [floor for floor in floors if floor.metric == metric and bound in (None, floor.bound)]
     return max(mine, key=lambda floor: floor.cv, default=None)
+
+
+def floor_variations(floors: Iterable[NoiseFloor], metric: str, bounds: Sequence[Bound | None]) -> Floats:
+    """Per case of the class in `bounds` the CV of its floor, NaN where there is none."""
+    known = tuple(floors)
+    mine = {bound: floor_of(known, metric, bound) for bound in set(bounds)}
+    return np.array([np.nan if (each := mine[bound]) is None else each.cv for bound in bounds])
 
 
 def variation(values: Sequence[float]) -> float:

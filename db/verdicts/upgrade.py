@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 from pandas import DataFrame, array
@@ -22,6 +23,7 @@ from db.verdicts.judgement import Judged, Tested, enough_trials, examine_cases, 
 from db.verdicts.latency_mean import latency_change
 from db.verdicts.measured import GPU_COLUMNS, Layout, PastLayout, log_values, timed_apart
 from db.verdicts.noise import Past
+from db.verdicts.noise_floor import NoiseFloor, floor_variations
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison, GeomeanChange, LatencyChange, Row
 from db.verdicts.rows import (
@@ -61,13 +63,15 @@ def compare_builds(
     *,
     history: DataFrame | Callable[[MatchedCases], DataFrame] | None = None,
     machine_id: str | None = None,
+    noise_floors: Callable[[str], Sequence[NoiseFloor]] = lambda _machine_id: (),
 ) -> Comparison:
     """Judge `head` against `base`, metric by metric, over the cases that match.
 
     `trials` is a trials frame (`db.queries.trials.trials_frame`) holding both sides; a `str` side is a
     build id. `history` is a trials frame of the same series' other runs, and may be the same frame: compared
     trials are passed over; or what reads one once the cases are matched. With `machine_id` None the machine
-    with most matched cases is taken; the others are named in `left_out`. Raises VerdictError when a side has
+    with most matched cases is taken; the others are named in `left_out`. `noise_floors` is asked for those
+    of the machine where advice has no other noise to plan by. Raises VerdictError when a side has
     no trial or a trial is on both sides.
     """
     policy = policy or Policy()
@@ -75,7 +79,8 @@ def compare_builds(
     sides = split_sides(trials, base, head)
     matched = match_cases(sides, policy, machine_id)
     summaries = _summaries(sides, matched)
-    measured = _judge_measured(matched, _past(history, sides, matched), policy)
+    floors = cache(partial(noise_floors, matched.machine_id or ""))
+    measured = _judge_measured(matched, _past(history, sides, matched), policy, floors)
     base_side, head_side = describe_sides(sides, base, head)
     same_build = set(base_side.build_ids) == set(head_side.build_ids)
     context = _context(matched, summaries, measured, policy, same_build=same_build)
@@ -121,7 +126,12 @@ class _Measured:
     cycles: Floats
 
 
-def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Policy) -> _Measured:
+def _judge_measured(
+    matched: MatchedCases,
+    past: PastLayout | None,
+    policy: Policy,
+    floors: Callable[[], Sequence[NoiseFloor]],
+) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
     bounds = case_bounds(matched.trials, matched.case, cases, policy)
@@ -146,6 +156,7 @@ def _judge_measured(matched: MatchedCases, past: PastLayout | None, policy: Poli
             families=families,
             judged=judged_ones,
             planned=metric in _PLANNED,
+            floor_cv=lambda: floor_variations(floors(), metric, bounds),
         )
         return _Metric(tested, judged, margin)
 

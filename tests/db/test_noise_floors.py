@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from db.judge.gateway import compare
 from db.judge.noise_floors import read_noise_floors
 from db.records import Trial
 from db.session import Database
 from db.store import save_trials
 from db.verdicts.noise_floor import VALIDATION_SUITE, NoiseFloor
+from db.verdicts.sides import Selection
 from db.verdicts.vocabulary import Bound
 from tests.builders import MS, START, make_machine, make_timed, make_trial
 
@@ -124,3 +126,21 @@ def test_the_newest_run_that_has_a_figure_counts_on_each_machine(database: Datab
 def test_a_machine_that_was_not_validated_has_none(database: Database):
     save_trials(database, [make_trial(), *validated(make_trial)[:2]])
     assert read_noise_floors(database) == {}
+
+
+def test_advice_plans_by_it_where_a_case_has_no_noise_of_its_own(database: Database):
+    """One trial a side tells nothing of noise; the machine's validation does."""
+    pair = [
+        make_trial(build=torch, run_id=torch, started_at=START + timedelta(days=day), control_latency_ns=None)
+        for day, torch in enumerate(("2.12.0", "2.13.0"))
+    ]
+    save_trials(database, pair)
+    base, head = (Selection(name=name, run_ids=(name,)) for name in ("2.12.0", "2.13.0"))
+    before = compare(database, base, head).advice
+    assert before is not None
+    assert before.smallest is None
+    save_trials(database, validated(make_trial, latency_ns=scattered(10 * MS), run_id="validation"))
+    advice = compare(database, base, head).advice
+    assert advice is not None
+    assert advice.smallest is not None
+    assert advice.smallest.more_trials == 2

@@ -46,7 +46,7 @@ def strays(path: Path, found: list[Import]) -> list[str]:
         ("def late():\n    from db.queries.comparison import past_frame", True),
         ("from db.verdicts.sides import split_sides", True),
         ("from db.verdicts.sides import Selection", False),
-        ("from db.verdicts.noise_floor import noise_floor", False),
+        ("from db.verdicts.noise_floor import noise_floors", False),
         ("from db.judge import gateway", False),
     ],
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from db.verdicts.results import Comparison
+from db.verdicts.noise_floor import NoiseFloor
+from db.verdicts.results import Advice, Comparison
 from db.verdicts.upgrade import compare_builds
 from tests.db.metrics.frames import trials_frame
 from tests.db.verdicts.frames import sides
@@ -13,10 +14,10 @@ from tests.db.verdicts.frames import sides
 CALM = [10.0, 10.02, 9.98, 10.01]
 
 
-def compared(rows: list[dict[str, Any]], seconds: float | None = 90.0) -> Comparison:
+def compared(rows: list[dict[str, Any]], seconds: float | None = 90.0, **options: Any) -> Comparison:
     if seconds is not None:
         rows = [row | {"ended_at": row["started_at"] + timedelta(seconds=seconds)} for row in rows]
-    return compare_builds(trials_frame(rows), "old", "new")
+    return compare_builds(trials_frame(rows), "old", "new", **options)
 
 
 def open_case(name: str, width: float, trials: int) -> list[dict[str, Any]]:
@@ -76,3 +77,28 @@ def test_one_degree_of_freedom_gives_no_interval():
     (latency,) = [row for row in lone.rows if row.metric == "latency"]
     assert latency.change is not None
     assert latency.interval is None
+
+
+def test_one_trial_a_side_is_planned_for_by_the_noise_of_the_machine():
+    asked = []
+
+    def noise_floors(machine_id: str) -> list[NoiseFloor]:
+        asked.append(machine_id)
+        return [NoiseFloor("latency", None, 0.02, 10)]
+
+    assert compared(open_case("one", 0.1, 1)).advice == Advice(
+        smallest=None, target=None, unseen=0, sentences=()
+    )
+    advice = compared(open_case("one", 0.1, 1), noise_floors=noise_floors).advice
+    assert advice is not None
+    assert advice.smallest is not None
+    assert (advice.smallest.cases, advice.smallest.more_trials) == (1, 2)
+    # Asked for once, however many metrics there are.
+    assert asked == ["m1"]
+
+
+def test_a_case_with_noise_of_its_own_asks_for_none():
+    def noise_floors(_machine_id: str) -> list[NoiseFloor]:
+        raise AssertionError
+
+    assert compared(open_case("noisy", 0.05, 4), noise_floors=noise_floors).advice is not None
