@@ -59,16 +59,18 @@ def execute(
     is_cancelled: Callable[[], bool],
     lock_dir: Path | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    admits: Callable[[Job], bool] = lambda _job: True,
 ) -> RunOutcome:
     """Measure every trial of `plan` here, in its order, and store each as soon as it ends.
 
     A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
-    stored as `cancelled`, and nothing more is measured. Raises DatabaseError when the runs cannot be
+    stored as `cancelled`, and nothing more is measured. What `admits` refuses when its turn comes is left
+    out. Raises DatabaseError when the runs cannot be
     announced; nothing is measured then.
     """
     store_waiting(database, spool)
     announce(plan, database, clock())
-    executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase)
+    executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase, admits=admits)
     try:
         measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
     finally:

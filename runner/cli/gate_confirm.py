@@ -19,6 +19,7 @@ from db.wording.metrics import METRICS
 from runner.cli.judging import say_logged
 from runner.cli.measuring import measure
 from runner.config import Settings
+from runner.durations import Durations
 from runner.free_space import require_space
 from runner.host_stacks import HostStacks, StackGoneError
 from runner.plan import Plan
@@ -81,7 +82,7 @@ def _measure(database: Database, first: Comparison, settings: Settings, look: Se
     if look.plan.over_budget:
         waiting = plural(len(look.plan.over_budget), "suspected case")
         print(f"The budget leaves out {waiting}, the least sure ones.", file=sys.stderr)
-    if measure(plan, database, settings, {}).interrupted:
+    if measure(plan, database, settings, Durations({}))[0].interrupted:
         return Decided(interrupted=True)
     fresh = _judge_fresh(database, first, plan, settings)
     say_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 
 from db.session import Database
-from runner.cli.progress import Case, run_progress
+from runner.cli.progress import TimeLeft, run_progress
 from runner.cli.stopping import stop_signal
 from runner.config import Settings
+from runner.durations import Durations
 from runner.execution import RunOutcome, execute
 from runner.plan import Plan
 from runner.spool import Spool
+from runner.time_budget import TimeBudget
 
 
-def measure(plan: Plan, database: Database, settings: Settings, past_s: Mapping[Case, float]) -> RunOutcome:
+def measure(
+    plan: Plan, database: Database, settings: Settings, durations: Durations, seconds: float = math.inf
+) -> tuple[RunOutcome, TimeBudget]:
     """Measure and store every trial of `plan`, as `runner.execution.execute` does; Ctrl-C or SIGTERM ends it.
 
-    `past_s`: by workload and strategy the seconds that a trial of the case took before, where that is known.
+    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out.
     """
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
     spool = Spool(settings.data_dir / "spool")
-    with stop_signal() as stop, run_progress(cases, past_s) as progress:
-        return execute(plan, database, spool, progress=progress, is_cancelled=stop.is_set)
+    budget = TimeBudget(seconds, durations, canaries=plan.canaries)
+    time_left = TimeLeft(cases, durations, budget.remaining_s)
+    with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
+        outcome = execute(
+            plan, database, spool, progress=progress, is_cancelled=stop.is_set, admits=budget.admits
+        )
+    return outcome, budget

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import sys
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -15,43 +16,36 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from db.records import Status, Trial
 from db.units import duration, words
 from runner.cli.result_table import PlainConsole
-
-Case = tuple[str, str]
-# A first guess before anything was measured here; replaced by the first finished trial.
-_UNKNOWN_TRIAL_S = 15.0
+from runner.durations import Case, Durations
 
 
 class TimeLeft:
-    """Expected seconds left: a waiting trial costs the median of its case, else of its strategy."""
+    """Expected seconds left: what each waiting trial is expected to take, at most `remaining_s`."""
 
-    def __init__(self, cases: Sequence[Case], history_s: Mapping[Case, float]) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        durations: Durations,
+        remaining_s: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self._waiting = list(cases)
-        self._history_s = dict(history_s)
-        self._by_case: dict[Case, list[float]] = defaultdict(list)
-        self._by_strategy: dict[str, list[float]] = defaultdict(list)
+        self._durations = durations
+        self._remaining_s = remaining_s
 
     def finished(self, case: Case, seconds: float) -> None:
         """A trial of `case` ended after `seconds`."""
         self._waiting.remove(case)
-        self._by_case[case].append(seconds)
-        self._by_strategy[case[1]].append(seconds)
+        self._durations.note(case, seconds)
 
     def seconds(self) -> float:
         """Of all trials that wait, the one that runs among them."""
-        return sum(self._expected(case) for case in self._waiting)
+        waiting = Counter(self._waiting)
+        expected_s = sum(self._durations.expected_s(case) * count for case, count in waiting.items())
+        return min(expected_s, self._remaining_s())
 
     def text(self) -> str:
         """To the second: "1.53 min", "0 s"."""
         return duration(round(self.seconds()) * 1e9)
-
-    def _expected(self, case: Case) -> float:
-        if self._by_case[case]:
-            return statistics.median(self._by_case[case])
-        if case in self._history_s:
-            return self._history_s[case]
-        if self._by_strategy[case[1]]:
-            return statistics.median(self._by_strategy[case[1]])
-        return _UNKNOWN_TRIAL_S
 
 
 def bar_wanted() -> bool:
@@ -133,10 +127,9 @@ class LineProgress:
         )
 
 
-def run_progress(cases: Sequence[Case], history_s: Mapping[Case, float]) -> BarProgress | LineProgress:
-    """The progress display that fits standard error."""
-    time_left = TimeLeft(cases, history_s)
-    return (BarProgress if bar_wanted() else LineProgress)(len(cases), time_left)
+def run_progress(total: int, time_left: TimeLeft) -> BarProgress | LineProgress:
+    """The progress display of `total` trials that fits standard error."""
+    return (BarProgress if bar_wanted() else LineProgress)(total, time_left)
 
 
 def _seconds(trial: Trial) -> float:

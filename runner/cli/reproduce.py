@@ -23,6 +23,7 @@ from runner.cli.measuring import measure
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.result_table import console
 from runner.config import Settings
+from runner.durations import Durations
 from runner.interpreter import check_interpreter
 from runner.reproduce import plan_again, script_of
 
@@ -71,7 +72,7 @@ def reproduce(
         if script is not None:
             return _write(script_of(stored, settings), script)
         plan = plan_again(stored, settings, _interpreter(python, build, settings))
-        if measure(plan, database, settings, {}).interrupted:
+        if measure(plan, database, settings, Durations({}))[0].interrupted:
             return EXIT_INTERRUPTED
         again = trial_record(database, plan.trials[0].trial_id)
     if json_:

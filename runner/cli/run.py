@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import statistics
+import math
 import sys
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from db.log_lines import OneLine
 from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
-from db.queries.trials import latest_trials_frame, trials_frame
+from db.queries.trials import trials_frame
 from db.session import Database
 from db.units import plural, words
 from db.verdicts.targets import check_targets
@@ -45,18 +44,19 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.cli.progress import Case
 from runner.cli.result_table import console, reasons, result_table
 from runner.cli.run_verdicts import judge_and_log, worst_verdicts
 from runner.cli.target_text import target_lines
 from runner.config import BuildSettings, Settings
 from runner.device_choice import resolve_device
+from runner.durations import Durations, stored_durations_s
 from runner.execution import RunOutcome
 from runner.free_space import require_space
 from runner.interpreter import InterpreterFacts
 from runner.passes import Passes
 from runner.plan import Plan, plan_run
 from runner.selection import select
+from runner.time_budget import by_value, require_fit
 
 
 def run(
@@ -64,6 +64,14 @@ def run(
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
     trials: TrialsOption = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            min=0.1,
+            help="Measure what is worth most first, and begin nothing that would take longer than this.",
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
     python: PythonsOption = None,
     build: StacksOption = None,
@@ -100,11 +108,18 @@ def run(
     require_space(settings.data_dir)
     _warn_on_stderr()
     with database_of(settings) as database:
+        durations = Durations(stored_durations_s(database, plan))
+        if minutes is not None:
+            plan = by_value(plan, durations)
+            require_fit(plan, durations, 60 * minutes)
         _say_plan(plan, resolved, facts)
-        outcome = measure(plan, database, settings, _past_durations_s(database, plan))
+        seconds = math.inf if minutes is None else 60 * minutes
+        outcome, budget = measure(plan, database, settings, durations, seconds)
         frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
         judged = _judge(plan, frame, database, settings)
     _print(plan, frame, judged, settings, json_)
+    if left := budget.left_text():
+        print(f"compilewatch: {left}", file=sys.stderr)
     return _exit_code(outcome, judged)
 
 
@@ -119,17 +134,6 @@ def _warn_on_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLine("compilewatch: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-
-
-def _past_durations_s(database: Database, plan: Plan) -> Mapping[Case, float]:
-    """Median seconds a trial of each case took the last time, on any machine: a guess for the bar."""
-    names = Filters(workloads=tuple({spec.workload.name for spec in plan.trials}))
-    latest = latest_trials_frame(database, names).dropna(subset=["ended_at"])
-    taken: dict[Case, list[float]] = defaultdict(list)
-    seconds = (latest["ended_at"] - latest["started_at"]).dt.total_seconds()
-    for workload, strategy, each in zip(latest["workload"], latest["strategy"], seconds, strict=True):
-        taken[workload, strategy].append(each)
-    return {case: statistics.median(values) for case, values in taken.items()}
 
 
 def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> Judged | None:

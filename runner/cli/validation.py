@@ -19,12 +19,13 @@ from db.units import duration, percent
 from db.verdicts.noise_floor import CLOCKS, SPEEDUP, TRIALS_A_SIDE, NoiseFloor, noise_floors, scatters
 from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
-from runner.cli.progress import run_progress
+from runner.cli.progress import TimeLeft, run_progress
 from runner.cli.result_table import console
 from runner.cli.stopping import stop_signal
 from runner.config import Settings
 from runner.doctor.checks import Check, Verdict, gate_checks, probe_checks, variation_checks
 from runner.doctor.validation import Measured, Validator, plan_validation
+from runner.durations import Durations
 from runner.spool import Spool
 
 _STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.UNKNOWN: "yellow"}
@@ -56,7 +57,7 @@ def validate(
     """Measure, store and check. Raises as `runner.plan.plan_run` does, and DatabaseError."""
     plan = plan_validation(settings, device, processes)
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
-    with stop_signal() as stop, run_progress(cases, {}) as progress:
+    with stop_signal() as stop, run_progress(len(cases), TimeLeft(cases, Durations({}))) as progress:
         measured = Validator(
             database,
             Spool(settings.data_dir / "spool"),

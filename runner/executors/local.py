@@ -46,11 +46,13 @@ class LocalExecutor:
         *,
         lock_dir: Path | None = None,
         on_phase: OnPhase = lambda _phase: None,
+        admits: Callable[[Job], bool] = lambda _job: True,
     ) -> None:
         self._database = database
         self._spool = spool
         self._lock_dir = lock_dir
         self._on_phase = on_phase
+        self._admits = admits
         self._changed = Condition()
         self._waiting: deque[Job] = deque()
         self._states: dict[str, JobState] = {}
@@ -125,11 +127,16 @@ class LocalExecutor:
     def _next(self) -> tuple[Job, Event] | None:
         """The next job, begun, with the event that says that it should end; None where there will be none."""
         with self._changed:
-            while not self._waiting and not self._closed:
-                self._changed.wait()
-            if self._closed or self._error is not None:
-                return None
-            job = self._waiting.popleft()
+            while True:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed or self._error is not None:
+                    return None
+                job = self._waiting.popleft()
+                if self._admits(job):
+                    break
+                self._states[job.job_id] = JobState.CANCELLED
+                self._changed.notify_all()
             should_end = Event()
             self._running = (job.job_id, should_end)
             self._states[job.job_id] = JobState.RUNNING

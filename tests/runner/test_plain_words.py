@@ -24,6 +24,7 @@ from runner.cli.front import exit_code_of
 from runner.cli.history_text import Told, history_sentences, history_table
 from runner.cli.progress import LineProgress, TimeLeft
 from runner.death import Ending, failure_of
+from runner.durations import Durations
 from runner.process import ProcessOutcome
 from tests.builders import MS, START, make_build, make_history, make_trial
 
@@ -73,7 +74,7 @@ def test_what_makes_it_another_series(sqlite_database: Database, capsys: pytest.
 
 def test_a_failure(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     trial = make_trial(failure="out_of_memory", started_at=START, ended_at=START + timedelta(seconds=7))
-    with LineProgress(1, TimeLeft([("bert-base", "default")], {})) as progress:
+    with LineProgress(1, TimeLeft([("bert-base", "default")], Durations({}))) as progress:
         progress.trial_finished(trial)
     assert "failed (out of memory) after" in capsys.readouterr().err
     with open_database(sqlite_url) as database:
