@@ -20,8 +20,6 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.runtime.state.common import is_element_id
 
 from dashboard import links, theme
 from dashboard.api import routes as api
@@ -130,7 +128,7 @@ def build_app(
             *([Middleware(BasePath, prefix=base_path)] if base_path else []),
             Middleware(SameSite, hosts=hosts, largest_body=LARGEST_MB * MEGABYTE),
             *login.middleware,
-            Middleware(SocketFrames, is_message=_is_message),
+            Middleware(SocketFrames),
             Middleware(CompressedStatic, folder=STATIC / "static"),
         ],
         lifespan=lifespan,
@@ -163,15 +161,6 @@ def options(host: str, port: int) -> dict[str, Any]:
         "runner.magicEnabled": False,
         **theme.options(),
     }
-
-
-def _is_message(data: bytes) -> bool:
-    """Whether `data` is what Streamlit's pages send, with states of widgets alone."""
-    try:
-        widgets = BackMsg.FromString(data).rerun_script.widget_states.widgets
-    except Exception:  # noqa: BLE001 - of protobuf, which is Streamlit's and not ours
-        return False
-    return all(is_element_id(state.id) for state in widgets)
 
 
 def _report_script_error(error: Exception) -> bool:

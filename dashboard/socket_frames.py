@@ -1,15 +1,18 @@
 """What opens a socket is answered, and what comes over it is a message of Streamlit's or ends it.
 
 Streamlit answers a text with a traceback in the log, and a page fails on the state of what is no widget.
+Messages of its developers' tools are passed over: they list the files of this checkout, and empty the cache
+of everybody.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import uvicorn.config
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime.state.common import is_element_id
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 # Close code of the socket protocol for a peer that speaks otherwise.
@@ -17,12 +20,15 @@ PROTOCOL_ERROR = 1002
 _LOG = logging.getLogger("compilewatch.dashboard")
 
 
-class SocketFrames:
-    """Closes a socket at its first frame that `is_message` does not take for one."""
+_NEEDED = frozenset({"rerun_script", "stop_script", "app_heartbeat", "file_urls_request"})
+_NEEDED_OPERATIONS = frozenset({"deferred_file", "dataframe_chunk"})
 
-    def __init__(self, app: ASGIApp, *, is_message: Callable[[bytes], bool]) -> None:
+
+class SocketFrames:
+    """Closes a socket at its first frame that is no message; hands on those that pages need."""
+
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._is_message = is_message
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
@@ -32,22 +38,42 @@ class SocketFrames:
 
         async def receive_messages() -> Message:
             nonlocal closed
-            found = await receive()
-            if found["type"] != "websocket.receive":
-                return found
-            data = found.get("bytes")
-            if data is not None and self._is_message(data):
-                return found
-            _LOG.warning("a socket was closed: its frame is no message of a page")
-            closed = True
-            await send({"type": "websocket.close", "code": PROTOCOL_ERROR})
-            return {"type": "websocket.disconnect", "code": PROTOCOL_ERROR}
+            while (found := await receive())["type"] == "websocket.receive":
+                message = _message(found.get("bytes"))
+                if message is None:
+                    _LOG.warning("a socket was closed: its frame is no message of a page")
+                    closed = True
+                    await send({"type": "websocket.close", "code": PROTOCOL_ERROR})
+                    return {"type": "websocket.disconnect", "code": PROTOCOL_ERROR}
+                if _is_needed(message):
+                    break
+            return found
 
         async def send_while_open(message: Message) -> None:
             if not closed:
                 await send(message)
 
         await self._app(scope, receive_messages, send_while_open)
+
+
+def _message(data: bytes | None) -> BackMsg | None:
+    """What Streamlit's pages send, with states of widgets alone; None for anything else."""
+    try:
+        message = None if data is None else BackMsg.FromString(data)
+    except Exception:  # noqa: BLE001 - of protobuf, which is Streamlit's and not ours
+        return None
+    if message is None:
+        return None
+    widgets = message.rerun_script.widget_states.widgets
+    return message if all(is_element_id(state.id) for state in widgets) else None
+
+
+def _is_needed(message: BackMsg) -> bool:
+    """Whether the pages of a reader send it."""
+    kind = message.WhichOneof("type")
+    if kind == "backend_operation_request":
+        return message.backend_operation_request.WhichOneof("payload") in _NEEDED_OPERATIONS
+    return kind in _NEEDED
 
 
 class AnsweredHandshake(WebSocketsSansIOProtocol):
