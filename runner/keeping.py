@@ -25,7 +25,7 @@ def store_waiting(database: Database, spool: Spool) -> Replay:
     replay = spool.replay(lambda trial: save_trial(database, trial))
     for run_id, ended_at, status in spool.waiting_ends():
         try:
-            end_run(database, run_id, ended_at, RunStatus(status))
+            end_run(database, run_id, ended_at, status)
         except NotFoundError:
             _LOG.warning("Run %s, whose end waited on disk, is not in the database.", run_id)
         spool.remove_end(run_id)

@@ -11,7 +11,9 @@ from datetime import datetime
 from pathlib import Path
 
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
+from db.fields import aware_utc
 from db.records import Trial, parse_trial
+from db.runs import RunStatus
 from runner.spool_size import spool_size, waiting_files
 
 
@@ -68,12 +70,21 @@ class Spool:
         """What waits here takes up."""
         return spool_size(self.directory)[1]
 
-    def waiting_ends(self) -> Iterator[tuple[str, datetime, str]]:
-        """Run id, when and how it ended. A file that another process has stored meanwhile is passed over."""
+    def waiting_ends(self) -> Iterator[tuple[str, datetime, RunStatus]]:
+        """Run id, when and how it ended. A file that another process has stored meanwhile is passed over, and
+        one that says no end goes to `bad/` with its reason.
+        """
         for path in sorted(self._ends.glob("*.json")):
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-                yield path.stem, datetime.fromisoformat(content["ended_at"]), content["status"]
+                ended_at = aware_utc(datetime.fromisoformat(content["ended_at"]))
+                end = path.stem, ended_at, RunStatus(content["status"])
+            except FileNotFoundError:
+                continue
+            except (ValueError, LookupError, TypeError, RecursionError, IsADirectoryError) as error:
+                self._set_aside(path, f"This is no end of a run ({type(error).__name__}: {error}).")
+            else:
+                yield end
 
     def remove_end(self, run_id: str) -> None:
         """Forget how the run ended: the database has it."""
@@ -94,7 +105,7 @@ class Spool:
                 raise
             except FileNotFoundError:
                 continue
-            except (RecordError, ConflictError) as error:
+            except (RecordError, ConflictError, IsADirectoryError) as error:
                 rejected += self._set_aside(path, str(error))
             else:
                 path.unlink(missing_ok=True)
@@ -103,7 +114,7 @@ class Spool:
 
     def _set_aside(self, path: Path, reason: str) -> list[Path]:
         """Move a file to `bad/`; nothing where another process was quicker."""
-        self._bad.mkdir(exist_ok=True)
+        self._bad.mkdir(parents=True, exist_ok=True)
         target = self._bad / path.name
         try:
             path.rename(target)

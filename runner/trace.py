@@ -55,7 +55,8 @@ def forget_traces(data_dir: Path, keep_days: int | None, now: datetime) -> int:
     forgotten = 0
     for directory in (data_dir.absolute() / _TRACES).glob("*"):
         with contextlib.suppress(FileNotFoundError):
-            if directory.stat().st_mtime < until:
+            # A link leads to what is not ours to delete.
+            if directory.is_dir() and not directory.is_symlink() and directory.stat().st_mtime < until:
                 shutil.rmtree(directory)
                 forgotten += 1
     if forgotten:

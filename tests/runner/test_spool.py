@@ -122,3 +122,31 @@ def test_the_end_of_a_run_waits_like_a_trial(tmp_path: Path, sqlite_database: Da
     store_waiting(sqlite_database, spool)
     assert unended_runs(sqlite_database, ["R"]) == []
     assert list(spool.waiting_ends()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        "not json",
+        "[" * 100_000,
+        '{"ended_at": "yesterday", "status": "finished"}',
+        '{"ended_at": 5, "status": "finished"}',
+        '{"ended_at": "2026-11-20T18:00:00", "status": "finished"}',
+        '{"ended_at": "2026-11-20T18:00:00+00:00", "status": "gone"}',
+    ],
+)
+def test_a_file_that_says_no_end_is_set_aside_with_its_reason(
+    text: str, tmp_path: Path, sqlite_database: Database
+) -> None:
+    """It would stop every later run and service of this host."""
+    spool = Spool(tmp_path)
+    spool.put_end("run", START, RunStatus.FINISHED)
+    (tmp_path / "ends" / "run.json").write_text(text)
+    (tmp_path / "a.json").mkdir()
+    store_waiting(sqlite_database, spool)
+    assert list(spool.waiting_ends()) == []
+    assert (tmp_path / "bad" / "run.json").read_text() == text
+    assert "no end of a run" in (tmp_path / "bad" / "run.reason.txt").read_text()
+    assert spool.waiting() == []

@@ -103,3 +103,19 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
         pytest.skip("tlparse is not installed: pip install compilewatch[trace]")
     assert trial.trace.report is not None
     assert "<html" in (tmp_path / trial.trace.report).read_text()
+
+
+def test_only_folders_of_traces_are_deleted(tmp_path: Path) -> None:
+    """A link among them leads elsewhere, and neither it nor a file stops what deletes the others."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    traces = trace_directory(tmp_path, "old").parent
+    (traces / "old").mkdir(parents=True)
+    (traces / "link").symlink_to(elsewhere)
+    (traces / "file").touch()
+    for path in (elsewhere, traces / "old", traces / "file"):
+        os.utime(path, (0, 0))
+    assert forget_traces(tmp_path, 30, datetime(2026, 11, 20, tzinfo=UTC)) == 1
+    assert (elsewhere / "kept").exists()
+    assert not (traces / "old").exists()

@@ -1,0 +1,116 @@
+"""What an editor does in a browser, signed in: bring a file in, say what a regression is. Text stays text."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page as Tab
+
+from db.queries.regressions import standing_regressions
+from db.queries.trials import trials_frame
+from db.session import open_database
+from db.sign_in import Roles, SignIn
+from tests.builders import make_trial
+from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
+from tests.dashboard.serving import Served, free_port, served
+from tests.e2e.browser import new_page, open_at
+
+pytestmark = pytest.mark.browser
+
+MARKUP = '<img src=x onerror="window.ran=1"><script>window.ran=1</script> [go](javascript:window.ran=1)'
+
+
+@dataclass(frozen=True)
+class Place:
+    server: Served
+    provider: FakeProvider
+    url: str
+
+
+@pytest.fixture(scope="module")
+def place(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder, port = tmp_path_factory.mktemp("editor"), free_port()
+    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), folder / "own.db")
+    url = f"sqlite:///{folder / 'own.db'}"
+    with fake_provider() as provider:
+        sign_in = SignIn(
+            base_url=f"http://127.0.0.1:{port}",
+            issuer=provider.issuer,
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+            roles=Roles(editors=("performance",), viewers=("readers",)),
+        )
+        log = folder / "log"
+        with served(url, log, port=port, COMPILEWATCH_SIGN_IN=sign_in.revealed()) as running:
+            yield Place(running, provider, url)
+        assert "Traceback" not in log.read_text()
+
+
+def _is_text(page: Tab) -> bool:
+    """Whether no script ran and no markup of the texts became an element."""
+    found = 'window.ran === undefined && !document.querySelector("img[onerror], a[href^=javascript]")'
+    return bool(page.evaluate(found))
+
+
+def _regression(place: Place) -> str:
+    with open_database(place.url, read_only=True) as database:
+        return standing_regressions(database)[0].regression.regression_id
+
+
+def test_an_editor_brings_a_file_in(browser: Browser, place: Place, tmp_path: Path) -> None:
+    trials = [make_trial(trial_id=f"uploaded-{n}", workload="mlp", label=MARKUP) for n in range(2)]
+    file = tmp_path / "<img src=x onerror=window.ran=1>.jsonl"
+    file.write_text("".join(f"{trial.to_json()}\n" for trial in trials))
+    with new_page(browser, place.server.origin) as (page, _):
+        open_at(page, f"{place.server.origin}/runs", "Runs")
+        page.locator("input[type=file]").set_input_files(file)
+        expect(page.get_by_test_id("stFileUploader")).to_contain_text(".jsonl")
+        page.get_by_role("button", name="Look at them").click()
+        expect(page.get_by_text("Would bring in 2 new trials")).to_be_visible()
+        assert _is_text(page)
+        page.get_by_role("button", name="Bring them in").click()
+        expect(page.get_by_text("Would bring in 2 new trials")).to_have_count(0)
+        expect(page.get_by_test_id("stAlert").filter(has_text="2 new trials").first).to_be_visible()
+        assert _is_text(page)
+    with open_database(place.url, read_only=True) as database:
+        assert {"uploaded-0", "uploaded-1"} <= set(trials_frame(database)["trial_id"])
+
+
+def test_an_editor_says_what_a_regression_is(browser: Browser, place: Place) -> None:
+    chosen = _regression(place)
+    with new_page(browser, place.server.origin) as (page, _):
+        open_at(page, f"{place.server.origin}/regressions?regression={chosen}", "Regressions")
+        page.get_by_text("Say what the 1 chosen regression is").click()
+        expect(page.get_by_label("Your name (the owner)")).to_have_count(0)
+        page.get_by_label("Note").fill(MARKUP)
+        page.get_by_test_id("stBaseButton-secondaryFormSubmit").click()
+        expect(page.get_by_role("dialog").get_by_text("window.ran=1").first).to_be_visible()
+        assert _is_text(page)
+        page.get_by_role("button", name="Record it").click()
+        expect(page.get_by_text("Recorded 1 regression as acknowledged")).to_be_visible()
+        assert _is_text(page)
+    with open_database(place.url, read_only=True) as database:
+        (found,) = [
+            each for each in standing_regressions(database) if each.regression.regression_id == chosen
+        ]
+    assert (found.triage[-1].author, found.triage[-1].note) == ("ada@example.com", MARKUP)
+
+
+def test_a_viewer_is_offered_neither(browser: Browser, place: Place) -> None:
+    before, chosen = place.provider.person, _regression(place)
+    place.provider.person = {"sub": "2", "email": "eve@example.com", "groups": ["readers"]}
+    try:
+        with new_page(browser, place.server.origin) as (page, _):
+            open_at(page, f"{place.server.origin}/runs", "Runs")
+            expect(page.get_by_test_id("stSidebar")).to_contain_text("viewer")
+            expect(page.locator("input[type=file]")).to_have_count(0)
+            open_at(page, f"{place.server.origin}/regressions?regression={chosen}", "Regressions")
+            expect(page.get_by_text("needs the role editor")).to_be_visible()
+            expect(page.get_by_label("Note")).to_have_count(0)
+    finally:
+        place.provider.person = before
