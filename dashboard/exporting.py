@@ -23,6 +23,7 @@ from dashboard.links import Link
 from dashboard.reports import svg
 from db import units
 from db.csv_cells import harmless
+from db.markdown_cells import as_it_stands
 from db.metrics.frame_rows import row_dicts
 
 TABLE_SCHEMA = "compilewatch.table/1"
@@ -126,9 +127,9 @@ def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
     names = [name for name in table.columns if not _holds_lists(table.frame[name])]
     lines = [
-        f"**{_flat(table.title)}**",
+        f"**{as_it_stands(table.title)}**",
         "",
-        f"{_flat(origin.line(at))} [Open the view]({origin.permalink.replace(')', '%29')})",
+        f"{as_it_stands(origin.line(at))} [Open the view]({origin.permalink.replace(')', '%29')})",
         "",
         _line([table.columns[name] for name in names]),
         _line(["---"] * len(names), escape=False),
@@ -201,12 +202,5 @@ def _cell(text: str) -> str:
     return text if _NUMBER.fullmatch(text) else harmless(text)
 
 
-def _flat(text: str) -> str:
-    """Text that stays one line and no markup: no column break, no HTML, no image, no link of its own."""
-    flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    flat = flat.replace("&", "&amp;").replace("<", "&lt;")
-    return re.sub(r"([\\`*_\[\]|!~#])", r"\\\1", flat)
-
-
 def _line(cells: Sequence[str], *, escape: bool = True) -> str:
-    return f"| {' | '.join(_flat(cell) if escape else cell for cell in cells)} |"
+    return f"| {' | '.join(as_it_stands(cell) if escape else cell for cell in cells)} |"

@@ -8,6 +8,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, get_args
@@ -295,7 +296,8 @@ def _environment_differences(trial: Trial, here: Mapping[str, str]) -> list[str]
 
 
 def _claim(value: object) -> str:
-    return "unset" if value is None else one_line(repr(value), 80)
+    shown = value.value if isinstance(value, Enum) else value
+    return "unset" if shown is None else one_line(repr(shown), 80)
 
 
 def _carried(path: tuple[str, ...]) -> Callable[[str], Path | None]:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from db import units
 from db.interchange.flat import figures
+from db.markdown_cells import as_it_stands
 from db.queries.records import Stack
 from db.queries.trial_batches import TrialBatch
 from db.records import SourceKind
@@ -66,21 +67,13 @@ def _case(stack: Stack) -> str:
         stack.machine.device_name,
         stack.build.torch,
     )
-    return " | ".join(map(_escaped, cells))
+    return " | ".join(map(as_it_stands, cells))
 
 
 @lru_cache
 def _source(kind: str, name: str) -> str:
-    return _escaped("measured" if kind == SourceKind.MEASURED else f"imported ({name})")
+    return as_it_stands("measured" if kind == SourceKind.MEASURED else f"imported ({name})")
 
 
 def _line(cells: Iterable[str]) -> bytes:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n".encode()
-
-
-def _escaped(cell: str) -> str:
-    """A cell that stays one: no column break, no line break, no HTML, no markup of the table's own."""
-    flat = " ".join(cell.split())
-    for character, replacement in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`")):
-        flat = flat.replace(character, replacement)
-    return flat
+    return f"| {' | '.join(as_it_stands(cell) for cell in cells)} |\n".encode()

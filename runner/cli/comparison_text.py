@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.markdown_cells import as_it_stands
 from db.queries.regressions import RegressionState
 from db.regressions import TriageState
 from db.units import MISSING, TWO_TRIALS, count, level, percent, plural, ratio, words
@@ -94,10 +95,10 @@ def markdown(
     """For a pull request: sentences (`said`, else those of the comparison), a table of what changed, the rest
     folded, the policy in force.
     """
-    sides = f"{_escaped(comparison.base.name)} → {_escaped(comparison.head.name)}"
+    sides = f"{as_it_stands(comparison.base.name)} → {as_it_stands(comparison.head.name)}"
     lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
     lines += [
-        f"- {_escaped(line)}" for line in (*(said or summary_lines(comparison)), *target_lines(targets))
+        f"- {as_it_stands(line)}" for line in (*(said or summary_lines(comparison)), *target_lines(targets))
     ]
     changed = [
         row for row in worst_first(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
@@ -163,16 +164,11 @@ def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
     headings = _headings(policy)
     head = f"| {' | '.join(headings)} |"
     rule = "|" + " --- |" * len(headings)
-    return [head, rule, *(f"| {' | '.join(_escaped(cell) for cell in _cells(row))} |" for row in rows)]
+    return [head, rule, *(f"| {' | '.join(as_it_stands(cell) for cell in _cells(row))} |" for row in rows)]
 
 
 def _markdown_policy(policy: Policy) -> list[str]:
-    entries = [f"- {_escaped(entry.name)}: {_escaped(entry.value)}" for entry in policy_entries(policy)]
+    entries = [
+        f"- {as_it_stands(entry.name)}: {as_it_stands(entry.value)}" for entry in policy_entries(policy)
+    ]
     return ["<details><summary>Policy in force</summary>", "", *entries, "", "</details>"]
-
-
-def _escaped(text: str) -> str:
-    """`text` as it stands, whatever Markdown would make of it."""
-    for sign in "\\`*_~[]<>|#":
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.splitlines())

@@ -19,6 +19,7 @@ from db.interchange.exporting import ExportFormat, export
 from db.interchange.flat import KINDS
 from db.interchange.importing import import_paths
 from db.interchange.options import ImportOptions
+from db.markdown_cells import as_it_stands
 from db.queries.filters import Filters
 from db.queries.trial_lines import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
@@ -164,7 +165,7 @@ def test_markdown_is_a_table_that_stays_one(filled: Database) -> None:
     assert {line.replace("\\|", "").count("|") for line in lines} == {13}
     assert "| 8.00 ms | 1.50x |" in lines[2]
     assert any("=cmd\\|calc" in line for line in lines)
-    assert any("out_of_memory" in line for line in lines)
+    assert any("out\\_of\\_memory" in line for line in lines)
     assert any("imported (dynamo-csv)" in line for line in lines)
 
 
@@ -323,3 +324,19 @@ def test_oss_v3_keeps_every_figure_of_a_cpu_result_of_pytorch(tmp_path: Path) ->
         "unique_graphs": 1,
         "graph_breaks": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("![i](http://evil.example/p.png)", r"\!\[i\](http:\u200b//evil.example/p.png)"),
+        ("@everyone, see www.evil.example", "@\u200beveryone, see www\u200b.evil.example"),
+        ("&lt;b> <b>\n| x |\x1b[0m", r"\&lt;b\> \<b\> \| x \| \[0m"),
+        ("bert-base 1.5x (+3 %)", "bert-base 1.5x (+3 %)"),
+    ],
+)
+def test_no_name_is_markup_in_markdown(text: str, shown: str, sqlite_database: Database) -> None:
+    """Where a pull request shows it, it would load an image, lead elsewhere or call people."""
+    assert as_it_stands(text) == shown.replace(r"\u200b", "\u200b")
+    save_trials(sqlite_database, [make_trial(workload=make_workload(text))])
+    assert as_it_stands(text) in exported(sqlite_database, "markdown").decode()

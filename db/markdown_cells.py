@@ -1,0 +1,18 @@
+"""Texts as cells and lines of Markdown that stay text: no markup, link, image or mention of anybody."""
+
+from __future__ import annotations
+
+import re
+
+_SIGNS = re.compile(r"([\\`*_~\[\]<>|#!&])")
+# What GitHub and chat services find without any sign: mentions and bare addresses.
+_FOUND = re.compile(r"@|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+
+
+def as_it_stands(text: str) -> str:
+    """`text` in one line and without control characters, whatever Markdown would make of it.
+
+    An invisible space (U+200B) keeps the parts of an address apart, and an @ from its name.
+    """
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return _FOUND.sub(lambda found: f"{found[0]}\N{ZERO WIDTH SPACE}", _SIGNS.sub(r"\\\1", line))
