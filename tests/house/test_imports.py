@@ -29,6 +29,7 @@ KEPT_IN = {
         "dashboard/app.py",
         "dashboard/server.py",
         "dashboard/snapshots.py",
+        "dashboard/socket_frames.py",
         "dashboard/views/",
     ),
 }
