@@ -165,7 +165,7 @@ def test_markdown_is_a_table_that_stays_one(filled: Database) -> None:
     assert {line.replace("\\|", "").count("|") for line in lines} == {13}
     assert "| 8.00 ms (ungated) | 1.50x |" in lines[2]
     assert any("=cmd\\|calc" in line for line in lines)
-    assert any("out\\_of\\_memory" in line for line in lines)
+    assert any("out_of_memory" in line for line in lines)
     assert any("imported (dynamo-csv)" in line for line in lines)
 
 
