@@ -23,8 +23,8 @@ from db.verdicts.significance import equivalence_p, false_discovery_q, power_qua
 class Tested:
     """Every case of one metric (or of one part of it), tested but not yet judged.
 
-    `scatter` is the variance of one trial that a case's class is known for, NaN where nothing is known. Sides
-    with fewer than `few` trials are held to `policy.few_trials_rate`. `ranked` flags the cases that ranks
+    `scatter` is the variance of one trial that a case's class is known for, NaN where nothing is known.
+    `rate` is the false discovery rate that a case is held to. `ranked` flags the cases that ranks
     decide, `identical` those with several trials a side, all of them with one value.
     """
 
@@ -34,7 +34,7 @@ class Tested:
     runs: RunNoise
     test: TTest
     scatter: Floats
-    few: Ints
+    rate: Floats
     ranked: Bools
     identical: Bools
 
@@ -126,7 +126,6 @@ def _examine_class(observed: Observations, past: Past, cases: int, policy: Polic
         ):
             column[case] = value
     scatter = np.full(cases, _scatter(moderated.prior, of_gpu=of_gpu))
-    few = np.full(cases, policy.rank_trials if of_gpu else policy.few_trials)
     spread = (np.full(cases, each) for each in (runs.variance, runs.df))
     return Tested(
         contrasts,
@@ -135,7 +134,7 @@ def _examine_class(observed: Observations, past: Past, cases: int, policy: Polic
         RunNoise(*spread),
         test,
         scatter,
-        few,
+        _rates(contrasts, policy, of_gpu=of_gpu),
         ranked,
         _identical(observed, contrasts),
     )
@@ -148,6 +147,13 @@ def _identical(observed: Observations, contrasts: Contrasts) -> Bools:
     np.maximum.at(high, observed.case, observed.x)
     found: Bools = (low == high) & (contrasts.trials.min(axis=1) >= 2)
     return found
+
+
+def _rates(contrasts: Contrasts, policy: Policy, *, of_gpu: bool) -> Floats:
+    fewest = contrasts.trials.min(axis=1)
+    few = policy.rank_trials if of_gpu else policy.few_trials
+    rates = np.where(fewest < few, policy.few_trials_rate, policy.false_discovery_rate)
+    return np.where(fewest == policy.few_trials, policy.gpu_few_trials_rate, rates) if of_gpu else rates
 
 
 def _scatter(prior: Prior, *, of_gpu: bool) -> float:
@@ -209,11 +215,10 @@ def judge_cases(
     if judged is not None:
         enough &= judged
     q_value = false_discovery_q(np.where(enough, test.p_value, np.nan))
-    level = np.where(tested.fewest_trials < tested.few, policy.few_trials_rate, policy.false_discovery_rate)
-    something = np.nanmin(q_value / level, initial=np.inf) <= 1.0 / families
+    something = np.nanmin(q_value / tested.rate, initial=np.inf) <= 1.0 / families
     size = np.abs(np.nan_to_num(test.difference))
     large = size >= np.log1p(minimum_effect)
-    found = enough & something & large & (q_value <= level)
+    found = enough & something & large & (q_value <= tested.rate)
     noisy = np.nan_to_num(tested.scatter) > policy.noisy_class_cv**2
     real = found & ~(noisy & (tested.fewest_trials < policy.few_trials))
     identical = tested.identical & (judged if judged is not None else True)

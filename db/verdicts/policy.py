@@ -202,6 +202,11 @@ class Policy(PolicyPart):
         description="the same where a side has few trials: three of one mode against three of another look "
         "calm and different (measured)",
     )
+    gpu_few_trials_rate: Share = Field(
+        default=0.02,
+        description="the same on a GPU with exactly few_trials a side, the fewest at which noisy cases are "
+        "announced (measured)",
+    )
     noisy_class_cv: Positive = Field(
         default=0.03,
         description="where cases of a class typically scatter by more than this, a change that few trials "

@@ -52,7 +52,11 @@ def examined(
         RunNoise(run_variance, np.inf),
         TTest(x, np.full(cases, error), np.full(cases, 20.0), np.array(p_value)),
         scatter=np.full(cases, cv**2),
-        few=np.full(cases, POLICY.few_trials),
+        rate=np.where(
+            np.min(trials or [(7, 7)] * cases, axis=1) < POLICY.few_trials,
+            POLICY.few_trials_rate,
+            POLICY.false_discovery_rate,
+        ),
         ranked=flags,
         identical=flags,
     )
