@@ -169,7 +169,7 @@ def _users(setup: DeviceSetup) -> Finding:
     if setup.processes or (used or 0) > _IDLE_GPU_BYTES or (busy or 0) > 5:
         return warn(
             "other users of the GPU",
-            f"{fact}, {plural(setup.processes or 0, 'process')} listed",
+            f"{fact}, {setup.processes or 0} process{'' if setup.processes == 1 else 'es'} listed",
             "Measure when nobody else uses it; trials beside others are marked suspect.",
         )
     return ok("other users of the GPU", fact)

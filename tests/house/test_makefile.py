@@ -134,6 +134,54 @@ def test_up_measures_when_no_run_is_finished(checkout: Path, stored: str) -> Non
     assert make_up(checkout, stored=stored, run_exit=0) == (0, [LIST, RUN, SERVE])
 
 
+# Stands in for the python of an environment with torch: notes what it is asked, and sees a GPU or none.
+NOTING_PYTHON = """#!/bin/sh
+echo "python $@" >> calls
+case "$*" in
+    *is_available*) exit {gpu_exit} ;;
+    *pytest*) echo "1 failed"; echo "a warning" >&2; exit 1 ;;
+esac
+"""
+
+
+def make_gpu_evidence(checkout: Path, *, sees_gpu: bool, run_exit: int) -> subprocess.CompletedProcess[str]:
+    binaries = checkout / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    python = NOTING_PYTHON.format(gpu_exit=0 if sees_gpu else 1)
+    for name, script in (("python", python), ("compilewatch", NOTING_SCRIPT.format(run_exit=run_exit))):
+        (binaries / name).write_text(script, encoding="utf-8")
+        (binaries / name).chmod(0o755)
+    for stamp in (".installed-here", ".installed-dev-here"):
+        (checkout / ".venv" / stamp).touch()
+    return make("gpu-evidence", "STAMP_KEY=here", "MINUTES=7", "EVIDENCE=found", folder=checkout)
+
+
+@pytest.mark.parametrize(("run_exit", "told"), [(1, " test-gpu.txt"), (2, " test-gpu.txt standard.txt")])
+def test_evidence_of_a_gpu_is_one_folder_whatever_fails_on_the_way(
+    checkout: Path, run_exit: int, told: str
+) -> None:
+    result = make_gpu_evidence(checkout, sees_gpu=True, run_exit=run_exit)
+    assert result.returncode == 2
+    assert f"What failed says why in its log:{told}\n" in result.stderr
+    calls = (checkout / "calls").read_text(encoding="utf-8").splitlines()
+    assert [line for line in calls if not line.startswith("python")] == [
+        "doctor --validate --json",
+        "run --suite standard --budget-minutes 7",
+        "export --format jsonl",
+    ]
+    names = {"test-gpu.txt", "validate.json", "standard.txt", "records.jsonl"}
+    assert {path.name for path in (checkout / "found").iterdir()} == names | {f"{name}.log" for name in names}
+    assert (checkout / "found" / "test-gpu.txt").read_text(encoding="utf-8") == "1 failed\n"
+    assert (checkout / "found" / "test-gpu.txt.log").read_text(encoding="utf-8") == "a warning\n"
+
+
+def test_without_a_gpu_there_is_no_evidence_and_no_folder(checkout: Path) -> None:
+    result = make_gpu_evidence(checkout, sees_gpu=False, run_exit=0)
+    assert result.returncode == 2
+    assert "torch sees no GPU here" in result.stderr
+    assert not (checkout / "found").exists()
+
+
 def test_up_reuses_a_finished_run(checkout: Path) -> None:
     assert make_up(checkout, stored=stored_runs("running", "finished"), run_exit=0) == (0, [LIST, SERVE])
 

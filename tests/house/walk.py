@@ -39,7 +39,7 @@ EXCUSED = {
     r"export COMPILEWATCH_DATABASE_URL=\S+@db\.example/\S+|export (RUN_OPTIONS|COMMENT_\w+)=.*|\./gate\.sh": (
         "needs a pull request; tests/runner/test_ci_gate.py runs the script"
     ),
-    r"make test(-builds)?( .*)?": "runs this among everything, or needs other releases of torch",
+    r"make (test(-builds)?|gpu-evidence)( .*)?": "runs this among everything, or needs a GPU or other builds",
     r"(COMPILEWATCH_BENCH\S*=\S+ )?\.venv/bin/python .*": "a measurement of hours on a quiet machine",
 }
 # What a verdict, a failed trial or a warning ends with is a result; anything else has to end with 0.

@@ -76,6 +76,12 @@ def test_what_disturbs_a_gpu_is_a_warning_of_its_own(subject: str, changes: dict
     assert {name for name, standing in found.items() if standing is not Standing.OK} == {subject}
 
 
+@pytest.mark.parametrize(("processes", "said"), [(0, "0 processes"), (1, "1 process"), (2, "2 processes")])
+def test_processes_are_counted_in_words(processes: int, said: str):
+    setup = DeviceSetup(**{**vars(IDLE), "processes": processes, "utilization_percent": 80})
+    assert hardware.gpu_findings(setup, 1)[-1].fact.endswith(f", {said} listed")
+
+
 def test_without_a_gpu():
     assert hardware.gpu_findings(None, 0)[0].standing is Standing.OK
     assert hardware.gpu_findings(None, 0)[0].fact == (
