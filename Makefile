@@ -131,7 +131,7 @@ gpu-evidence: ## on a GPU: its tests, noise floor, and what fits of `standard`, 
 	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "torch sees no GPU here, and the evidence is about one: see $(BIN)/compilewatch doctor" >&2; exit 2; }
 	@mkdir -p $(EVIDENCE); failed=; \
 	step() { local name=$$1; shift; echo "$(EVIDENCE)/$$name: $$*"; "$$@" >$(EVIDENCE)/$$name 2> >(tee $(EVIDENCE)/$$name.log >&2) || failed+=" $$name"; }; \
-	standard() { $(BIN)/compilewatch run --suite standard --budget-minutes $(MINUTES) || [ $$? = 1 ]; }; \
+	standard() { $(BIN)/compilewatch run --suite standard --minutes $(MINUTES) || [ $$? = 1 ]; }; \
 	step test-gpu.txt $(BIN)/python -m pytest -m gpu -s -p no:cacheprovider tests/gpu; \
 	step validate.json $(BIN)/compilewatch doctor --validate --json; \
 	step standard.txt standard; \

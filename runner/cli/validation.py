@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,9 @@ def validate(
     """Measure, store and check. Raises as `runner.plan.plan_run` does, and DatabaseError."""
     plan = plan_validation(settings, device, processes)
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
-    with stop_signal() as stop, run_progress(len(cases), TimeLeft(cases, Durations({}))) as progress:
+    ends_at = time.monotonic() + 60 * minutes
+    time_left = TimeLeft(cases, Durations({}), lambda: max(0.0, ends_at - time.monotonic()))
+    with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
         measured = Validator(
             database,
             Spool(settings.data_dir / "spool"),

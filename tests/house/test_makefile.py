@@ -166,9 +166,12 @@ def test_evidence_of_a_gpu_is_one_folder_whatever_fails_on_the_way(
     calls = (checkout / "calls").read_text(encoding="utf-8").splitlines()
     assert [line for line in calls if not line.startswith("python")] == [
         "doctor --validate --json",
-        "run --suite standard --budget-minutes 7",
+        "run --suite standard --minutes 7",
         "export --format jsonl",
     ]
+    commands = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").split("## `compilewatch ")
+    of_run = next(section for section in commands if section.startswith("run`"))
+    assert "* `--minutes <" in of_run
     names = {"test-gpu.txt", "validate.json", "standard.txt", "records.jsonl"}
     assert {path.name for path in (checkout / "found").iterdir()} == names | {f"{name}.log" for name in names}
     assert (checkout / "found" / "test-gpu.txt").read_text(encoding="utf-8") == "1 failed\n"
