@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from pandas import DataFrame, Timestamp
 
-from db.judge.noise_floors import machine_noise_floors
+from db.judge.noise_floors import floors_by_machine
 from db.queries.comparison import past_frame, sides_frame
 from db.queries.filters import Filters
+from db.queries.validations import validation_trials
 from db.session import Database
 from db.verdicts.comparable import MatchedCases
+from db.verdicts.noise_floor import NoiseFloor
 from db.verdicts.policy import Policy
 from db.verdicts.results import Comparison
 from db.verdicts.sides import Selection, VerdictError
@@ -20,6 +21,9 @@ from db.verdicts.upgrade import compare_builds
 SEARCHED_FACTOR = 10
 """A case's past is looked for among this many times `Policy.history_runs` runs of its machine. A case that
 ran in none of them has no past that tells the noise of today; so a new case does not make all be read."""
+
+VALIDATIONS = 3
+"""The newest validation of a machine may have broken off before it had a figure."""
 
 _OF_SERIES = ["series_id", "machine_id", "workload_id", "strategy_id", "strategy_kind"]
 
@@ -64,6 +68,10 @@ def compare(
                 but=tuple(sides["run_id"].unique()),
             )
 
+        def noise_floors(machine_id: str) -> tuple[NoiseFloor, ...]:
+            trials = validation_trials(connection, machine_id, runs=VALIDATIONS)
+            return floors_by_machine(trials).get(machine_id, ())
+
         machine = filters.machines[0] if len(filters.machines) == 1 else None
         return compare_builds(
             sides,
@@ -72,7 +80,7 @@ def compare(
             policy,
             history=past,
             machine_id=machine,
-            noise_floors=partial(machine_noise_floors, connection),
+            noise_floors=noise_floors,
         )
 
 

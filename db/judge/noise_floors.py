@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import pandas as pd
-from sqlalchemy import Connection
 
 from db.queries.validations import validation_trials
 from db.session import Database
 from db.verdicts.noise_floor import NoiseFloor, noise_floors, scatters
 
 _RUNS = 50
-_RUNS_OF_ONE = 3
-"""The newest may have broken off before it had a figure."""
 
 
 def read_noise_floors(database: Database) -> dict[str, tuple[NoiseFloor, ...]]:
     """Machine id -> the floors of its newest run of `compilewatch doctor --validate` that has any."""
     with database.read() as connection:
-        return _floors(validation_trials(connection, None, runs=_RUNS))
+        return floors_by_machine(validation_trials(connection, None, runs=_RUNS))
 
 
-def machine_noise_floors(connection: Connection, machine_id: str) -> tuple[NoiseFloor, ...]:
-    """The same of one machine."""
-    return _floors(validation_trials(connection, machine_id, runs=_RUNS_OF_ONE)).get(machine_id, ())
-
-
-def _floors(trials: pd.DataFrame | None) -> dict[str, tuple[NoiseFloor, ...]]:
+def floors_by_machine(trials: pd.DataFrame | None) -> dict[str, tuple[NoiseFloor, ...]]:
+    """Of each machine those of its newest run in `trials` that has any."""
     floors: dict[str, tuple[NoiseFloor, ...]] = {}
     if trials is None:
         return floors
