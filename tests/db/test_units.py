@@ -168,3 +168,11 @@ def test_three_digits_are_those_of_rounding_to_them_first(value: float):
     rounded = float(f"{value:.2e}") if abs(value) < 1000 else float(round(value))
     decimals = max(0, 2 - math.floor(math.log10(abs(rounded)))) if rounded else 0
     assert units.significant(value) == (f"{rounded:,.{decimals}f}" if rounded else "0")
+
+
+@pytest.mark.parametrize(
+    ("trials", "said"), [(2, "n=2"), (1, units.MISSING), (3, units.MISSING), (pd.NA, units.MISSING)]
+)
+def test_two_trials_stand_in_place_of_their_interval(trials: int, said: str) -> None:
+    assert units.interval(pd.NA, pd.NA, units.ratio, trials=trials) == said
+    assert units.interval(1.5, 2.0, units.ratio, trials=2) == "1.50x to 2.00x"

@@ -7,6 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from db.verdicts.contrast import Observations
+from db.verdicts.judgement import examine_cases
+from db.verdicts.noise import Past
+from db.verdicts.policy import Policy
 from db.verdicts.vocabulary import Metric
 from tests.db.verdicts.h100 import draw, judge, judge_values, processes, raised
 
@@ -49,3 +53,15 @@ def test_a_calm_case_is_found_among_three_quarters_noisy_ones():
             found[apart] += bool(judge_values(x, classes).grew[-1])
     assert found[True] >= 57
     assert found[False] <= 30
+
+
+@pytest.mark.parametrize(("trials", "rate"), [(3, 0.03), (4, 0.02), (5, 0.03), (9, 0.03), (10, 0.05)])
+def test_the_rate_that_a_gpus_cases_are_held_to(trials: int, rate: float):
+    case, side, trial = (each.reshape(-1) for each in np.indices((6, 2, trials)))
+    x = 0.01 * np.random.default_rng(6).standard_normal(len(case))
+    observed = Observations(case, side, np.zeros_like(side), 2 * trial + side, x)
+    gpu, cpu = (
+        examine_cases(observed, Past.empty(), 6, Policy(), np.full(6, number)).rate for number in (2, 0)
+    )
+    assert set(gpu.tolist()) == {rate}
+    assert set(cpu.tolist()) == {0.03 if trials == 3 else 0.05}

@@ -69,3 +69,9 @@ def test_one_workload_has_a_mean_and_no_interval():
     assert (mean.latency.cases, mean.latency.workloads, mean.latency.interval) == (1, 1, None)
     assert mean.latency.change == pytest.approx(0.1)
     assert mean.eager_latency is None
+
+
+def test_two_workloads_have_a_mean_and_no_interval():
+    two = {case: change for case, change in CHANGES.items() if case[0] in ("bert", "gpt")}
+    mean = compared(("R1", "R1"), two).geomean.latency
+    assert (mean.workloads, mean.interval) == (2, None)
