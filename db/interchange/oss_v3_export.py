@@ -33,6 +33,7 @@ _FAILED = {
     FailureKind.WRONG_RESULT: "fail_accuracy",
 }
 
+_TIMED = frozenset({"abs_latency", "speedup"})
 
 # How many heads of lines are remembered; a head takes 1 kB.
 _REMEMBERED = 5_000
@@ -47,6 +48,7 @@ class _Figures(NamedTuple):
     source_kind: str
     status: str
     failure_kind: str | None
+    timing_method: str | None
     numerics_status: str | None
     latency_ns: float | None
     speedup: float | None
@@ -164,10 +166,16 @@ def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[s
     figures = {name: value for name, value in _figures(stack, row, told).items() if value is not None}
     for name, value in {**told, **figures}.items():
         # A finite number is the same in Python and in JSON.
+        info = _timing(row) if name in _TIMED else "{}"
         yield (
             f'{{"name": {_quoted(name)}, "benchmark_values": [{value!r}], "target_value": 0.0, '
-            '"extra_info": {}}'
+            f'"extra_info": {info}}}'
         )
+
+
+def _timing(row: _Figures) -> str:
+    """How a GPU or CPU was timed; nothing where its source does not say."""
+    return "{}" if row.timing_method is None else f'{{"timing_method": "{row.timing_method}"}}'
 
 
 _quoted = lru_cache(_REMEMBERED)(json.dumps)

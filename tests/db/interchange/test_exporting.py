@@ -266,6 +266,12 @@ def test_oss_v3_has_the_shape_that_pytorch_reads(filled: Database) -> None:
         text = record["metric"].get("extra_info", {}).pop("benchmark_values", None)
         assert text is None or record["metric"] == {"name": "accuracy", "extra_info": {}}
         check_shape(record, SCHEMA, "record")
+    timed = {
+        (record["metric"]["name"], record["metric"]["extra_info"].get("timing_method"))
+        for record in records
+        if record["timestamp"] == int(OLDEST.timestamp())
+    }
+    assert {("abs_latency", "ungated"), ("speedup", "ungated"), ("graph_breaks", None)} <= timed
     figures = {
         record["metric"]["name"]: record["metric"]["benchmark_values"]
         for record in records

@@ -202,7 +202,7 @@ def _markdown_row(trial: Trial) -> bytes:
         trial.build.torch,
         units.moment(trial.started_at),
         row["failure_kind"] or row["status"],
-        units.duration(row["latency_ns"]) + (" (ungated)" if row["timing_method"] == "ungated" else ""),
+        units.duration(row["latency_ns"]) + _ungated(row),
         units.ratio(row["speedup"]),
         units.duration(row["time_to_first_result_ns"]),
         units.size(row["peak_bytes"]),
@@ -210,6 +210,11 @@ def _markdown_row(trial: Trial) -> bytes:
         "measured" if source.kind is SourceKind.MEASURED else f"imported ({source.name})",
     ]
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n".encode()
+
+
+def _ungated(row: dict[str, Any]) -> str:
+    shown = row["latency_ns"] is not None and row["timing_method"] == "ungated"
+    return " (ungated)" if shown else ""
 
 
 def _escaped(cell: str) -> str:
