@@ -72,11 +72,11 @@ def gate(
 
     Example: compilewatch gate --against torch=2.12.1 --confirm run
 
-    Without an option the measured run before it is the base. Imported runs are judged where nothing was
-    measured, or by name with `compare`. Regressions are recorded once, confirmed by fresh trials
-    that show them again, and then told on the configured channels. Exits 1 on a regression that nobody
-    triaged as expected or false alarm and no second look took back, and on a missed target; 2 when nothing
-    could be told.
+    Without an option the measured run before it is the base; a run of no suite that has none before it gives
+    way to the newest of a suite. Imported runs are judged where nothing was measured, or by name with
+    `compare`. Regressions are recorded once, confirmed by fresh trials that show them again, and then told
+    on the configured channels. Exits 1 on a regression that nobody triaged as expected or false alarm and
+    no second look took back, and on a missed target; 2 when nothing could be told.
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:
@@ -96,8 +96,8 @@ def _judge_newest(
 ) -> Judged:
     if since and against:
         raise ConfigError("--since and --against name two bases.", "Give one of them.")
-    newest, before, imported = newest_runs(database)
     named = since or against
+    newest, before, imported = newest_runs(database, only_newest=named is not None)
     base = resolve_side(named, database) if named else before
     if base is None:
         again = "Import an earlier result too" if imported else "Run the suite again"

@@ -116,12 +116,13 @@ def recorded_states(database: Database, comparison: Comparison) -> States:
     }
 
 
-def newest_runs(database: Database) -> NewestRuns:
+def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:
     """The newest measured run with trials, and the one before it of the same suite on the same machine; of
     imported results where nothing was measured.
 
-    Of runs of several builds that were measured together the newest is that of the newest release, and the
-    one before it that of the release before.
+    Runs of no suite that have none before them, as those that only take profiles, give way to the newest run
+    of a suite, unless `only_newest`. Of runs of several builds that were measured together the
+    newest is that of the newest release, and the one before it that of the release before.
     """
     runs = facets.runs(database)
     runs = runs[runs["trials"] > 0].sort_values("first_seen_at")
@@ -129,7 +130,16 @@ def newest_runs(database: Database) -> NewestRuns:
         raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
     measured = runs[runs["source"] == SourceKind.MEASURED]
     runs = runs if measured.empty else measured
-    newest = runs.iloc[-1]
+    newest, before = _pair(database, runs, runs.iloc[-1])
+    of_suites = runs[runs["suite"].notna()]
+    if before is None and not only_newest and pd.isna(runs["suite"].iloc[-1]) and len(of_suites):
+        named, older = _pair(database, runs, of_suites.iloc[-1])
+        newest, before = (newest, None) if older is None else (named, older)
+    return NewestRuns(newest, before, imported=measured.empty)
+
+
+def _pair(database: Database, runs: DataFrame, newest: pd.Series) -> tuple[Selection, Selection | None]:
+    """`newest` of `runs`, which have the oldest first, and the one before it."""
     suite = "" if pd.isna(newest["suite"]) else newest["suite"]
     like = runs[runs["suite"].fillna("") == suite]
     parts = run_parts(database, [str(run) for run in like["run_id"]])
@@ -142,7 +152,7 @@ def newest_runs(database: Database) -> NewestRuns:
     order = [str(run) for run in like.loc[~together, "run_id"]]
     order += sorted((str(run) for run in like.loc[together, "run_id"]), key=lambda run: rank[build[run]])
     before = run_side(order[-2]) if len(order) > 1 else None
-    return NewestRuns(run_side(order[-1]), before, imported=measured.empty)
+    return run_side(order[-1]), before
 
 
 def run_side(run_id: str) -> Selection:

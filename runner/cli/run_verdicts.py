@@ -41,7 +41,7 @@ def _judge_newest_run(database: Database, workloads: tuple[str, ...], settings: 
 
     None where there is no such run or the two have nothing in common.
     """
-    newest, before, _ = newest_runs(database)
+    newest, before, _ = newest_runs(database, only_newest=True)
     if before is None:
         return None
     try:

@@ -49,7 +49,22 @@ def test_every_command_says_ungated(
 
 def test_a_gate_over_them_decides_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(app, ["gate", "--since", "01M82ZDB75MHHE255Q7CCHVRTA", "--db", url]) == 2
-    assert "Cannot tell" in capsys.readouterr().err
+    assert "Cannot tell" in (said := capsys.readouterr().err)
+    assert "Ungated" in said
+
+
+def test_a_plain_gate_passes_over_a_run_that_only_took_profiles(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest run has no suite and none before it; the upgrade's two runs can be compared."""
+    assert exit_code_of(app, ["gate", "--json", "--db", url]) == 2
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    sides = [document[side]["run_ids"] for side in ("base", "head")]
+    assert sides == [["01M830657VCXFD7CPGZT9778M4"], ["01M830657VCXFD7CPGZT9778M5"]]
+    assert document["rows"]
+    assert exit_code_of(app, ["gate", "--db", url]) == 2
+    assert "Ungated: these times hold" in capsys.readouterr().err
 
 
 def test_an_export_names_the_method_of_each_trial(url: str, capsys: pytest.CaptureFixture[str]) -> None:
