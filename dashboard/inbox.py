@@ -110,7 +110,7 @@ def _inbox_row(each: RegressionState) -> dict[str, object]:
 def finding_row(row: Row) -> dict[str, object]:
     """A verdict on one case, in one line."""
     cells = row_cells(row)
-    kept = ("metric", "base", "head", "change", "interval", "q", "moved", "reason")
+    kept = ("metric", "base", "head", "change", "interval", "q", "moved", "bound", "reason")
     return {"workload": row.workload, "strategy": row.strategy, **{name: cells[name] for name in kept}}
 
 

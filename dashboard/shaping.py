@@ -16,7 +16,7 @@ from db.metrics import case_modes
 from db.metrics.frame_rows import row_dicts
 from db.records import CacheState
 from db.strategies import BUILTIN, not_applicable_reason
-from db.wording.marks import origin_mark
+from db.wording.marks import BOUND_TITLE, origin_mark
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (
@@ -254,6 +254,15 @@ def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
 def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
     """Rows of the chosen cache states, and those that have none, as eager; all for none chosen."""
     return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
+
+
+def told_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+    """`columns` of `frame` without that of what bounds a case where no row says it, as on a CPU."""
+    return {
+        name: title
+        for name, title in columns.items()
+        if name not in BOUND_TITLE or (name in frame and (frame[name] != units.MISSING).any())
+    }
 
 
 with_strategies = case_modes.with_strategies

@@ -12,6 +12,7 @@ from db.strategies import sort_key
 from db.verdicts.results import Comparison, LeftOut, Row
 from db.verdicts.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.wording import verdicts as wording
+from db.wording.marks import bound_cell, bound_word
 from db.wording.metrics import METRICS
 
 CASE_COLUMNS = (
@@ -40,9 +41,15 @@ def row_cells(row: Row) -> dict[str, str]:
         "q": verdict_words.q_value(row),
         "verdict": wording.row_verdict(row),
         "moved": verdict_words.moved(row),
+        "bound": bound_cell(row.bound),
         "trials": verdict_words.side_sizes(row),
         "reason": row.reason,
     }
+
+
+def case_title(row: Row) -> str:
+    """Workload and strategy of a verdict, and what bounds the case: "mlp with default, host-bound"."""
+    return ", ".join(filter(None, (f"{row.workload} with {row.strategy}", bound_word(row.bound))))
 
 
 def case_table(rows: Sequence[Row]) -> pd.DataFrame:
@@ -77,7 +84,7 @@ def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFra
     ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
     return pd.DataFrame(
         [
-            {"workload": workload, "strategy": strategy, **_shift_cells(found)}
+            {"workload": workload, "strategy": strategy, "bound": _bound(found), **_shift_cells(found)}
             for (workload, strategy), found in ordered
         ]
     )
@@ -85,6 +92,10 @@ def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFra
 
 def _worst(found: Mapping[Metric, Row]) -> int:
     return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
+
+
+def _bound(found: Mapping[Metric, Row]) -> str:
+    return bound_cell(next(iter(found.values())).bound)
 
 
 def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:

@@ -12,12 +12,13 @@ from db import units
 from db.metrics.frame_rows import row_dicts
 from db.metrics.groups import floats
 from db.strategies import EAGER
+from db.wording.marks import bound_cell
 
 HISTORY = 60
 _OF_CASES = [
     *("workload_id", "workload_label", "task", "strategy_id", "strategy", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
-    *("break_even", "break_even_steps", "counted_trials"),
+    *("break_even", "break_even_steps", "counted_trials", "bound"),
 ]
 
 
@@ -46,7 +47,8 @@ def _row(
     if not compiled:
         missing = ("strategy", "speedup", "interval", "latency", "break_even")
         state = f"{failing} failing" if failing else "eager only"
-        return row | {"state": state, "history": []} | dict.fromkeys(missing, units.MISSING)
+        bound = bound_cell(cases[0]["bound"])
+        return row | {"state": state, "history": [], "bound": bound} | dict.fromkeys(missing, units.MISSING)
     best = max(compiled, key=lambda case: float(case["speedup"]))
     steps = int(best["break_even_steps"]) if best["break_even"] == "steps" else str(best["break_even"])
     return row | {
@@ -59,5 +61,6 @@ def _row(
         "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
         "eager": units.duration(best["control_latency_ns"] if pd.isna(eager_ns) else eager_ns),
         "latency": units.duration(best["latency_ns"]),
+        "bound": bound_cell(best["bound"]),
         "break_even": units.steps(steps) if isinstance(steps, int) else steps,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -360,3 +360,65 @@ def make_history(
                 )
             )
     return trials
+
+
+def make_gated_history(
+    *,
+    host_bound: Sequence[str] = ("bert-base", "gpt2", "lstm", "vit"),
+    device_bound: Sequence[str] = ("mlp", "resnet-50", "unet"),
+    builds: Sequence[Build | str] = ("2.11.0", "2.13.0"),
+    slower_host: Mapping[str, float] | None = None,
+    slower_device: Mapping[str, float] | None = None,
+    trials_per_case: int = 5,
+    start: datetime = START,
+    seed: int = 0,
+) -> list[Trial]:
+    """A GPU's trials of the second version, eager and `default`, one run per build, a day apart.
+
+    On the last build, compiled steps of a workload take `slower_host` times as long to issue and
+    `slower_device` times as long on the device; by default only the host moved, in "bert-base" by 12 %.
+    """
+    hosts = {"bert-base": 1.12} if slower_host is None else slower_host
+    devices = slower_device or {}
+    generator = random.Random(seed)
+    cases = list(itertools.product((*host_bound, *device_bound), ("eager", "default")))
+    trials = []
+    for number, build in enumerate(builds):
+        last = number + 1 == len(builds)
+        for place, (_, (workload, strategy)) in enumerate(itertools.product(range(trials_per_case), cases)):
+            device, issue = (200_000, 400_000) if workload in host_bound else (900_000, 300_000)
+            calm, mood = generator.gauss(1, 0.003), generator.gauss(1, 0.01)
+            eager = (1.5 * device * generator.gauss(1, 0.003), 1.3 * issue * generator.gauss(1, 0.01))
+            own = (
+                device * calm * (devices.get(workload, 1.0) if last else 1.0),
+                issue * mood * (hosts.get(workload, 1.0) if last else 1.0),
+            )
+            compiled = strategy != "eager"
+            steps: dict[str, Any] = (
+                {"control_device_ns": eager[0], "control_issue_ns": eager[1]}
+                if compiled
+                else {"control_device_ns": None}
+            )
+            trials.append(
+                make_timed(
+                    *(own if compiled else eager),
+                    **steps,
+                    headline="wall_pipelined",
+                    seed=generator.randrange(2**24),
+                    workload=workload,
+                    build=build,
+                    run_id=f"run-gated-{seed}-{number:04d}",
+                    started_at=start + timedelta(days=number, seconds=60 * place),
+                    **({"numerics": make_numerics(**BF16_NUMERICS)} if compiled else {}),
+                )
+            )
+    return trials
+
+
+BF16_NUMERICS: dict[str, Any] = {
+    "rmse_result": 0.0038,
+    "rmse_reference": 0.001,
+    "rms_exact": 1.0,
+    "dtype": "bfloat16",
+}
+"""An error of about one step of bf16, 3.8 times that of eager."""

@@ -17,6 +17,7 @@ from db.metrics.case_modes import mode_options
 from db.metrics.frame_rows import row_dicts
 from db.metrics.mode_choice import ModeOption, lower_envelope
 from db.strategies import EAGER
+from db.wording.marks import bound_word
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,11 @@ def _reasons(cases: pd.DataFrame) -> list[str]:
 def _every_workload(cases: pd.DataFrame) -> pd.DataFrame:
     """Break-even in words, a row per workload and a column per strategy; no rows for a single workload."""
     rows: dict[str, dict[str, str]] = {}
-    told = cases[["workload_label", "strategy", "break_even", "break_even_steps"]]
+    told = cases[["workload_label", "strategy", "break_even", "break_even_steps", "bound"]]
     for case in row_dicts(told):
         if case["strategy"] == EAGER.name:
             continue
-        words = break_even_plan.steps_words(case)
+        words = ", ".join(filter(None, (break_even_plan.steps_words(case), bound_word(case["bound"]))))
         rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
             words
         )

@@ -13,6 +13,7 @@ from db.metrics.break_even import NANOSECONDS_PER_HOUR
 from db.metrics.frame_rows import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option
 from db.strategies import EAGER, sort_key
+from db.wording.marks import bound_cell
 
 TITLES = {
     "steps": "Break-even",
@@ -28,6 +29,7 @@ TITLES = {
 _COLUMNS = [
     *("strategy", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
     *("break_even_interval", "break_even_low", "break_even_high"),
+    "bound",
 ]
 
 
@@ -90,6 +92,7 @@ def _row(
     reference = case["strategy"] == EAGER.name
     return {
         "strategy": case["strategy"],
+        "bound": bound_cell(case["bound"]),
         "steps": steps_words(case),
         "interval": _interval_words(case),
         "time": units.duration(reached),

@@ -15,6 +15,7 @@ from dashboard.snapshots import Snapshot, remembered
 from db import units
 from db.metrics.frame_rows import row_dicts
 from db.strategies import EAGER, sort_key
+from db.wording.marks import bound_cell
 
 TITLES = {
     "first": "Time to first result",
@@ -28,7 +29,7 @@ TITLES = {
 _OF_CASE = [
     *("workload_label", "strategy", "cache", "time_to_first_result_ns", "compile_cost_ns"),
     *("compile_cost_low_ns", "compile_cost_high_ns", "graphs", "graph_breaks", "recompiles"),
-    "counted_trials",
+    *("counted_trials", "bound"),
 ]
 
 
@@ -112,6 +113,7 @@ def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
             {
                 "workload": case["workload_label"],
                 "strategy": case["strategy"],
+                "bound": bound_cell(case["bound"]),
                 "cache": units.MISSING if eager else case["cache"],
                 "first": units.duration(case["time_to_first_result_ns"]),
                 "cost": units.MISSING if eager else units.duration(case["compile_cost_ns"]),

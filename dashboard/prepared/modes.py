@@ -16,6 +16,7 @@ from dashboard.shaping import asides, not_applicable, with_strategies
 from dashboard.snapshots import Snapshot, remembered
 from db import units
 from db.metrics.case_modes import choose_modes
+from db.wording.marks import bound_cell
 
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
 BEST_COLUMNS = {
@@ -85,6 +86,7 @@ def _best_rows(cases: pd.DataFrame, goal: str, steps: int) -> pd.DataFrame:
             "strategy": best["strategy"],
             "value": [say(value) for value in best[column]],
             "ratio": [units.ratio(value) for value in best[ratio]],
+            "bound": list(map(bound_cell, best["bound"])),
             "options": [int(counts[key]) for key in best["workload_id"]],
         }
     )
@@ -93,6 +95,7 @@ def _best_rows(cases: pd.DataFrame, goal: str, steps: int) -> pd.DataFrame:
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     chosen = choose_modes(cases, steps=steps)
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
+    bounds = dict(zip(_keys(cases), map(bound_cell, cases["bound"]), strict=True))
     return pd.DataFrame(
         {
             "workload": chosen["workload_id"].map(labels),
@@ -100,9 +103,14 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
             "total": [units.duration(value) for value in chosen["total_ns"]],
             "eager": [units.duration(value) for value in chosen["eager_total_ns"]],
             "saved": [units.duration(value) for value in chosen["saved_ns"]],
+            "bound": [bounds.get(key, units.MISSING) for key in _keys(chosen)],
             "options": chosen["options"],
         }
     )
+
+
+def _keys(cases: pd.DataFrame) -> list[tuple[str, ...]]:
+    return list(cases[["workload_id", "strategy"]].itertuples(index=False, name=None))
 
 
 def _front(rows: pd.DataFrame) -> PreparedChart:

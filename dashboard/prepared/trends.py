@@ -30,6 +30,7 @@ from dashboard.snapshots import Snapshot, remembered
 from db import units
 from db.queries.filters import Filters
 from db.strategies import EAGER, sort_key
+from db.wording.marks import bound_cell
 from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
 from db.wording.noise import floor_sentence
 
@@ -83,7 +84,15 @@ def seen(snapshot: Snapshot, link: Link, focus: str) -> Seen:
     def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
         points = read_points(snapshot, wanted, by)
         columns = dict.fromkeys(
-            (*_CASE, *ASIDE_COLUMNS, *BUILD_COMPONENTS, "break_even", *trend_rows.needed(link.metric), *more)
+            (
+                *_CASE,
+                *ASIDE_COLUMNS,
+                *BUILD_COMPONENTS,
+                "break_even",
+                "bound",
+                *trend_rows.needed(link.metric),
+                *more,
+            )
         )
         found = with_strategies(points[[name for name in columns if name in points]], link.strategy)
         return trend_rows.in_order(found, link.axis, list(builds))
@@ -151,7 +160,7 @@ def _newest(points: pd.DataFrame) -> pd.DataFrame:
 
 def _case_rows(points: pd.DataFrame, figure: MetricEntry) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
-    columns = ["workload_label", "strategy", "run_id", "last_started_at", figure.column]
+    columns = ["workload_label", "strategy", "run_id", "last_started_at", "bound", figure.column]
     points = points[columns]
     if not figure.eager_too:
         points = points.take(np.flatnonzero((points["strategy"] != EAGER.name).to_numpy()))
@@ -169,8 +178,12 @@ def _case_rows(points: pd.DataFrame, figure: MetricEntry) -> tuple[pd.DataFrame,
     ]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
     histories, reach = sparklines.relative([row["history"] for row in rows])
+    bounds = dict(
+        zip(zip(points["workload_label"], points["strategy"], strict=True), points["bound"], strict=True)
+    )
+    bound = [bound_cell(bounds[row["workload"], row["strategy"]]) for row in rows]
     last = pd.to_datetime([row["last"] for row in rows], unit="us", utc=True)
-    return pd.DataFrame(rows).assign(history=histories, last=last), reach
+    return pd.DataFrame(rows).assign(history=histories, last=last, bound=bound), reach
 
 
 def _case_row(

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import pandas as pd
 
 from dashboard.shaping import BUILD_COMPONENTS
 from db import units
-from db.metrics.stated_figures import measurements
+from db.metrics.stated_figures import device_times, measurements, timing_facts, timing_finding
 from db.metrics.summary import SampleSummary, summarize_samples
-from db.records import CacheCounters, ColdStart, CompilerFacts, Memory, Numerics, SourceKind, Summary, Trial
+from db.records import (
+    CacheCounters,
+    ColdStart,
+    CompilerFacts,
+    Memory,
+    Numerics,
+    SourceKind,
+    StrategyKind,
+    Summary,
+    Trial,
+)
+from db.wording.marks import UNGATED_MEANS
+from db.wording.metrics import METRICS
+from db.wording.numerics import numerics_sentence
 
 
 def figures(trial: Trial) -> list[tuple[str, str, str]]:
@@ -70,6 +86,59 @@ def until_steady(start: ColdStart) -> str:
     return f"Steady after {calls}{took}. Phases read from: {start.phase_source or 'unknown'}."
 
 
+@dataclass(frozen=True)
+class Timing:
+    """The times of a GPU and how they were taken: `times` a row per time, `facts` a row per fact."""
+
+    finding: str
+    note: str
+    times: pd.DataFrame
+    facts: pd.DataFrame
+
+
+TIME_TITLES = {"name": "Time", "own": "", "eager": "Eager", "speedup": "Speedup", "samples": "Samples (n)"}
+FACT_TITLES = {"name": "Taken", "own": "", "eager": "Eager"}
+
+
+def timing(trial: Trial) -> Timing | None:
+    """None of a CPU, and where nothing was timed."""
+    times = device_times(trial)
+    if not times:
+        return None
+    found, note = timing_finding(trial), UNGATED_MEANS
+    if trial.timing is not None:
+        headline = METRICS[trial.timing.headline.value].word
+        flush = trial.timing.flush_l2
+        flushed = "" if flush is None else f", L2 cache {'' if flush else 'not '}flushed before each sample"
+        note = f"Medians. Latency is the {headline}{flushed}."
+    return Timing(
+        finding=found or "How a step was timed",
+        note=note,
+        times=pd.DataFrame([asdict(each) for each in times]),
+        facts=pd.DataFrame(_timing_facts(trial)),
+    )
+
+
+def _timing_facts(trial: Trial) -> list[dict[str, str]]:
+    """Rows that say something of a side."""
+    if trial.timing is None:
+        return []
+    own, eager = trial.timing.side, trial.timing.control
+    texts = timing_facts(own), timing_facts(eager) if eager else {}
+    rows = [
+        {"name": name, "own": text, "eager": texts[1].get(name, units.MISSING)}
+        for name, text in texts[0].items()
+    ]
+    return [row for row in rows if (row["own"], row["eager"]) != (units.MISSING, units.MISSING)]
+
+
+def side_titles(titles: Mapping[str, str], trial: Trial) -> dict[str, str]:
+    """`titles` with the name of the strategy over its own side; without a column of eager beside eager."""
+    named = {name: title or trial.strategy.name for name, title in titles.items()}
+    alone = () if trial.strategy.kind is not StrategyKind.EAGER else ("eager", "speedup")
+    return {name: title for name, title in named.items() if name not in alone}
+
+
 def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
     """Graphs, and what the caches of the compiler answered."""
     cache = facts.cache or CacheCounters()
@@ -112,6 +181,7 @@ def numerics_pairs(found: Numerics) -> dict[str, str | None]:
     """How near the results are to those of the reference."""
     return {
         "Status": units.words(found.status.value),
+        "Error": numerics_sentence(found) or None,
         "Reference": found.reference or units.MISSING,
         "Cosine similarity": exact(found.cosine_similarity),
         "Largest error": exact(found.max_abs_error),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
 from dashboard.foreign_text import readable
+from dashboard.shaping import number
 from db import units
+from db.metrics.device_times import bound_of
+from db.wording.marks import timing_words
 
 MOST_ROWS = 500
 LONGEST_WHY = 200
@@ -17,6 +21,7 @@ FIGURES = {
     "first": "Time to first result",
     "peak": "Peak memory",
 }
+_TIMES = ("timing_method", "device_ns", "wall_pipelined_ns")
 
 
 def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
@@ -32,6 +37,7 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
                 _why(*found) for found in zip(newest["failure_kind"], newest["failure_message"], strict=True)
             ],
             "latency": [units.duration(value) for value in newest["latency_ns"]],
+            "bound": list(map(_timing, *(newest[name].tolist() for name in _TIMES))),
             "speedup": [units.ratio(value) for value in speedup],
             "first": [units.duration(value) for value in newest["time_to_first_result_ns"]],
             "peak": [units.size(value) for value in newest["peak_bytes"]],
@@ -40,6 +46,12 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
             "trial": newest["trial_id"],
         }
     )
+
+
+def _timing(method: object, device_ns: Any, wall_pipelined_ns: Any) -> str:
+    """How the trial was timed and what bounds it: "gated, host-bound"; a dash on a CPU."""
+    times = (number(device_ns), number(wall_pipelined_ns))
+    return timing_words(method, bound_of(method, *times)) or units.MISSING
 
 
 def _why(kind: object, message: object) -> str | None:

@@ -14,6 +14,7 @@ from dashboard.reports.content import Figures, Section
 from dashboard.reports.found import Frozen
 from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
+from db.wording.marks import BOUND_TITLE
 
 
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:
@@ -58,7 +59,7 @@ def _curves(seen: break_even.Seen, link: Link, focus: str) -> tuple[Section, ...
 def _plan(seen: break_even.Seen, link: Link, focus: str) -> tuple[Section, ...]:
     if seen.plan.empty:
         return ()
-    titles = {"strategy": "Strategy", **break_even_plan.TITLES}
+    titles = {"strategy": "Strategy", **BOUND_TITLE, **break_even_plan.TITLES}
     title, said = "In steps, time and money", break_even_plan.words(link, focus)
     return (table_of(seen.plan, titles, title=title, numeric=break_even_plan.TITLES, note=said),)
 

@@ -21,6 +21,7 @@ from dashboard.snapshots import Snapshot
 from db import units
 from db.metrics.frame_rows import row_dicts
 from db.strategies import sort_key
+from db.wording.marks import BOUND_TITLE, bound_cell
 
 _CASE_COLUMNS = {
     "workload": "Workload",
@@ -29,6 +30,7 @@ _CASE_COLUMNS = {
     "interval": "95 % interval",
     "latency": "Latency",
     "eager": "Eager latency",
+    **BOUND_TITLE,
     "cost": "Compile cost",
     "break_even": "Break-even",
     "first": "Time to first result",
@@ -36,7 +38,7 @@ _CASE_COLUMNS = {
     "trials": "Trials",
     "status": "Status",
 }
-_CASE_NUMBERS = frozenset(_CASE_COLUMNS) - {"workload", "strategy", "status"}
+_CASE_NUMBERS = frozenset(_CASE_COLUMNS) - {"workload", "strategy", "status", *BOUND_TITLE}
 
 
 def of_cases(sections: tuple[Section, ...], cases: pd.DataFrame, link: Link) -> Frozen:
@@ -97,6 +99,7 @@ def _case_row(case: dict[str, Any]) -> dict[str, str]:
         ),
         "latency": units.duration(case["latency_ns"]),
         "eager": units.duration(case["control_latency_ns"]),
+        "bound": bound_cell(case["bound"]),
         "cost": units.duration(case["compile_cost_ns"]),
         "break_even": break_even_plan.steps_words(case),
         "first": units.duration(case["time_to_first_result_ns"]),

@@ -9,8 +9,9 @@ from dashboard.reports.content import Figures
 from dashboard.reports.found import Frozen
 from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
+from db.wording.marks import BOUND_TITLE
 
-_CASES = {"workload": "Workload", "strategy": "Strategy", "cache": "Cache state"}
+_CASES = {"workload": "Workload", "strategy": "Strategy", **BOUND_TITLE, "cache": "Cache state"}
 
 
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:

@@ -21,6 +21,7 @@ from db.verdicts.results import Comparison, Row
 from db.verdicts.vocabulary import Metric, Verdict
 from db.verdicts.whole import sentences
 from db.wording import verdicts as wording
+from db.wording.marks import BOUND_TITLE
 from db.wording.metrics import METRICS
 
 # More cells than this cannot be read on paper; the tables say the same.
@@ -36,9 +37,10 @@ _COLUMNS = {
     "interval": "Interval",
     "q": "q",
     "moved": "Who moved",
+    **BOUND_TITLE,
     "trials": "Trials",
 }
-_CASE = {"workload": "Workload", "strategy": "Strategy"}
+_CASE = {"workload": "Workload", "strategy": "Strategy", **BOUND_TITLE}
 _NUMERIC = ("base", "head", "change", "interval", "q", "trials")
 _SHOWN_VERDICTS = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 

@@ -172,7 +172,7 @@ def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     found = views.frozen(snapshot, link)
     return _Shown(
         subject=sentence(found.link, choices.names),
-        timing=_timing(snapshot, filters_of(link)),
+        timing="" if link.trial else _timing(snapshot, filters_of(link)),  # a trial says it of itself
         made_from=links.href(found.link, full=True),
         sections=found.sections,
         environment=environment(

@@ -13,6 +13,7 @@ from dashboard.reports.content import Section
 from dashboard.reports.found import Frozen, nothing_fits
 from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
+from db.wording.marks import BOUND_TITLE
 
 
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:
@@ -62,6 +63,7 @@ def _best(seen: modes.Seen, link: Link) -> tuple[Section, ...]:
         "workload": "Workload",
         "strategy": "Best strategy",
         **numbers,
+        **BOUND_TITLE,
         "options": "Strategies compared",
     }
     goal = f"{link.steps:,} steps" if link.goal == "steps" else modes.GOALS[link.goal].lower()

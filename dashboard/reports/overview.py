@@ -13,6 +13,7 @@ from dashboard.reports.tables import table_of
 from dashboard.shaping import build_changes, confounded
 from dashboard.snapshots import Snapshot
 from db import units
+from db.wording.marks import BOUND_TITLE
 
 _WORKLOADS = {
     "workload": "Workload",
@@ -23,6 +24,7 @@ _WORKLOADS = {
     "interval": "95 % interval",
     "eager": "Eager latency",
     "latency": "Latency",
+    **BOUND_TITLE,
     "break_even": "Break-even",
 }
 _WORKLOAD_NUMBERS = ("speedup", "interval", "eager", "latency", "break_even")

@@ -17,10 +17,12 @@ from dashboard.reports.evidence import evidence_parts, series_parts
 from dashboard.reports.found import Frozen, nothing_fits
 from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
+from dashboard.upgrade_rows import case_title
 from dashboard.verdict_words import interval_title
 from db import units
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
+from db.wording.marks import BOUND_TITLE
 from db.wording.metrics import METRICS
 
 _INBOX = {
@@ -33,6 +35,7 @@ _INBOX = {
     "change": "Change",
     "interval": interval_title(None),
     "moved": "Who moved",
+    **BOUND_TITLE,
     "cause": "Cause class",
     "from": "From",
     "to": "To",
@@ -95,7 +98,7 @@ def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> t
         f"{units.moment(found.recorded_at)} on {found.machine}.{revised}",
         f"The same sides judged again, on all that is stored of them: {inbox.compare_command(found)}",
     )
-    said_of_it = Lines(title=f"{row.workload} with {row.strategy}: {row.reason}", lines=about)
+    said_of_it = Lines(title=f"{case_title(row)}: {row.reason}", lines=about)
     story = inbox.story(each)
     story = story.assign(at=[units.moment(at) for at in story["at"]])
     said = {"at": "When", "state": "State", "by": "By", "note": "Note", "link": "Link"}

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.reports.content import Column, Table
-from dashboard.shaping import BUILD_COMPONENTS
+from dashboard.shaping import BUILD_COMPONENTS, told_columns
 from db import units
 from db.verdicts.policy import Policy
 from db.verdicts.policy_entries import policy_entries
@@ -29,7 +29,7 @@ def table_of(
     """The columns of `frame` named in `columns` (name -> title), cut to `MOST_ROWS` rows, and that said after
     `note`.
     """
-    right = set(numeric)
+    columns, right = told_columns(columns, frame), set(numeric)
     shown = frame.head(MOST_ROWS)
     rest = len(frame) - len(shown)
     more = f"{units.plural(rest, 'more row')} in the frozen data." if rest else ""

@@ -19,6 +19,7 @@ from dashboard.reports.found import Frozen
 from dashboard.reports.tables import table_of
 from dashboard.snapshots import Snapshot
 from db import units
+from db.wording.marks import BOUND_TITLE
 from db.wording.metrics import METRICS
 
 _READING = (
@@ -79,6 +80,7 @@ def _every_case(seen: trends.Seen, link: Link) -> tuple[Section, ...]:
     titles = {
         "workload": "Workload",
         "strategy": "Strategy",
+        **BOUND_TITLE,
         "newest": f"Newest ({figure.axis_unit})",
         "change": f"Since the {before} before (%)",
         "runs": "Runs",

@@ -24,6 +24,7 @@ _LIST = {
     "status": "Status",
     "why": "Failure",
     **FIGURES,
+    "bound": "Timing",
     "build": "Build",
     "started": "Started",
 }

@@ -28,6 +28,7 @@ def trial_parts(record: Trial) -> tuple[Section, ...]:
     return (
         *_failure(record.failure),
         *_source(record),
+        *_times(record),
         *_samples(record),
         *_stream(record),
         *_profile(record),
@@ -73,6 +74,22 @@ def _source(record: Trial) -> tuple[Section, ...]:
     stated = other_figures(record.summary) if record.summary is not None else []
     note = f"As {record.source.name} names them, in its own units."
     return _pairs("Figures of the source", dict(stated), note=note)
+
+
+def _times(record: Trial) -> tuple[Section, ...]:
+    """The times of a GPU on both sides, and how they were taken."""
+    found = told.timing(record)
+    if found is None:
+        return ()
+    titles = told.side_titles(told.TIME_TITLES, record)
+    numbers = set(titles) - {"name"}
+    parts: tuple[Section, ...] = (
+        table_of(found.times, titles, title=found.finding, numeric=numbers, note=found.note),
+    )
+    if len(found.facts):
+        titles = told.side_titles(told.FACT_TITLES, record)
+        parts += (table_of(found.facts, titles, title="How the times were taken", numeric=numbers),)
+    return parts
 
 
 def _samples(record: Trial) -> tuple[Section, ...]:

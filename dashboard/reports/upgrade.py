@@ -18,6 +18,7 @@ from dashboard.reports.evidence import evidence_parts, series_parts
 from dashboard.snapshots import Snapshot
 from db.queries.sign_offs import sign_offs
 from db.verdicts.results import Comparison
+from db.wording.marks import bound_word
 
 
 def beside(
@@ -57,5 +58,6 @@ def _in_focus(
     filters = replace(filters_of(link), builds=(str(link.base), str(link.head)))
     metric, sides = judged_metric(link), (comparison.base, comparison.head)
     found = evidence(read_trials(snapshot, filters), sides, rows[0].case, rows, metric)
+    title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
     parts = evidence_parts(found, metric, title, confidence=comparison.policy.confidence)
     return parts + series_parts(snapshot, link.machine, rows[0].case, metric)

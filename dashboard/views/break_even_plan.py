@@ -10,6 +10,7 @@ from dashboard.links import Link
 from dashboard.prepared import break_even_plan as plan
 from dashboard.views import elements
 from db.metrics.mode_choice import ModeOption
+from db.wording.marks import BOUND_TITLE
 
 
 def cards(link: Link, options: list[ModeOption]) -> None:
@@ -31,6 +32,7 @@ def table(link: Link, found: pd.DataFrame, focus: str) -> None:
         found,
         {
             "strategy": st.column_config.TextColumn("Strategy", pinned=True),
+            **BOUND_TITLE,
             **{
                 name: st.column_config.TextColumn(title, alignment="right")
                 for name, title in plan.TITLES.items()

@@ -9,6 +9,7 @@ from dashboard.links import Link
 from dashboard.prepared import cold_start as prepared
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, caches, strategies
+from db.wording.marks import BOUND_TITLE
 
 
 def draw(view: View) -> Link:
@@ -57,6 +58,7 @@ def _table(table: pd.DataFrame) -> None:
         {
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
+            **BOUND_TITLE,
             "cache": "Cache state",
             **{
                 name: st.column_config.TextColumn(title, alignment="right")

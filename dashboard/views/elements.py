@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dashboard import exporting, sparklines
 from dashboard.arrow_frames import CHART_ROWS, TABLE_ROWS
 from dashboard.foreign_text import escaped, readable_spec
+from dashboard.shaping import told_columns
 from db import units
 
 Spec = dict[str, Any]
@@ -73,6 +74,7 @@ def table(
     `values` has what `picked_value` gives for each row. With `several` more than one row can be chosen;
     `chosen` are the rows that are ticked at first.
     """
+    columns = told_columns(columns, frame)
     st.session_state[_values_of(key)] = list(values)
     mode = "multi-row" if several else "single-row"
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
@@ -82,7 +84,7 @@ def table(
     _remember(exporting.Table(key, alt, frame, titles))
     st.dataframe(
         TABLE_ROWS.of(frame, tuple(columns)),
-        column_config=dict(columns),
+        column_config=columns,
         hide_index=True,
         placeholder=units.MISSING,
         height="content" if len(frame) <= MOST_ROWS_WHOLE else "auto",

@@ -14,6 +14,7 @@ from dashboard.prepared.modes import BEST_COLUMNS, GOALS
 from dashboard.published_lines import PUBLISHED_TITLE
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, strategies
+from db.wording.marks import BOUND_TITLE
 
 
 def draw(view: View) -> Link:
@@ -90,6 +91,7 @@ def _best(view: View, table: pd.DataFrame) -> None:
                     name: st.column_config.TextColumn(title, alignment="right")
                     for name, title in BEST_COLUMNS[goal].items()
                 },
+                **BOUND_TITLE,
                 "options": st.column_config.NumberColumn("Strategies compared"),
             },
             key="modes-best",

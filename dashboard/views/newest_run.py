@@ -18,6 +18,7 @@ from db.records import SourceKind
 from db.verdicts.results import Comparison
 from db.verdicts.sides import VerdictError
 from db.verdicts.vocabulary import Verdict
+from db.wording.marks import BOUND_TITLE
 
 
 def finding_columns(confidence: float | None) -> dict[str, object]:
@@ -36,6 +37,7 @@ def finding_columns(confidence: float | None) -> dict[str, object]:
             help=None if confidence else "At the confidence of the policy by which it was judged.",
         ),
         "moved": "Who moved",
+        **BOUND_TITLE,
     }
 
 

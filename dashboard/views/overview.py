@@ -17,6 +17,7 @@ from dashboard.shaping import Change, build_changes, confounded
 from dashboard.views import controls, elements, open_regressions, silence
 from dashboard.views.shell import View, moment
 from db import units
+from db.wording.marks import BOUND_TITLE
 
 # A smaller change is drawn in grey: it is less than what a verdict would ask for.
 NOTABLE = 0.02
@@ -122,6 +123,7 @@ def _workloads(table: pd.DataFrame, reach: float) -> None:
             "history": elements.history_column("Its speedup, run by run", reach),
             "eager": right("Eager latency", alignment="right"),
             "latency": right("Latency", alignment="right"),
+            **BOUND_TITLE,
             "break_even": right("Break-even", alignment="right"),
         },
         key="overview-table",

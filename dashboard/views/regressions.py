@@ -15,6 +15,7 @@ from dashboard.foreign_text import escaped
 from dashboard.links import Link, Page
 from dashboard.prepared.case_evidence import Evidence, evidence
 from dashboard.snapshots import Snapshot, remembered
+from dashboard.upgrade_rows import case_title
 from dashboard.views import case_evidence, case_series, controls, elements, newest_run, telling, triage_form
 from dashboard.views.shell import View, moment, strategies
 from db import units
@@ -166,7 +167,7 @@ def _one(view: View, each: RegressionState) -> None:
     regression, row = each.regression, each.regression.row
     with st.container(border=True):
         elements.finding(
-            f"{row.workload} with {row.strategy}: {row.reason}",
+            f"{case_title(row)}: {row.reason}",
             f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
             f"{moment(regression.recorded_at)} on {regression.machine}."
             + (f" Revision {regression.revision} of this verdict." if regression.revision else ""),

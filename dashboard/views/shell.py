@@ -114,7 +114,8 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
         st.title(TITLES[page], anchor=False, width="content")
         place = st.container(width="content")
     st.caption(f"{QUESTIONS[page]} {_freshness(view)}")
-    if not view.empty and page not in WITHOUT_FILTERS and read_ungated(view.snapshot, filters_of(view.link)):
+    of_filters = not view.empty and page not in WITHOUT_FILTERS and not view.link.trial
+    if of_filters and read_ungated(view.snapshot, filters_of(view.link)):
         st.caption(UNGATED_MEANS)
     if problems:
         st.warning(

@@ -15,6 +15,7 @@ from dashboard.prepared import trends as prepared
 from dashboard.published_lines import PUBLISHED_TITLE
 from dashboard.views import controls, elements
 from dashboard.views.shell import View, focused, strategies
+from db.wording.marks import BOUND_TITLE
 from db.wording.metrics import HISTORY_METRICS, METRICS
 
 _METRIC_WORDS = {metric: METRICS[metric].name for metric in HISTORY_METRICS}
@@ -103,6 +104,7 @@ def _every_case(view: View, table: pd.DataFrame, reach: float) -> None:
         {
             "workload": st.column_config.TextColumn("Workload", pinned=True),
             "strategy": "Strategy",
+            **BOUND_TITLE,
             "newest": st.column_config.TextColumn(f"Newest ({figure.axis_unit})", alignment="right"),
             "change": st.column_config.NumberColumn(
                 "Change (%)", format="%+.1f", help=f"Since the {before} before."

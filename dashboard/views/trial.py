@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pandas as pd
 import streamlit as st
 
 from dashboard import theme
@@ -43,6 +46,7 @@ def draw(view: View) -> Link:
 
 def _one(view: View, trial: Trial) -> None:
     trial_head.draw(view, trial)
+    _times(trial)
     if trial.latency_samples_ns:
         _samples(trial)
     elif trial.summary is not None:
@@ -60,6 +64,35 @@ def _one(view: View, trial: Trial) -> None:
         trial_surroundings.states(trial)
     trial_surroundings.environment(trial)
     trial_surroundings.reproduce(trial)
+
+
+def _times(trial: Trial) -> None:
+    """The times of a GPU on both sides, and how they were taken."""
+    found = prepared.timing(trial)
+    if found is None:
+        return
+    with st.container(border=True):
+        elements.finding(found.finding, found.note)
+        left, right = st.columns(2)
+        with left:
+            _sides(
+                found.times,
+                prepared.side_titles(prepared.TIME_TITLES, trial),
+                "times",
+                "Times of a step on both sides",
+            )
+        with right:
+            if len(found.facts):
+                titles = prepared.side_titles(prepared.FACT_TITLES, trial)
+                _sides(found.facts, titles, "timing", "How the times were taken")
+
+
+def _sides(rows: pd.DataFrame, titles: Mapping[str, str], key: str, alt: str) -> None:
+    columns: dict[str, object] = {
+        name: st.column_config.TextColumn(title, alignment="right") for name, title in titles.items()
+    }
+    columns["name"] = st.column_config.TextColumn(titles["name"], pinned=True)
+    elements.table(rows, columns, key=f"trial-{key}", alt=alt)
 
 
 def _samples(trial: Trial) -> None:

@@ -11,8 +11,10 @@ from dashboard.views import controls, elements
 from dashboard.views.shell import View
 from db import units
 from db.identities import series_identity
+from db.metrics.stated_figures import trial_bound
 from db.queries.filters import Filters
-from db.records import Failure, SourceKind, Status, StrategyKind, Trial
+from db.records import Failure, SourceKind, Status, StrategyKind, Trial, timing_method_of
+from db.wording.marks import timing_words
 
 
 def draw(view: View, trial: Trial) -> None:
@@ -69,6 +71,8 @@ def _badges(trial: Trial) -> None:
         st.badge("imported", icon=":material/download:", color="gray")
     if trial.device_state and trial.device_state.suspect:
         st.badge("suspect", icon=":material/warning:", color="orange")
+    if times := timing_words(timing_method_of(trial), trial_bound(trial)):
+        st.badge(times, icon=":material/timer:", color="gray")
     # A program that torch.export made counts no graph of Dynamo's.
     compiles = trial.strategy.kind is StrategyKind.COMPILE
     if compiles and trial.compiler and trial.compiler.graphs == 0:

@@ -41,6 +41,7 @@ def draw(view: View) -> None:
             **{
                 name: st.column_config.TextColumn(title, alignment="right") for name, title in FIGURES.items()
             },
+            "bound": "Timing",
             "build": "Build",
             "started": elements.moment_column("Started (UTC)"),
             "trial": "Trial",

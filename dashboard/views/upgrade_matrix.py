@@ -21,6 +21,7 @@ from db.metrics.frame_rows import row_dicts
 from db.verdicts.results import CaseKey, Comparison
 from db.verdicts.vocabulary import MEASURED_METRICS, Metric
 from db.wording import verdicts as wording
+from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
 
 _METRICS = {metric.value: METRICS[metric].name for metric in MEASURED_METRICS}
@@ -83,9 +84,9 @@ def case_in_focus(
     if link.focus is None:
         return
     title = f"{link.focus} with {link.focus_strategy or 'any strategy'}"
-    case = next(
+    found = next(
         (
-            row.case
+            row
             for row in comparison.rows
             if (verdict_words.workload_label(row.case, labels), row.strategy)
             == (link.focus, link.focus_strategy)
@@ -93,11 +94,13 @@ def case_in_focus(
         None,
     )
     with st.container(border=True):
-        elements.finding(title)
-        if case is None:
+        bound = bound_word(found.bound) if found else ""
+        elements.finding(", ".join(filter(None, (title, bound))))
+        if found is None:
             reason = _why_left_out(link, cells)
             elements.nothing_to_show(reason or f"{title} is no case of this comparison.")
             return
+        case = found.case
         case_evidence.draw(
             _evidence(snapshot, link, case),
             judged_metric(link),

@@ -9,6 +9,7 @@ from dashboard import verdict_words
 from dashboard.views import elements
 from db import units
 from db.verdicts.vocabulary import Metric
+from db.wording.marks import BOUND_TITLE
 from db.wording.metrics import METRICS
 
 
@@ -37,7 +38,11 @@ def shift(table: pd.DataFrame) -> None:
         elements.note("No compiled case has a compile cost on both sides.")
         return
     text = st.column_config.TextColumn
-    columns: dict[str, object] = {"workload": text("Workload", pinned=True), "strategy": "Strategy"}
+    columns: dict[str, object] = {
+        "workload": text("Workload", pinned=True),
+        "strategy": "Strategy",
+        **BOUND_TITLE,
+    }
     for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
         columns |= {
             f"{metric.value}_from_to": text(METRICS[metric].name, alignment="right"),
@@ -71,6 +76,7 @@ def counts(changed: pd.DataFrame, failing: list[str], *, compared: bool) -> None
             {
                 "workload": text("Workload", pinned=True),
                 "strategy": "Strategy",
+                **BOUND_TITLE,
                 "metric": "Figure",
                 "base": text("Base", alignment="right"),
                 "head": text("Head", alignment="right"),

@@ -77,18 +77,16 @@ def device_time_columns(
     best = -groups.max(-ranks)
     methods: list[str | None] = [*(method.value for method in _METHODS), None]
     found = [None if np.isnan(rank) else methods[int(rank)] for rank in best.tolist()]
-    return {"timing_method": found, **columns, "bound": _bounds(found, columns)}
-
-
-def _bounds(methods: list[str | None], columns: dict[str, object]) -> list[str | None]:
-    """`host` where the pipelined wall time exceeds the device time by more than a tenth, else `device`."""
     device, wall = (np.asarray(columns[name], np.float64) for name in ("device_ns", "wall_pipelined_ns"))
-    ratios = (wall / device).tolist()
-    return [
-        None
-        if np.isnan(ratio) or method not in (TimingMethod.GATED, TimingMethod.CUPTI)
-        else "host"
-        if ratio > HOST_BOUND
-        else "device"
-        for ratio, method in zip(ratios, methods, strict=True)
-    ]
+    bounds = [bound_of(*each) for each in zip(found, device.tolist(), wall.tolist(), strict=True)]
+    return {"timing_method": found, **columns, "bound": bounds}
+
+
+def bound_of(method: object, device_ns: float | None, wall_pipelined_ns: float | None) -> str | None:
+    """`host` where the pipelined wall time exceeds the device time by more than a tenth, else `device`; None
+    where one of them is not known, or `method` let the device wait for the host.
+    """
+    if method not in (TimingMethod.GATED, TimingMethod.CUPTI) or not device_ns or not wall_pipelined_ns:
+        return None
+    ratio = wall_pipelined_ns / device_ns
+    return None if np.isnan(ratio) else "host" if ratio > HOST_BOUND else "device"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from db.records import SourceKind, TimingMethod
+from db.units import MISSING
 
 UNGATED = "ungated"
 UNGATED_MEANS = (
@@ -13,6 +14,8 @@ UNGATED_MEANS = (
     "Not comparable with gated times."
 )
 _BOUNDS = {"host": "host-bound", "device": "device-bound"}
+BOUND_TITLE = {"bound": "Bound"}
+"""The column of `bound_cell` in a table of cases, which leaves it out where no case has one."""
 
 
 def origin_mark(kind: object, name: object, timing_method: object = None) -> str:
@@ -36,3 +39,8 @@ def timing_words(method: object, bound: object) -> str:
 def bound_word(bound: object) -> str:
     """`host-bound`, `device-bound`, or empty where it is not known."""
     return _BOUNDS.get(bound, "") if isinstance(bound, str) else ""
+
+
+def bound_cell(bound: object) -> str:
+    """The same in a table: a dash where it is not known."""
+    return bound_word(bound) or MISSING

@@ -98,7 +98,7 @@ _ENTRIES = (
     ),
     _time(
         *("device_time", "Device time", "device_ns"),
-        "What the GPU needs for a step, without waiting for the host.",
+        "What the GPU needs for a step; it decides whether the compiled code changed.",
     ),
     _time(
         *("issue_time", "Host issue time", "issue_ns"),

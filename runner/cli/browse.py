@@ -23,6 +23,7 @@ from db.queries.trials import trial_record
 from db.records import SourceKind, Trial
 from db.session import Database
 from db.units import MISSING, count, duration, moment, percent, plural, words
+from db.wording.numerics import numerics_sentence
 from runner.cli.catalog import CATALOG
 from runner.cli.documents import frame_rows, print_document
 from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, stated_texts, trace_texts
@@ -181,7 +182,8 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += stream_texts(trial.stream)
         facts += [(f"  {where}", what) for where, what in compile_texts(trial.stream)]
     if trial.numerics is not None:
-        facts += [("numerics", words(trial.numerics.status.value))]
+        said = (words(trial.numerics.status.value), numerics_sentence(trial.numerics))
+        facts += [("numerics", ", ".join(filter(None, said)))]
     return facts + profile_texts(trial) + trace_texts(trial, data_dir)
 
 

@@ -17,15 +17,8 @@ Facts = list[tuple[str, str]]
 
 
 def sampling_texts(trial: Trial) -> Facts:
-    """Why there are as many samples as there are, and what the host's clock says on a GPU."""
-    facts: Facts = []
-    if trial.sampling is not None:
-        facts.append(("sampling", samples_taken(trial.sampling)))
-    if trial.host_samples_ns:
-        eager = trial.control_host_samples_ns
-        beside = f" (eager {duration(median(eager))})" if eager else ""
-        facts.append(("on the host's clock", duration(median(trial.host_samples_ns)) + beside))
-    return facts
+    """Why there are as many samples as there are."""
+    return [] if trial.sampling is None else [("sampling", samples_taken(trial.sampling))]
 
 
 def stated_texts(trial: Trial) -> Facts:
