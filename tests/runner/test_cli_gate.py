@@ -53,7 +53,7 @@ def test_one_line_per_regression_on_standard_output(
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert len(lines) == len(states(sqlite_url))
-    latency = next(line for line in lines if line.startswith("mlp / default: latency "))
+    latency = next(line for line in lines if line.startswith("mlp (ungated) / default: latency "))
     assert "-> 8.8" in latency
     assert ", new]" in latency
     assert "Measure again to confirm: compilewatch run -w bert-base -w mlp" in captured.err
@@ -224,7 +224,7 @@ def test_a_queued_confirmation_names_both_builds_within_the_budget(
 
 def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else is of the timings: eager is too noisy to say."""
-    measured(sqlite_url, 1.0, 3.0, trials_per_case=3, between_trials=0.05)
+    measured(sqlite_url, 1.0, 3.0, trials_per_case=4, between_trials=0.05)
     assert gate(sqlite_url) == 1
     with open_database(sqlite_url) as database:
         ids = [str(each) for each in regressions_frame(database)["regression_id"]]
