@@ -213,5 +213,8 @@ def cuts(names: Sequence[str], trials: Sequence[Trial], planned: int, budget_s: 
             )
     fewest = min(counts.values(), default=planned)
     if fewest < planned and not any(trial.failure for trial in trials):
-        sentences.append(f"{fewest} processes of each workload instead of {planned} fit into {within}.")
+        others = "" if len(counts) == len(names) else "other "
+        sentences.append(
+            f"{fewest} processes of each {others}workload instead of {planned} fit into {within}."
+        )
     return sentences

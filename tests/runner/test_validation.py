@@ -163,7 +163,7 @@ def test_the_dearest_workload_is_left_out_where_three_processes_of_all_do_not_fi
     assert sum(spec.workload.name == "cnn" for spec in machine.specs) == 1
     assert found.cut == [
         "cnn has no figure: 3 fresh processes of it do not fit into 8.00 min.",
-        "5 processes of each workload instead of 10 fit into 8.00 min.",
+        "5 processes of each other workload instead of 10 fit into 8.00 min.",
     ]
     assert machine.now <= 480
 
