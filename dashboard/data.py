@@ -33,6 +33,7 @@ from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.series import measured_workloads
 from db.queries.version import data_version
+from db.queries.watch import requests_by_state
 from db.records import SourceKind, Status, Task, Trial
 from db.requests import UNFINISHED, RequestState, RunRequest
 from db.schedules import Firing, Schedule
@@ -163,8 +164,8 @@ def read_machines(snapshot: Snapshot) -> pd.DataFrame:
     return facets.machines(opened(snapshot.url))
 
 
-def read_requests(ended: int) -> list[RunRequest]:
-    """What is being measured, the queue in its order, and the requests that ended last.
+def read_requests(queued: int, ended: int) -> list[RunRequest]:
+    """What is being measured, the first of the queue in its order, and the requests that ended last.
 
     Not cached: a change of the queue is no new data and leaves the data version as it is.
     """
@@ -172,7 +173,12 @@ def read_requests(ended: int) -> list[RunRequest]:
     done = schedule.requests(
         database, states=tuple(state for state in RequestState if state not in UNFINISHED), limit=ended
     )
-    return [*schedule.running_requests(database), *schedule.queue(database), *done]
+    return [*schedule.running_requests(database), *schedule.queue(database, limit=queued), *done]
+
+
+def read_queue_length() -> int:
+    """How many requests wait. Not cached, as the queue."""
+    return requests_by_state(reader())[RequestState.QUEUED]
 
 
 def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:

@@ -14,7 +14,6 @@ from dashboard.data import (
     read_hosts,
     read_machines,
     read_noise_floors,
-    read_requests,
     read_schedules,
 )
 from dashboard.links import Link
@@ -100,9 +99,11 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     machines = run_rows.machine_rows(
         read_machines(snapshot), run_rows.host_words(read_hosts(), now), read_noise_floors(snapshot)
     )
+    requests, unseen = prepared.listed_requests()
     parts: tuple[Section, ...] = (
         Lines(title="Running", lines=tuple(running)) if running else Lines(lines=("Nothing ran.",)),
-        *_table("Queue", run_rows.request_rows(read_requests(prepared.ENDED_REQUESTS)), _QUEUE),
+        *_table("Queue", run_rows.request_rows(requests), _QUEUE),
+        *((Lines(lines=(unseen,)),) if unseen else ()),
         *_table("Schedules", run_rows.schedule_rows(*read_schedules()), _SCHEDULES),
         *_table("Machines", machines, _MACHINES),
         *_table("Runs, newest first", rows, _RUNS),

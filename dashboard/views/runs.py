@@ -15,7 +15,6 @@ from dashboard.data import (
     read_hosts,
     read_machines,
     read_noise_floors,
-    read_requests,
     read_schedules,
 )
 from dashboard.foreign_text import escaped
@@ -78,7 +77,7 @@ def _running(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _queue(view: View, hosts: Sequence[HostState]) -> None:
-    requests = read_requests(prepared.ENDED_REQUESTS)
+    requests, unseen = prepared.listed_requests()
     table = run_rows.request_rows(requests)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown("#### Queue", width="content")
@@ -105,6 +104,8 @@ def _queue(view: View, hosts: Sequence[HostState]) -> None:
         on_select="rerun",
         values=requests,
     )
+    if unseen:
+        elements.note(unseen)
     request = elements.picked_value("runs-queue")
     if request is not None:
         run_forms.about_request(request)

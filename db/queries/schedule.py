@@ -51,10 +51,10 @@ def requests(
     return _requests(db, select(RUN_REQUEST).order_by(*newest_first).limit(limit), states)
 
 
-def queue(db: Database) -> list[RunRequest]:
-    """Queued requests in the order in which they are taken: by priority, then by when they were asked."""
+def queue(db: Database, *, limit: int | None = None) -> list[RunRequest]:
+    """The first queued requests in the order in which they are taken: by priority, then by when asked."""
     order = (RUN_REQUEST.c.priority.desc(), RUN_REQUEST.c.asked_at, RUN_REQUEST.c.request_id)
-    return _requests(db, select(RUN_REQUEST).order_by(*order), (RequestState.QUEUED,))
+    return _requests(db, select(RUN_REQUEST).order_by(*order).limit(limit), (RequestState.QUEUED,))
 
 
 def running_requests(db: Database) -> list[RunRequest]:

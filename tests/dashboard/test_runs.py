@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links import Link, Page
+from dashboard.links import Link, Page, href
+from dashboard.reports.freeze import freeze_link
 from dashboard.run_rows import progress_words
 from db.queries.facets import machines
 from db.requests import RequestKind, RequestSpec
@@ -17,7 +18,7 @@ from db.runs import RunStatus
 from db.schedules import ScheduleSpec
 from db.session import Database, open_database
 from db.store import end_run, save_trials, start_run
-from db.store_request import cancel_request, new_request, save_request
+from db.store_request import cancel_request, insert_request, new_request, save_request
 from db.store_schedule import pause_schedule, save_schedule
 from tests.builders import START, make_history, make_imported, make_machine, make_trial
 from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
@@ -187,3 +188,21 @@ def test_names_from_outside_stay_text(tmp_path: Path, monkeypatch: pytest.Monkey
     kinds = (test.markdown, test.caption, test.info)
     said = [bar.proto.text, *(str(element.value) for kind in kinds for element in kind)]
     assert not [text for text in said if "](http" in text]
+
+
+def test_a_long_queue_is_listed_in_part_and_says_so(stored: Callable[[Write], None]) -> None:
+    def ask(database: Database) -> None:
+        with database.write() as connection:
+            for number in range(2_000):
+                at = START + timedelta(seconds=number)
+                spec = RequestSpec(suite="standard", label=f"label {number}")
+                request = new_request(f"request-{number}", RequestKind.MANUAL, spec, by="ann", at=at)
+                assert insert_request(connection, request)
+
+    stored(ask)
+    test = opened(Link(page=Page.RUNS))
+    assert not test.exception
+    assert _table(test, "asked_by")["request_id"].tolist() == [f"request-{number}" for number in range(200)]
+    assert "The first 200 of the queue are listed; 1,800 more wait." in texts(test)
+    report = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=START)
+    assert "1,800 more wait" in report.model_dump_json()
