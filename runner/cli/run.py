@@ -23,7 +23,7 @@ from db.verdicts.targets import check_targets
 from db.verdicts.vocabulary import Verdict
 from runner.builds import builds_named, interpreter_facts
 from runner.cli.documents import print_document, run_document
-from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.judging import Judged, say_logged
 from runner.cli.measure_options import (
     LabelOption,
@@ -228,5 +228,8 @@ def _exit_code(outcome: RunOutcome, judged: Judged | None) -> int:
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
+    if not outcome.measured:
+        # Another process had the device, or the control series took all the minutes.
+        return EXIT_CANNOT
     regressed = judged is not None and judged.comparison.verdict is Verdict.REGRESSED
     return 1 if outcome.failed or regressed else 0

@@ -13,10 +13,11 @@ from db.queries.trials import trial_records
 from db.records import Trial
 from db.session import Database
 from db.store import save_trials
+from runner.cli import run
 from runner.config import BuildSettings, Settings
 from runner.config_sources import load_settings
 from runner.durations import Durations, stored_durations_s
-from runner.execution import execute, jobs_of
+from runner.execution import RunOutcome, execute, jobs_of
 from runner.executors import local
 from runner.executors.contract import Job
 from runner.plan import Plan, plan_run
@@ -186,3 +187,11 @@ def test_what_does_not_fit_is_not_measured(
     ]
     assert budget.left == list(plan.trials[2:])
     assert budget.left_text() == "2 trials of 1 case did not fit, about 50.0 s: elementwise / eager."
+
+
+def test_a_run_that_measured_nothing_says_so_by_its_exit_code() -> None:
+    def outcome(measured: int, interrupted: bool) -> RunOutcome:
+        return RunOutcome(measured, failed=0, waiting=0, interrupted=interrupted)
+
+    codes = [run._exit_code(outcome(*each), None) for each in ((0, False), (0, True), (1, False))]
+    assert codes == [2, 130, 0]
