@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from sqlalchemy import Connection, create_engine, insert, inspect, make_url, sel
 from db.errors import DatabaseError
 from db.identities import build_identity, machine_identity
 from db.migrations import HEAD, VERSION_TABLE
+from db.queries.damage import find_damage
 from db.queries.regressions import regressions_frame
 from db.queries.run_parts import run_parts
 from db.queries.trials import trial_record
@@ -99,6 +103,37 @@ def test_the_upgrade_changes_no_number(
         assert [trial_record(database, trial.trial_id) for trial in TRIALS] == TRIALS
         assert run_parts(database, {trial.run_id for trial in TRIALS}).to_dict("records") == _parts()
         assert regressions_frame(database).empty
+
+
+def test_two_processes_upgrade_at_once(
+    empty_database_url: str, old_database: dict[str, list[dict[str, Any]]]
+) -> None:
+    program = (
+        "import sys; from db.session import open_database; sys.stdin.readline(); "
+        "open_database(sys.argv[1], migrate=True).close()"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, empty_database_url],
+            cwd=MIGRATIONS.parents[1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    # Both have imported what they need when they are told to begin.
+    time.sleep(2)
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    outputs = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    with open_database(empty_database_url) as database, database.read() as connection:
+        assert _rows(connection) == old_database
+        assert find_damage(database) == []
 
 
 @pytest.mark.usefixtures("old_database")
