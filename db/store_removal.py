@@ -48,13 +48,7 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
     wanted = list(dict.fromkeys(trial_ids))
     with db.write() as connection:
         lock_data_version(connection)
-        stored = set(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(wanted))))
-        unknown = [trial_id for trial_id in wanted if trial_id not in stored]
-        if unknown:
-            raise NotFoundError(
-                f"{plural(len(unknown), 'trial')} not stored: {one_line(', '.join(unknown[:3]))}.",
-                "Nothing was taken out. See `compilewatch db check`.",
-            )
+        _require_stored(connection, wanted)
         touched = {table.name: _keys(connection, key, wanted) for table, key, _, _ in _DIMENSIONS}
         for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
             connection.execute(delete(child).where(child.c.trial_id.in_(wanted)))
@@ -68,6 +62,22 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
             _delete_unused(connection, table, touched[table.name])
         bump_data_version(connection)
     return len(wanted)
+
+
+def require_stored(db: Database, trial_ids: Collection[str]) -> None:
+    """Raises NotFoundError where an id is not stored."""
+    with db.read() as connection:
+        _require_stored(connection, list(dict.fromkeys(trial_ids)))
+
+
+def _require_stored(connection: Connection, wanted: list[str]) -> None:
+    stored = set(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(wanted))))
+    unknown = [trial_id for trial_id in wanted if trial_id not in stored]
+    if unknown:
+        raise NotFoundError(
+            f"{plural(len(unknown), 'trial')} not stored: {one_line(', '.join(unknown[:3]))}.",
+            "Nothing was taken out. See `compilewatch db check`.",
+        )
 
 
 def _keys(connection: Connection, key: Column[Any], trial_ids: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from db.queries.damage import (
     trials_of_impossible_samples,
 )
 from db.session import open_database
-from db.store_removal import remove_trials
+from db.store_removal import remove_trials, require_stored
 from db.units import plural
 from db.units import size as bytes_text
 from runner.cli.documents import print_document
@@ -101,6 +101,7 @@ def remove(
         if not wanted:
             typer.echo("Nothing to take out.")
             return 0
+        require_stored(database, wanted)
         said = plural(len(wanted), "trial")
         if not yes:
             typer.confirm(f"Take {said} out of {database.url} for ever?", abort=True, err=True)
