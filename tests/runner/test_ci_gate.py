@@ -130,7 +130,7 @@ def test_a_regression_is_commented_and_fails_the_job(
     )
     assert done.returncode == 1, done.stderr
     (body,) = comments.bodies
-    assert "| mlp | default | Latency |" in body
+    assert "| mlp (ungated) | default | Latency |" in body
     assert "✗ regressed" in body
     assert body == (tmp_path / "gate.md").read_text() == summary.read_text() == done.stdout
     assert comments.headers[0]["Authorization"] == "Bearer s3cret"
