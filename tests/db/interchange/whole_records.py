@@ -27,6 +27,7 @@ from db.identities import (
 )
 from db.interchange.flat import KINDS
 from db.interchange.parquet import ROWS_PER_GROUP, SCHEMA
+from db.markdown_cells import as_it_stands
 from db.records import ColdStart, CompilerEvent, CompilerFacts, Memory, SourceKind, Summary, Trial
 from db.samples import percentile_ns
 from db.store_rows import SAMPLE_KINDS
@@ -195,11 +196,16 @@ def as_markdown(trials: Iterable[Trial]) -> bytes:
 def _markdown_row(trial: Trial) -> bytes:
     row, workload, source = figures(trial), trial.workload, trial.source
     batch = f", batch {workload.batch_size}" if workload.batch_size is not None else ""
-    cells = [
+    texts = [
         f"{workload.name} ({workload.task}, {workload.dtype}{batch})",
         trial.strategy.name,
         trial.machine.device_name,
         trial.build.torch,
+        "measured" if source.kind is SourceKind.MEASURED else f"imported ({source.name})",
+    ]
+    *case, origin = map(as_it_stands, texts)
+    cells = [
+        *case,
         units.moment(trial.started_at),
         row["failure_kind"] or row["status"],
         units.duration(row["latency_ns"]) + _ungated(row),
@@ -207,18 +213,11 @@ def _markdown_row(trial: Trial) -> bytes:
         units.duration(row["time_to_first_result_ns"]),
         units.size(row["peak_bytes"]),
         units.count(row["graph_breaks"]),
-        "measured" if source.kind is SourceKind.MEASURED else f"imported ({source.name})",
+        origin,
     ]
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n".encode()
+    return f"| {' | '.join(cells)} |\n".encode()
 
 
 def _ungated(row: dict[str, Any]) -> str:
     shown = row["latency_ns"] is not None and row["timing_method"] == "ungated"
     return " (ungated)" if shown else ""
-
-
-def _escaped(cell: str) -> str:
-    flat = " ".join(cell.split())
-    for character, replacement in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`")):
-        flat = flat.replace(character, replacement)
-    return flat

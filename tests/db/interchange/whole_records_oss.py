@@ -118,9 +118,14 @@ def _metrics(trial: Trial) -> list[dict[str, Any]]:
     told = trial.summary.metrics if trial.summary else {}
     known = told | {name: value for name, value in _figures(trial, told).items() if value is not None}
     return found + [
-        {"name": name, "benchmark_values": [value], "target_value": 0.0, "extra_info": {}}
+        {"name": name, "benchmark_values": [value], "target_value": 0.0, "extra_info": _timing(trial, name)}
         for name, value in known.items()
     ]
+
+
+def _timing(trial: Trial, name: str) -> dict[str, str]:
+    method = figures(trial)["timing_method"]
+    return {"timing_method": method} if method and name in ("abs_latency", "speedup") else {}
 
 
 def _figures(trial: Trial, told: dict[str, float]) -> dict[str, float | None]:
