@@ -121,8 +121,7 @@ def test_a_run_prints_one_document_and_stores_every_trial(
     assert set(rows) == {"eager", "traced", "reduce-overhead"}
     assert rows["eager"]["trials"] == rows["traced"]["trials"] == 2
     assert rows["traced"]["speedup"] > 0
-    low, high = rows["traced"]["speedup_interval"]
-    assert low <= rows["traced"]["speedup"] <= high
+    assert rows["traced"]["speedup_interval"] is None  # two trials leave one degree of freedom
     assert rows["traced"]["compile_cost_ns"] > 0
     assert rows["traced"]["break_even_steps"] == "never" or rows["traced"]["break_even_steps"] > 0
     assert rows["traced"]["numerics"] == "pass"
