@@ -103,7 +103,9 @@ def test_a_run_of_other_cases_leaves_a_suspicion_waiting(
         save_trials(
             database,
             [
-                trial.model_copy(update={"started_at": trial.started_at - other[0].started_at + start})
+                trial.model_copy(
+                    update={"started_at": trial.started_at - other[0].started_at + start, "ended_at": None}
+                )
                 for trial in other
             ],
         )
@@ -136,6 +138,6 @@ def test_a_gate_that_may_only_read_still_judges(
     measured(empty_postgres_url, 1.0, 1.1)
     assert gate(reading_url) == 1
     captured = capsys.readouterr()
-    assert "mlp / default: latency" in captured.out
+    assert "mlp (ungated) / default: latency" in captured.out
     assert "compilewatch: regressions were not recorded: The user of" in captured.err
     assert inbox == []
