@@ -22,7 +22,7 @@ from db.wording.marks import timing_words
 from runner.plan import NotApplicable
 
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
-_PIPE_COLUMNS = 140
+_PIPE_COLUMNS = 160
 
 
 class PlainConsole(Console):
