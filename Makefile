@@ -140,16 +140,16 @@ gpu-evidence: ## on a GPU: its tests, noise floor, and what fits of `standard`, 
 	if [ -n "$$failed" ]; then echo "What failed says why in its log:$$failed" >&2; exit 1; fi
 
 test-builds: dev ## what each installed release of torch gives (BUILDS=directory of environments)
-	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/test_torch_releases.py $(PYTEST_ARGS)
+	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/worker/test_torch_releases.py $(PYTEST_ARGS)
 
 faults: dev ## inject a thousand faults, kill a fleet's processes for minutes, print the table; about an hour
 	$(BIN)/python -m pytest -m 'faults or slow' tests/faults $(PYTEST_ARGS)
 
 fuzz: dev ## bend configurations, records, links, requests, sockets and what workers send, five thousand times each
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
-	    --hypothesis-show-statistics --timeout 3600 tests/runner/test_fuzz.py tests/dashboard/test_links.py tests/dashboard/test_fuzz_requests.py $(PYTEST_ARGS)
+	    --hypothesis-show-statistics --timeout 3600 tests/runner/process/test_fuzz.py tests/dashboard/links/test_links.py tests/dashboard/api/test_fuzz_requests.py $(PYTEST_ARGS)
 
-mutants: dev ## change db/metrics and db/verdicts in every small way, and count which changes the tests notice; hours
+mutants: dev ## change db/metrics and db/judge in every small way, and count which changes the tests notice; hours
 	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \
 	    --target build/mutmut mutmut==$(MUTMUT)
 	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)

@@ -6,9 +6,9 @@ import argparse
 import logging
 import sys
 
-from dashboard.allocation import give_back_regularly, share_heaps
-from dashboard.database import database_url
-from dashboard.server import serve
+from dashboard.read.database import database_url
+from dashboard.server.malloc_trimming import share_heaps, trim_regularly
+from dashboard.server.server import serve
 from db.errors import CompilewatchError
 from db.log_lines import OneLineRecord
 
@@ -32,7 +32,7 @@ def main() -> int:
     arguments = parser.parse_args()
     _log_to_standard_error()
     share_heaps()
-    give_back_regularly()
+    trim_regularly()
     try:
         serve(
             database_url(),

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from db.records import (
+from db.records.strategies import BUILTIN
+from db.records.trial import (
     Build,
     CacheState,
     Failure,
@@ -30,7 +31,6 @@ from db.records import (
     Trial,
     Workload,
 )
-from db.strategies import BUILTIN
 from tests.record_parts import (
     MS,
     SECOND,

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-import db.queries.damage
-import db.store_batch
+import db.queries.integrity
+import db.store.trial_writer
+from db.engine.session import Database, open_database
 from db.queries.moments import latest_moment
-from db.session import Database, open_database
 from tests.postgres import Unavailable, postgres_server
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/
@@ -56,7 +56,7 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def _any_day() -> Iterator[None]:
     """Records of tests are of fixed days, whatever day it is; tests of the limit itself take it away."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (db.store_batch, db.queries.damage):
+        for module in (db.store.trial_writer, db.queries.integrity):
             patch.setattr(module, "latest_moment", lambda _connection: datetime(2999, 1, 1, tzinfo=UTC))
         yield
 
@@ -64,7 +64,7 @@ def _any_day() -> Iterator[None]:
 @pytest.fixture
 def today(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit as it is outside of tests: nothing is measured after now."""
-    for module in (db.store_batch, db.queries.damage):
+    for module in (db.store.trial_writer, db.queries.integrity):
         monkeypatch.setattr(module, "latest_moment", latest_moment)
 
 

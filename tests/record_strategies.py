@@ -11,9 +11,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from db import diagnosis, fields
-from db.fields import Record
-from db.records import (
+from db.records import fields, sampling
+from db.records.fields import Record
+from db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     INT64_MAX,
@@ -47,7 +47,7 @@ _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (fields.Latency, st.integers(1, INT64_MAX)),
     (fields.Integer, st.integers(-INT64_MAX, INT64_MAX)),
     (fields.Finite, _finite),
-    (diagnosis.Fraction, st.floats(0, 1)),
+    (sampling.Fraction, st.floats(0, 1)),
     (fields.Triple, st.lists(_finite, min_size=3, max_size=3)),
     (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")),
     (fields.Name, _names),

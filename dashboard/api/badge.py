@@ -10,17 +10,17 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard import theme
 from dashboard.api.called import with_ids
 from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, read_all
 from dashboard.api.representation import entity_tag, tagged, unchanged
-from dashboard.database import database_url, kept_of, read_version, reader
-from db import units
+from dashboard.read.database import database_url, read_version, reader, trial_cache_of
+from dashboard.render import theme
+from db.engine.session import Database
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
 from db.queries.run_parts import newest_build
-from db.records import SourceKind
-from db.session import Database
+from db.records.trial import SourceKind
+from db.wording import units
 
 NO_DATA = "no data"
 SPEEDUP, BREAK_EVEN = "speedup", "break_even"
@@ -39,7 +39,7 @@ _WORSE_COLOUR = "#B94F00"
 
 
 @dataclass(frozen=True)
-class Said:
+class BadgeText:
     """What a badge says on its right, the background that says how good that is, and of which build."""
 
     text: str
@@ -64,7 +64,7 @@ def badge(request: Request) -> Response:
         machines=_only(values["machine"]),
         builds=_only(values["build"]),
     )
-    said = _said(reader(), version, asked, values["metric"])
+    said = _badge_text(reader(), version, asked, values["metric"])
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
     return Response(draw(label, said), media_type="image/svg+xml", headers=tagged(tag))
 
@@ -73,12 +73,12 @@ def _only(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _said(database: Database, version: int, asked: Filters, metric: str) -> Said:
+def _badge_text(database: Database, version: int, asked: Filters, metric: str) -> BadgeText:
     if any("\x00" in name for name in asked.workloads + asked.strategies):
         # PostgreSQL stores no such name, and refuses to look for one
-        return Said(NO_DATA, _UNKNOWN_COLOUR)
+        return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
     for filters in _places(database, asked):
-        cases = kept_of(database_url(), "api").cases(database, version, filters)
+        cases = trial_cache_of(database_url(), "api").cases(database, version, filters)
         mine = cases[cases["strategy"].isin(asked.strategies)]
         if not mine.empty:
             newest = mine.sort_values("last_started_at").iloc[-1]
@@ -86,7 +86,7 @@ def _said(database: Database, version: int, asked: Filters, metric: str) -> Said
             imported = newest["source_kind"] == SourceKind.IMPORTED and said.text != NO_DATA
             text = f"{said.text} (imported)" if imported else said.text
             return replace(said, text=text, build=_build_words(newest))
-    return Said(NO_DATA, _UNKNOWN_COLOUR)
+    return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
 
 
 def _places(database: Database, asked: Filters) -> Iterator[Filters]:
@@ -106,27 +106,27 @@ def _build_words(case: pd.Series) -> str:
     return f"{torch}build {case['build_id']}{origin}"
 
 
-def _figure(case: pd.Series, metric: str) -> Said:
+def _figure(case: pd.Series, metric: str) -> BadgeText:
     if case["status"] == "failed":
-        return Said("failed", _WORSE_COLOUR)
+        return BadgeText("failed", _WORSE_COLOUR)
     return _speedup(case) if metric == SPEEDUP else _break_even(case)
 
 
-def _speedup(case: pd.Series) -> Said:
+def _speedup(case: pd.Series) -> BadgeText:
     if pd.isna(case["speedup"]):
-        return Said(NO_DATA, _UNKNOWN_COLOUR)
-    return Said(units.ratio(case["speedup"]), _WORSE_COLOUR if case["speedup"] < 1 else theme.BLUE)
+        return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
+    return BadgeText(units.ratio(case["speedup"]), _WORSE_COLOUR if case["speedup"] < 1 else theme.BLUE)
 
 
-def _break_even(case: pd.Series) -> Said:
+def _break_even(case: pd.Series) -> BadgeText:
     if case["break_even"] == units.NEVER:
-        return Said(units.NEVER, _WORSE_COLOUR)
+        return BadgeText(units.NEVER, _WORSE_COLOUR)
     if pd.isna(case["break_even_steps"]):
-        return Said(NO_DATA, _UNKNOWN_COLOUR)
-    return Said(units.steps(int(case["break_even_steps"])), theme.BLUE)
+        return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
+    return BadgeText(units.steps(int(case["break_even_steps"])), theme.BLUE)
 
 
-def draw(label: str, said: Said) -> str:
+def draw(label: str, said: BadgeText) -> str:
     """The SVG. `label` may hold anything; what XML cannot hold is left out."""
     shown = "".join(char if char.isprintable() else " " for char in label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"

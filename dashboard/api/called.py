@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.settled_links import Names, the_one
-from db.queries.called import build_names, machine_names
-from db.session import Database
+from dashboard.links.resolution import Names, the_one
+from db.engine.session import Database
+from db.queries.facets import build_names, machine_names
 
 _NAMES = {"machine": machine_names, "build": build_names}
 

@@ -29,8 +29,8 @@ from dashboard.api.parameters import (
 )
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
-from db.regressions import TriageState
-from db.session import Database
+from db.engine.session import Database
+from db.records.regressions import TriageState
 
 Values = Mapping[str, Any]
 PREFIX = "/api/v1"

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from dashboard.reports.content import ReportError
 from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
-from db.verdicts.sides import VerdictError
+from db.judge.compare.sides import VerdictError
 
 DEFECT = (
     "This request failed by a defect of compilewatch.",
@@ -46,14 +46,14 @@ def error_response(
     return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})})
 
 
-def told_by_us(_: Request, error: Exception) -> Response:
+def error_of_compilewatch(_: Request, error: Exception) -> Response:
     """A `CompilewatchError` as a response."""
     assert isinstance(error, CompilewatchError)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
     return error_response(status, error.message, error.next_step or SEE_DOCUMENT)
 
 
-def told_by_starlette(_: Request, error: Exception) -> Response:
+def error_of_starlette(_: Request, error: Exception) -> Response:
     """No such route, or a method that would write."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
@@ -66,5 +66,5 @@ def told_by_starlette(_: Request, error: Exception) -> Response:
 
 
 def defect(_: Request, __: Exception) -> Response:
-    """What a defect is told as; `dashboard.headers` writes the reason to the log."""
+    """What a defect is told as; `dashboard.server.headers` writes the reason to the log."""
     return error_response(500, *DEFECT)

@@ -10,20 +10,20 @@ import pandas as pd
 
 from dashboard.api.parameters import filters_of
 from dashboard.api.representation import Answer
-from dashboard.database import database_url, kept_of
-from dashboard.policy import policy_in_force
+from dashboard.read.database import database_url, trial_cache_of
+from dashboard.read.policy import policy_in_force
+from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
 from db.judge import gateway
+from db.judge.results import Comparison, Row
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_columns import CASE_COLUMNS, empty_frame
 from db.metrics.case_modes import with_strategies
+from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
 from db.queries.sides import resolve_side
-from db.queries.version import data_version
-from db.session import Database
-from db.units import NEVER
-from db.verdicts.results import Comparison, Row
+from db.wording.units import NEVER
 
 Values = Mapping[str, Any]
 JsonSchema = dict[str, Any]
@@ -110,7 +110,7 @@ def break_even(database: Database, values: Values) -> Answer:
 
 
 def _cases(database: Database, filters: Filters) -> pd.DataFrame:
-    kept, version = kept_of(database_url(), "api"), data_version(database)
+    kept, version = trial_cache_of(database_url(), "api"), data_version(database)
     frames = [kept.cases(database, version, each) for each in of_newest_builds(database, filters)]
     return pd.concat(frames, ignore_index=True) if frames else empty_frame(CASE_COLUMNS)
 

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from dashboard.api.representation import rows_of
-from dashboard.database import read_version, reader
+from dashboard.read.database import read_version, reader
 from db import __version__
+from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries import facets
 from db.queries.fleet import has_queue, queue_lengths
-from db.queries.watch import host_healths, requests_by_state, schedule_watches, silent_schedules
-from db.session import Database
+from db.queries.schedules import host_healths, requests_by_state, schedule_watches, silent_schedules
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
@@ -40,13 +40,13 @@ def health(_: Request) -> Response:
 def metrics(_: Request) -> Response:
     """Always 200: that the database cannot be read is a value, not a failure to tell it."""
     try:
-        lines = list(_told(reader(), datetime.now(UTC)))
+        lines = list(_metric_lines(reader(), datetime.now(UTC)))
     except DatabaseError:
         lines = list(_database(reachable=False))
     return PlainTextResponse("\n".join(lines) + "\n", media_type=_EXPOSITION, headers=_HEADERS)
 
 
-def _told(database: Database, now: datetime) -> Iterator[str]:
+def _metric_lines(database: Database, now: datetime) -> Iterator[str]:
     machines = facets.machines(database)
     yield from _database(reachable=True)
     yield from _metric("compilewatch_data_version", "Grows with every write.", [({}, read_version())])

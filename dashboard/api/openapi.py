@@ -8,7 +8,7 @@ from typing import Any
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.parameters import Parameter
 from db import __version__
-from db.session import Database
+from db.engine.session import Database
 
 _ERROR = {
     "type": "object",
@@ -36,7 +36,7 @@ _ALWAYS = (400, 429, 500, 503)
 
 
 def document(database: Database, base_path: str = "") -> dict[str, Any]:
-    """The whole API, served below `base_path` (`dashboard.base_path`). Raises DatabaseError."""
+    """The whole API, served below `base_path` (`dashboard.server.server`). Raises DatabaseError."""
     schemas: dict[str, Any] = {"Error": _ERROR}
     paths = {}
     for endpoint in ENDPOINTS:

@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from dashboard.api.errors import SEE_DOCUMENT, ParameterError
-from dashboard.selectors import ALL, quoted
+from dashboard.links.selectors import ALL, quoted
 from db.queries.filters import Filters
-from db.records import SourceKind, Status, Task
+from db.records.trial import SourceKind, Status, Task
 
 JsonSchema = dict[str, Any]
 LONGEST_TEXT = 500

@@ -17,12 +17,12 @@ from dashboard.api.errors import GoneError
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from dashboard.reports.content import Content, content_of
-from db import units
+from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.queries.regressions import regression_state, regressions_frame
 from db.queries.reports import find_report, reports_frame, reports_revision
-from db.regressions import Regression, TriageEvent, TriageState
-from db.session import Database
+from db.records.regressions import Regression, TriageEvent, TriageState
+from db.wording import units
 
 Values = Mapping[str, Any]
 JsonSchema = dict[str, Any]

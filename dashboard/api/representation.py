@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from db import __version__
-from db.csv_cells import harmless
+from db.wording.csv_cells import harmless
 
 JSON, CSV = "application/json", "text/csv"
 _DTYPE_SCHEMAS = {

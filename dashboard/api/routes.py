@@ -20,8 +20,7 @@ from dashboard.api import openapi
 from dashboard.api.badge import badge
 from dashboard.api.called import with_ids
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.errors import defect, told_by_starlette, told_by_us
-from dashboard.api.kept_answers import HELD_S, KeptAnswers
+from dashboard.api.errors import defect, error_of_compilewatch, error_of_starlette
 from dashboard.api.monitoring import health, metrics
 from dashboard.api.parameters import read_all
 from dashboard.api.rate_limit import RateLimit
@@ -35,13 +34,14 @@ from dashboard.api.representation import (
     tagged,
     unchanged,
 )
-from dashboard.database import read_version, reader
+from dashboard.api.response_cache import HELD_S, ResponseCache
+from dashboard.read.database import read_version, reader
 from db.errors import CompilewatchError
 
 Handler = Callable[[Request], Response]
 _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
-    CompilewatchError: told_by_us,
-    HTTPException: told_by_starlette,
+    CompilewatchError: error_of_compilewatch,
+    HTTPException: error_of_starlette,
     Exception: defect,
 }
 
@@ -49,19 +49,19 @@ _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
 def routes(*, held_s: float = HELD_S, base_path: str = "") -> list[BaseRoute]:
     """What the dashboard's server answers beside its pages. Each call has rate limits of its own.
 
-    `base_path` is where the dashboard is served, as `dashboard.base_path.usable_prefix` writes it.
+    `base_path` is where the dashboard is served, as `dashboard.server.server.usable_prefix` writes it.
 
     While data is being written an answer may be `held_s` old, and more where it took long to make
-    (`dashboard.api.kept_answers`).
+    (`dashboard.api.response_cache`).
     """
-    kept = Middleware(KeptAnswers, held_s=held_s)
+    kept = Middleware(ResponseCache, held_s=held_s)
     limited = Starlette(
         routes=[Route("/{workload:path}/{strategy}.svg", badge)],
         middleware=[Middleware(RateLimit), kept],
         exception_handlers=_HANDLERS,
     )
     return [
-        Route("/healthz", health, middleware=[Middleware(KeptAnswers, held_s=held_s, share=0)]),
+        Route("/healthz", health, middleware=[Middleware(ResponseCache, held_s=held_s, share=0)]),
         Route("/metrics", metrics, middleware=[kept]),
         Mount("/badge", limited),
         _api(kept, base_path),

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dashboard.api.parameters import filters_of
 from dashboard.api.representation import Answer, row_schema, rows_of
+from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.case_columns import empty_frame
 from db.metrics.trend import POINT_COLUMNS, series_points
@@ -17,9 +18,8 @@ from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.series import series_frame
 from db.queries.trials import trial_record, trials_frame, trials_page
-from db.records import CONTROL_TIMES, DEVICE_TIMES, Trial
-from db.session import Database
-from db.strategies import EAGER
+from db.records.strategies import EAGER
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Trial
 
 Values = Mapping[str, Any]
 JsonSchema = dict[str, Any]

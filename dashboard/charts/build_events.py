@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from packaging.version import InvalidVersion, Version
 
-from dashboard import shaping
-from db.metrics.frame_rows import row_dicts
+from dashboard.read import shaping
+from db.metrics.groups import row_dicts
 
 MOST_EVENTS = 30
 """More rules than that hide what they stand beside."""

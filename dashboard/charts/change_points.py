@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import style
-from db import units
-from db.verdicts.history import judge_series
-from db.verdicts.policy import HistoryPolicy, Policy
-from db.verdicts.results import ChangeEvent
-from db.verdicts.sides import COMPONENTS
-from db.verdicts.stretches import CONDITION_COLUMNS
-from db.verdicts.vocabulary import Metric, Verdict
+from db.judge.compare.sides import COMPONENTS
+from db.judge.history.series import judge_series
+from db.judge.history.stretches import CONDITION_COLUMNS
+from db.judge.policy import HistoryPolicy, Policy
+from db.judge.results import ChangeEvent
+from db.judge.vocabulary import Metric, Verdict
+from db.wording import units
 from db.wording.metrics import METRICS
 
 NEEDED = tuple(
@@ -33,7 +33,7 @@ NEEDED = tuple(
 """The columns of points that are read here, beside that of the figure; those of the build may be missing."""
 _COLUMNS = ["at", "value", "label", "place", "says", "moment", "build", "run_id"]
 _WORDS = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
-_MOST_TOLD = 5
+_MOST_SENTENCES = 5
 _MOST_NAMED = 2
 # Labels nearer to each other than these shares of the axes would be written over each other.
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.17, 0.07
@@ -86,7 +86,7 @@ def over(axis: str, points: pd.DataFrame, rows: pd.DataFrame, metric: str, polic
     column = METRICS[metric].column
     points = points[[name for name in (*NEEDED, column) if name in points]]
     points = points.iloc[points.index.get_loc(rows.index[0]) :]
-    if _took_turns(points):
+    if _interleaved(points):
         return _NONE
     found: dict[object, ChangeEvent] = {}
     for places in _places(points, set(rows["strategy"])):
@@ -94,10 +94,10 @@ def over(axis: str, points: pd.DataFrame, rows: pd.DataFrame, metric: str, polic
             found[points.index[places[event.index]]] = event
     drawn = rows.loc[rows.index.isin(list(found))]
     frame = _frame(drawn, [found[key] for key in drawn.index], rows)
-    return Changes(frame, _told(frame), _last(frame))
+    return Changes(frame, _sentence(frame), _last(frame))
 
 
-def _took_turns(points: pd.DataFrame) -> bool:
+def _interleaved(points: pd.DataFrame) -> bool:
     """Whether a build was measured while another one was."""
     began, ended = (
         points[name].to_numpy(dtype="datetime64[us]") for name in ("first_started_at", "last_started_at")
@@ -174,13 +174,13 @@ def _place(*, rises: bool, at_the_end: bool) -> str:
     return "below right" if rises else "above right"
 
 
-def _told(frame: pd.DataFrame) -> list[str]:
+def _sentence(frame: pd.DataFrame) -> list[str]:
     """The newest changes in sentences, the newest first."""
     columns = (frame[name].tolist()[::-1] for name in ("moment", "build", "says"))
     lines = [f"{moment}, {build}: {says}" for moment, build, says in zip(*columns, strict=True)]
-    earlier = len(lines) - _MOST_TOLD
+    earlier = len(lines) - _MOST_SENTENCES
     more = [f"{units.plural(earlier, 'earlier change')} of level: see the rings."] if earlier > 0 else []
-    return [*lines[:_MOST_TOLD], *more]
+    return [*lines[:_MOST_SENTENCES], *more]
 
 
 def _last(frame: pd.DataFrame) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import gaps
-from db import units
+from db.wording import units
 from db.wording.metrics import METRICS, MetricEntry
 
 MOST_POINTS = 750
@@ -128,10 +128,10 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "suspect": pd.array(["trusted", "suspect"], dtype="str").take(
                 rows["point_suspect"].to_numpy(dtype=np.int64)
             ),
-            "value_text": [_said(figure.write, item) for item in rows[figure.column].tolist()],
+            "value_text": [_value_text(figure.write, item) for item in rows[figure.column].tolist()],
             "interval_text": _interval_texts(rows, figure),
             "when_text": _when_texts(rows["last_started_at"]),
-            "trials_text": [_said(units.count, item) for item in rows["counted_trials"].tolist()],
+            "trials_text": [_value_text(units.count, item) for item in rows["counted_trials"].tolist()],
             "run_id": rows["run_id"].array,
             "workload": rows["workload"].array,
         },
@@ -155,12 +155,12 @@ def unseen(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
-def _said(say: Callable[[float], str], value: float) -> str:
+def _value_text(say: Callable[[float], str], value: float) -> str:
     return say(value)
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
-def _interval_said(say: Callable[[float], str], low: float, high: float, trials: int) -> str:
+def _interval_text(say: Callable[[float], str], low: float, high: float, trials: int) -> str:
     return units.interval(low, high, say, trials=trials)
 
 
@@ -169,11 +169,11 @@ def _interval_texts(rows: pd.DataFrame, figure: MetricEntry) -> list[str]:
         return [units.MISSING] * len(rows)
     columns = (*figure.interval, "counted_trials")
     ends = zip(*(rows[column].tolist() for column in columns), strict=True)
-    return [_interval_said(figure.write, low, high, trials) for low, high, trials in ends]
+    return [_interval_text(figure.write, low, high, trials) for low, high, trials in ends]
 
 
 def _when_texts(moments: pd.Series) -> list[str]:
-    """As `db.units.moment` says each of them."""
+    """As `db.wording.units.moment` says each of them."""
     minutes = np.datetime_as_string(moments.to_numpy(dtype="datetime64[us]"), unit="m", casting="unsafe")
     return [f"{minute.replace('T', ' ')} UTC" for minute in minutes.tolist()]
 

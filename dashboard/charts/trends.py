@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from dashboard.charts import change_points, style, target_lines
-from dashboard.charts.log_ticks import log_ticks
+from dashboard.charts.style import log_ticks
 from dashboard.charts.trend_rows import Window
 from db.wording.metrics import METRICS, MetricEntry
 

@@ -16,16 +16,15 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboard.access import AccessError, Person
 from dashboard.api.errors import error_response
 from dashboard.api.rate_limit import Buckets, client_of, too_many
+from dashboard.login.access import AccessError, Person
 from dashboard.login.people import comes_from, person_of_proxy, reader_of
 from dashboard.login.sessions import Sessions
 from dashboard.reports.page import message
 from db.errors import CompilewatchError
-from db.sign_in import SignIn
-from db.tokens import PREFIX, Token
-from db.tokens import Scope as TokenScope
+from db.records.access import PREFIX, SignIn, Token
+from db.records.access import Scope as TokenScope
 
 # Whatever says only that the server lives, and the way in itself.
 OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/signed-out"})

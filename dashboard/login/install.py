@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from dashboard import access
-from dashboard.database import reader
+from dashboard.login import access
 from dashboard.login.gate import Gate, People
 from dashboard.login.sessions import Sessions
+from dashboard.read.database import reader
 from db.errors import CompilewatchError
-from db.queries.tokens import token_of
-from db.sign_in import SignIn
+from db.queries.access import token_of
+from db.records.access import SignIn
 
 SETTINGS_VARIABLE = "COMPILEWATCH_SIGN_IN"
 

@@ -6,9 +6,9 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from dashboard.access import AccessError, Person, Role
+from dashboard.login.access import AccessError, Person, Role
 from db.errors import one_line
-from db.sign_in import Proxy, SignIn
+from db.records.access import Proxy, SignIn
 
 LONGEST_NAME = 80
 _ASK = "Ask whoever runs this dashboard."

@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dashboard.access import AccessError
 from dashboard.api.rate_limit import RateLimit
+from dashboard.login.access import AccessError
 from dashboard.login.gate import People
 from dashboard.login.oidc import CALLBACK, Provider
 from dashboard.login.people import person_of_claims
 from dashboard.login.sessions import Sessions
 from dashboard.reports.page import document, message
-from db.sign_in import SignIn
+from db.records.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _PRIVATE = {"Cache-Control": "no-store"}
@@ -55,7 +55,7 @@ class LoginRoutes:
                 self._provider.begin, safe_path(request.query_params.get("next", "/"))
             )
         except AccessError as error:
-            return _said(503, "Cannot sign in", error)
+            return _message_page(503, "Cannot sign in", error)
         answer = RedirectResponse(begun.address, 303, headers=_PRIVATE)
         self._set_cookie(answer, self._attempt, begun.secret, None)
         return answer
@@ -69,7 +69,7 @@ class LoginRoutes:
             person = person_of_claims(self._settings, claims.values)
         except AccessError as error:
             _LOG.warning("a login was refused: %s", error.message)
-            return _said(403, "Not signed in", error)
+            return _message_page(403, "Not signed in", error)
         # Whoever had a session in this browser before has it no more, and nobody can plant one.
         self._sessions.end(request.cookies.get(self._people.cookie))
         name = self._sessions.begin(person)
@@ -120,5 +120,5 @@ def _signed_out(_: Request) -> Response:
     return HTMLResponse(document("Signed out", "You are signed out.", body), headers=_PRIVATE)
 
 
-def _said(status: int, title: str, error: AccessError) -> Response:
+def _message_page(status: int, title: str, error: AccessError) -> Response:
     return HTMLResponse(message(title, str(error)), status, headers=_PRIVATE)

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.access import Person
+from dashboard.login.access import Person
 
 _MOST_SESSIONS = 10_000
 

@@ -7,14 +7,13 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dashboard.database import database_url
+from dashboard.read.database import database_url
 from dashboard.reports.content import Content, ReportError, content_of
-from dashboard.reports.freeze import freeze_comparison, freeze_link
+from dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
 from dashboard.reports.page import render
-from dashboard.reports.store import store_report
+from db.engine.session import open_database
 from db.errors import CompilewatchError, one_line
 from db.queries.reports import find_report
-from db.session import open_database
 
 
 def main() -> int:

@@ -9,11 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard import links, verdict_words
 from dashboard.api.judged import COMPARE_SCHEMA
-from dashboard.asked_links import ALL_MACHINES, settled
-from dashboard.choices import Choices
-from dashboard.data import (
+from dashboard.links import links
+from dashboard.links.links import Link, Page, judged_metric
+from dashboard.links.requested import ALL_MACHINES, resolved_link
+from dashboard.links.sentence import sentence
+from dashboard.login.access import Role, require
+from dashboard.pages.upgrade import report as comparison
+from dashboard.pages.upgrade.content import with_builds
+from dashboard.read.choices import Choices
+from dashboard.read.data import (
     filters_of,
     newest_build,
     read_builds,
@@ -22,26 +27,27 @@ from dashboard.data import (
     read_ungated,
     read_workloads,
 )
-from dashboard.database import reader
-from dashboard.link_sentence import sentence
-from dashboard.links import Link, Page, judged_metric
-from dashboard.policy import policy_in_force
-from dashboard.reports import comparison, upgrade, views
+from dashboard.read.database import reader
+from dashboard.read.policy import policy_in_force
+from dashboard.read.snapshots import Snapshot
+from dashboard.render import verdict_words
+from dashboard.reports import pages
 from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
 from dashboard.reports.tables import environment, policy_table
-from dashboard.snapshots import Snapshot
-from dashboard.upgrade_pair import with_builds
 from db import __version__
+from db.engine.session import open_database
 from db.errors import one_line
+from db.judge.compare.sides import Selection
 from db.judge.gateway import compare
-from db.metrics.frame_rows import row_dicts
+from db.judge.results import Comparison
+from db.judge.vocabulary import Metric
+from db.metrics.groups import row_dicts
 from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.sides import resolve_side
-from db.verdicts.results import Comparison
-from db.verdicts.sides import Selection
-from db.verdicts.vocabulary import Metric
+from db.records.reports import Report, new_report_id
+from db.store.reports import save_report
 from db.wording.marks import UNGATED_MEANS
 
 LARGEST_BYTES = 200_000
@@ -94,7 +100,7 @@ def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
     link, problems = links.read_url(url.strip())
-    found, unknown = settled(link, snapshot, choices)
+    found, unknown = resolved_link(link, snapshot, choices)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
     return found
@@ -143,7 +149,7 @@ def _compared(
     differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
     beside = comparison.Beside(differs)
     if link is not None:
-        beside = upgrade.beside(snapshot, link, judged, labels, differs)
+        beside = comparison.beside(snapshot, link, judged, labels, differs)
     document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
     return _Shown(
         subject=f"{head.name} against {base.name} on {judged.machine}.",
@@ -169,7 +175,7 @@ def _built(judged: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
 def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     if link.build is None and link.page not in _ALL_BUILDS:
         link = replace(link, build=newest_build(snapshot, filters_of(link)))
-    found = views.frozen(snapshot, link)
+    found = pages.frozen(snapshot, link)
     return _Shown(
         subject=sentence(found.link, choices.names),
         timing="" if link.trial else _timing(snapshot, filters_of(link)),  # a trial says it of itself
@@ -263,3 +269,22 @@ def _with_shorter_tables(content: Content, longest: int, rows: int) -> Content:
 
 def _with_sections(content: Content, change: Callable[[Section], Section]) -> Content:
     return content.model_copy(update={"sections": tuple(change(section) for section in content.sections)})
+
+
+# Putting a frozen report into the database, under an id that nobody can guess.
+
+
+def store_report(database_url: str, content: Content) -> str:
+    """The id of the new report. Raises AccessError for who may not make one, DatabaseError."""
+    require(Role.EDITOR)
+    report = Report(
+        report_id=new_report_id(),
+        title=content.title,
+        created_at=content.created_at,
+        created_by=content.created_by,
+        data_version=content.data_version,
+        content=content.model_dump(mode="json"),
+    )
+    with open_database(database_url) as database:
+        save_report(database, report)
+    return report.report_id

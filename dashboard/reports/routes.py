@@ -9,12 +9,12 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
 from dashboard.api.rate_limit import RateLimit
-from dashboard.database import reader
+from dashboard.read.database import reader
 from dashboard.reports.content import content_of
 from dashboard.reports.page import message, render
-from db import units
 from db.errors import CompilewatchError, DatabaseError
 from db.queries.reports import find_report
+from db.wording import units
 
 # Neither a browser nor a proxy may show it after it was revoked.
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
@@ -31,15 +31,17 @@ def _report(request: Request) -> Response:
     try:
         report = find_report(reader(), request.path_params["report"])
         if report is None:
-            return _said(404, "No such report", "There is no report at this address. Is the link complete?")
+            return _message_page(
+                404, "No such report", "There is no report at this address. Is the link complete?"
+            )
         if report.content is None:
             when = units.moment(report.revoked_at)
-            return _said(410, "Report revoked", f"This report was revoked on {when} and is gone.")
+            return _message_page(410, "Report revoked", f"This report was revoked on {when} and is gone.")
         return HTMLResponse(render(content_of(report.content)), headers=_HEADERS)
     except CompilewatchError as error:
         status = 503 if isinstance(error, DatabaseError) else 500
-        return _said(status, "Report unavailable", str(error))
+        return _message_page(status, "Report unavailable", str(error))
 
 
-def _said(status: int, title: str, text: str) -> Response:
+def _message_page(status: int, title: str, text: str) -> Response:
     return HTMLResponse(message(title, text), status, headers=_HEADERS)

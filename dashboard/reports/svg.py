@@ -15,9 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard import theme
 from dashboard.charts.style import Spec
-from dashboard.foreign_text import readable, readable_frame, readable_spec
+from dashboard.render import theme
+from dashboard.render.foreign_text import readable, readable_frame, readable_spec
 from dashboard.reports.content import ReportError
 
 WIDTH_PX = 860

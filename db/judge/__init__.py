@@ -1,1 +1,1 @@
-"""The one judge: what it reads, and which verdict follows."""
+"""The one judge."""

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from pandas import DataFrame, Timestamp
 
+from db.engine.session import Database
+from db.judge.compare.comparable import MatchedCases
+from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.upgrade import compare_builds
 from db.judge.noise_floors import floors_by_machine
+from db.judge.policy import Policy
+from db.judge.results import Comparison
 from db.queries.comparison import past_frame, sides_frame
 from db.queries.filters import Filters
 from db.queries.validations import validation_trials
-from db.session import Database
-from db.verdicts.comparable import MatchedCases
-from db.verdicts.noise_floor import NoiseFloor
-from db.verdicts.policy import Policy
-from db.verdicts.results import Comparison
-from db.verdicts.sides import Selection, VerdictError
-from db.verdicts.upgrade import compare_builds
 
 SEARCHED_FACTOR = 10
 """A case's past is looked for among this many times `Policy.history_runs` runs of its machine. A case that

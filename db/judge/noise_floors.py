@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from db.engine.session import Database
+from db.judge.compare.noise_floor import NoiseFloor, noise_floors, scatters
 from db.queries.validations import validation_trials
-from db.session import Database
-from db.verdicts.noise_floor import NoiseFloor, noise_floors, scatters
 
 _RUNS = 50
 

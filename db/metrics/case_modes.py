@@ -21,11 +21,11 @@ from pandas import DataFrame
 
 from db.metrics.case_columns import empty_frame, typed_frame
 from db.metrics.eligibility import LeftOut, why_left_out
-from db.metrics.frame_rows import row_dicts
+from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option
 from db.metrics.quantities import Subject, nanoseconds, require_one
-from db.records import StrategyKind
-from db.strategies import EAGER
+from db.records.strategies import EAGER
+from db.records.trial import StrategyKind
 
 GROUP_KEYS = ["machine_id", "build_id", "workload_id"]
 

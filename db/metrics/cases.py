@@ -17,17 +17,64 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.extensions import ExtensionArray
 
+from db.metrics.break_even import repayment_columns
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
-from db.metrics.controls import Control, is_eager
+from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS, device_time_columns
-from db.metrics.eligibility import failure_kinds, passed_mask, suspect_mask, without_cancelled
+from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups, floats, says
-from db.metrics.intervals import RESAMPLES, Medians, medians_over_trials, no_quotients, repayment_intervals
-from db.metrics.memory import memory_columns, passed_peaks
-from db.metrics.repayment import repayment_columns
-from db.metrics.speedup import speedup_columns
+from db.metrics.intervals import (
+    RESAMPLES,
+    Medians,
+    Method,
+    medians_over_trials,
+    no_quotients,
+    repayment_intervals,
+)
 from db.metrics.trial_times import TrialTimes, trial_times
-from db.records import NumericsStatus, Status, StrategyKind
+from db.records.trial import NumericsStatus, Status, StrategyKind
+
+# How much less memory compiled needs: eager peak / compiled peak, above 1 is less.
+#
+# Both peaks are those of the warm iterations, without compilation; the peak with compilation is a column of
+# the trial and has no eager counterpart.
+
+
+def passed_peaks(trials: DataFrame, passed: Bools) -> Floats:
+    """Bytes per trial, NaN where unknown or where the trial does not count."""
+    return np.where(passed, positive(trials["peak_bytes"]), np.nan)
+
+
+def memory_columns(
+    trials: DataFrame, groups: Groups, *, passed: Bools, reference: Bools
+) -> dict[str, object]:
+    """Columns of many cases; the ratio is the median of the trials' own, for eager (`reference`) 1."""
+    peak = passed_peaks(trials, passed)
+    control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
+    peaks = groups.median(peak)
+    return {
+        "peak_bytes": peaks,
+        "control_peak_bytes": groups.median(control),
+        "memory_ratio": np.where(reference & ~np.isnan(peaks), 1.0, groups.median(control / peak)),
+    }
+
+
+# How many times faster compiled is than eager: eager latency / compiled latency, above 1 is faster.
+
+
+def speedup_columns(speedups: Medians, *, borrowed: Bools, reference: Bools) -> dict[str, object]:
+    """Columns of many cases. Eager (`reference`) is 1 by definition; a `borrowed` control has no interval."""
+    hidden = np.where(borrowed, np.nan, 1.0)
+    methods = [each.value for each in speedups.method]
+    return {
+        "speedup": np.where(reference, 1.0, speedups.value),
+        "speedup_low": np.where(reference, 1.0, speedups.low * hidden),
+        "speedup_high": np.where(reference, 1.0, speedups.high * hidden),
+        "interval_method": np.select(
+            [reference, borrowed], [Method.REFERENCE.value, Method.NONE.value], methods
+        ),
+    }
+
 
 # worst first; a check that was not made says less than one that was
 _NUMERICS_ORDER = [

@@ -8,7 +8,7 @@ import numpy as np
 from pandas import DataFrame
 
 from db.metrics.groups import Bools, Floats, Groups, says
-from db.records import StrategyKind
+from db.records.trial import StrategyKind
 
 _RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
 

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, says
-from db.records import DEVICE_TIMES, TimingMethod
+from db.records.trial import DEVICE_TIMES, TimingMethod
 
 TIME_COLUMNS = (*DEVICE_TIMES, *(f"control_{name}" for name in DEVICE_TIMES))
 SPEEDUP_COLUMNS = tuple(name.replace("_ns", "_speedup") for name in DEVICE_TIMES)

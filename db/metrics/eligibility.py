@@ -7,8 +7,10 @@ counts in no time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase, translate
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from db.metrics.groups import Bools, Floats, flags, floats, says
-from db.records import FailureKind, NumericsStatus, Status
-from db.units import words
+from db.records.trial import FailureKind, NumericsStatus, Status
+from db.wording.units import words
 
 
 def _wrong_result(trials: DataFrame) -> Bools:
@@ -75,3 +77,22 @@ def why_left_out(case: Mapping[str, Any], needed: Mapping[str, str]) -> str | No
     if case["nothing_compiled"]:
         return "nothing was compiled"
     return next((f"no {words}" for column, words in needed.items() if pd.isna(case[column])), None)
+
+
+# The canary is no case: its workloads measure the machine and are left out where cases are listed.
+
+CANARY_WORKLOADS = "canary*"
+
+
+def without_canaries(trials: DataFrame, pattern: str = CANARY_WORKLOADS) -> DataFrame:
+    """The rows of a frame with column `workload` whose workload does not fit the shell-style `pattern`."""
+    if trials.empty:
+        return trials
+    fits = re.compile(translate(pattern))
+    named = [name for name in trials["workload"].unique() if fits.match(str(name))]
+    return trials[~trials["workload"].isin(named)] if named else trials
+
+
+def is_canary(workload: str, pattern: str = CANARY_WORKLOADS) -> bool:
+    """Whether a workload of this name fits the shell-style `pattern` and measures the machine."""
+    return fnmatchcase(workload, pattern)

@@ -17,10 +17,10 @@ from pandas import DataFrame
 from db.errors import UnitError
 from db.metrics.case_columns import MIXED
 from db.metrics.eligibility import LeftOut, why_left_out
-from db.metrics.frame_rows import row_dicts
+from db.metrics.groups import row_dicts
 from db.metrics.quantities import require_same
-from db.records import StrategyKind
-from db.units import words
+from db.records.trial import StrategyKind
+from db.wording.units import words
 
 CASE = ("workload_id", "strategy_id")
 # What says whether a case takes part, where it ran, and what to call it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -133,3 +134,13 @@ class Groups:
         ranked = np.lexsort((*reversed(order), self.codes))
         ends = np.cumsum(np.bincount(self.codes, minlength=self.count)) - 1
         return ranked[ends].astype(np.int64)
+
+
+# The rows of a frame as plain values.
+
+
+def row_dicts(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of `frame`, each as column -> value."""
+    # Column by column: `to_dict("records")` takes ten times as long on the nullable types of these frames.
+    columns = {str(name): column.tolist() for name, column in frame.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pandas import DataFrame
 
 from db.errors import UnitError
-from db.units import words
+from db.wording.units import words
 
 
 class Unit(StrEnum):

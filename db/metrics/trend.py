@@ -18,7 +18,7 @@ from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
 from db.metrics.trial_times import TrialTimes, trial_times
-from db.records import DEVICE_TIMES
+from db.records.trial import DEVICE_TIMES
 
 BANDED = (
     *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "time_to_first_result_ns"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import trial_device_times, without_mixing
@@ -48,3 +48,19 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
         device=trial_device_times(trials, groups, timed),
         timed=timed & ~np.isnan(latency),
     )
+
+
+# What compiling cost one trial.
+#
+# Compile cost is the cold calls until steady, minus as many steady calls, of the compiled trial, minus the
+# same of eager. Eager's part is already gone from a trial of ours: its first eager call, with the library
+# and allocator set-up that any first call pays, ran earlier in the same process and is outside the compiled
+# calls. Importing the compiler stack is a cold-start phase of its own and no part of it either.
+
+
+def compile_cost_ns(until_steady_ns: Series, calls_until_steady: Series, latency_ns: Series) -> Series:
+    """Per trial, missing where a part is. May be negative: noise of a trial that compiled nothing.
+
+    The columns of those names of a trials frame, one value per trial.
+    """
+    return until_steady_ns - calls_until_steady * latency_ns

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from db.records import PhasesNs
-from db.session import Database
-from db.tables import TRIAL_DETAIL
+from db.engine.session import Database
+from db.records.trial import PhasesNs
+from db.tables.trials import TRIAL_DETAIL
 
 # Before the first compiled call, in the order in which they happen.
 _BEFORE_FIRST_CALL = (

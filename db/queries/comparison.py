@@ -9,15 +9,14 @@ from datetime import datetime
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, and_, or_, select
 
-from db.metrics.compile_cost import compile_cost_ns
-from db.queries.columns import plain
+from db.judge.compare.sides import Selection
+from db.metrics.trial_times import compile_cost_ns
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
 from db.queries.run_parts import runs_near
-from db.queries.selection import matching, matching_trials
+from db.queries.selection import matching, matching_trials, plain
 from db.queries.trials import frame_where
-from db.tables import TRIAL, TRIAL_DETAIL
-from db.verdicts.sides import Selection
+from db.tables.trials import TRIAL, TRIAL_DETAIL
 
 MOST_SERIES_NAMED = 500
 """So many series are named in a query; of more, all trials of the runs are read and the others dropped."""

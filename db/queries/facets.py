@@ -6,16 +6,47 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Table, func, select
+from sqlalchemy import ColumnElement, Table, and_, func, or_, select
 
-from db.queries.columns import plain
+from db.engine.session import Database
 from db.queries.frames import MOMENT, frame_of
-from db.queries.sources import is_imported
-from db.records import SourceKind
-from db.session import Database
-from db.strategies import sort_key
-from db.tables import BUILD, MACHINE, RUN, STRATEGY, TRIAL, WORKLOAD
-from db.versions import version_key
+from db.queries.selection import plain
+from db.records.strategies import sort_key
+from db.records.trial import SourceKind
+from db.records.versions import version_key
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, TRIAL, WORKLOAD
+
+# Which runs and builds were measured here, and which came from other tools.
+
+
+def measured_runs(db: Database, build_id: str) -> tuple[str, ...]:
+    """The runs that measured this build here, where imported results of it are stored too; else none."""
+    of_build = select(RUN.c.run_id).where(
+        RUN.c.run_id.in_(select(RUN_PART.c.run_id).where(RUN_PART.c.build_id == build_id))
+    )
+    with db.read() as connection:
+        if connection.scalar(of_build.where(is_imported()).limit(1)) is None:
+            return ()
+        return tuple(connection.scalars(of_build.where(is_measured()).order_by(RUN.c.run_id)))
+
+
+def is_measured() -> ColumnElement[bool]:
+    """Whether the results of a row of `run` were measured, not imported.
+
+    A run that was announced was measured; of any other one of its trials tells, found by the index on runs.
+    """
+    return or_(RUN.c.status.is_not(None), _source_kind() == SourceKind.MEASURED)
+
+
+def is_imported() -> ColumnElement[bool]:
+    """Whether the results of a row of `run` come from another tool."""
+    return and_(RUN.c.status.is_(None), _source_kind() == SourceKind.IMPORTED)
+
+
+def _source_kind() -> ColumnElement[SourceKind]:
+    return select(TRIAL.c.source_kind).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
+
 
 _TALLIES = {
     "trials": "Int64",
@@ -182,3 +213,22 @@ def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, .
     records: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in cells]
     keys = [key(record) for record in records]
     return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)
+
+
+# What machines and builds are called, beside their ids.
+
+
+def machine_names(db: Database) -> list[tuple[str, str]]:
+    """Name and id of every machine, and its name with that of its device, as pages write it."""
+    columns = (MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name)
+    with db.read() as connection:
+        rows = connection.execute(select(*columns).order_by(MACHINE.c.machine_id)).all()
+    return [(text, key) for key, name, device in rows for text in (f"{name} ({device})", name)]
+
+
+def build_names(db: Database) -> list[tuple[str, str]]:
+    """The version of torch, alone and behind the word, and the id of every build."""
+    with db.read() as connection:
+        columns = (BUILD.c.build_id, BUILD.c.torch)
+        rows = connection.execute(select(*columns).order_by(BUILD.c.build_id)).all()
+    return [(text, key) for key, torch in rows for text in (f"torch {torch}", torch)]

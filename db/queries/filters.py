@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.records import SourceKind, Status, Task
+from db.records.trial import SourceKind, Status, Task
 
 
 @dataclass(frozen=True)

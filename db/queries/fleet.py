@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from db.session import Database
-from db.tables import RUN, TRIAL
+from db.engine.session import Database
+from db.tables.trials import RUN, TRIAL
 
 
 class QueuedJob(NamedTuple):

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, String, func, select, type_coerce
 
-from db.queries.facets import BEGAN
-from db.queries.sources import is_measured
-from db.session import Database
-from db.table_run_parts import RUN_PART
-from db.tables import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from db.engine.session import Database
+from db.queries.facets import BEGAN, is_measured
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
 
 _MEASURED = (
     select(RUN_PART.c.last_seen_at)

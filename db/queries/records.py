@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, Select, select
 
-from db.complaints import first_problem
+from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
-from db.records import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
-from db.samples import Blob, decode_samples
-from db.session import Database
-from db.tables import (
-    BUILD,
-    MACHINE,
-    SERIES,
-    STRATEGY,
-    TRIAL,
-    TRIAL_DETAIL,
-    TRIAL_SAMPLES,
-    WORKLOAD,
-)
+from db.records.samples import Blob, decode_samples
+from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
+from db.records.validation import first_problem
+from db.tables.trials import BUILD, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES, WORKLOAD
 
 _BATCH = 500
 _DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
@@ -221,3 +212,19 @@ def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> T
             f"Trial {row['trial_id']} is stored as no record may be: {first_problem(error, 'all of it')}.",
             "See `compilewatch db check`, and take it out with `compilewatch db remove-trials`.",
         ) from error
+
+
+# Builds whole, as trials recorded them.
+
+
+def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
+    """The builds with these ids, the one measured last first."""
+    columns = [BUILD.c[name] for name in Build.model_fields]
+    statement = (
+        select(*columns)
+        .where(BUILD.c.build_id.in_(list(build_ids)))
+        .order_by(BUILD.c.last_seen_at.desc(), BUILD.c.build_id)
+    )
+    with db.read() as connection:
+        rows = connection.execute(statement).mappings()
+        return [Build.model_validate(dict(row)) for row in rows]

@@ -9,12 +9,12 @@ from functools import lru_cache
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Text, cast, select
 
+from db.engine.session import Database
 from db.errors import NotFoundError
+from db.judge.vocabulary import METRIC_UNITS, Verdict
 from db.queries.frames import MOMENT, frame_of
-from db.regressions import Regression, TriageEvent, TriageState, side_title
-from db.session import Database
-from db.tables import REGRESSION, TRIAGE_EVENT
-from db.verdicts.vocabulary import METRIC_UNITS, Verdict
+from db.records.regressions import Regression, TriageEvent, TriageState, side_title
+from db.tables.trials import REGRESSION, TRIAGE_EVENT
 
 _DOCUMENT = cast(REGRESSION.c.document, Text)
 

@@ -12,16 +12,15 @@ from typing import NamedTuple
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from db.queries.columns import plain
+from db.engine.session import Database
+from db.queries.facets import is_measured
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
-from db.queries.selection import matching, matching_series
-from db.queries.sources import is_measured
-from db.records import SourceKind
-from db.session import Database
-from db.table_run_parts import RUN_PART
-from db.tables import BUILD, LATEST, RUN, SERIES, TRIAL
-from db.versions import version_key
+from db.queries.selection import matching, matching_series, plain
+from db.records.trial import SourceKind
+from db.records.versions import version_key
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL
 
 _COLUMNS = {"run_id": "str", "machine_id": "str", "build_id": "str"}
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ColumnElement, select
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, String, select, type_coerce
 
 from db.queries.filters import Filters
-from db.tables import SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 
 def matching(filters: Filters) -> list[ColumnElement[bool]]:
@@ -58,3 +61,31 @@ def matching_series(filters: Filters) -> list[ColumnElement[bool]]:
 def oldest_first() -> tuple[Column[object], Column[object]]:
     """By start; trials that started together keep the order of their ids."""
     return TRIAL.c.started_at, TRIAL.c.trial_id
+
+
+# Columns of the tables as they are read into frames.
+
+Columns = Mapping[str, tuple[ColumnElement[Any], str]]
+"""Name in the frame -> the column that is read, and the dtype it gets."""
+
+CASES = (
+    SERIES.join(MACHINE, MACHINE.c.machine_id == SERIES.c.machine_id)
+    .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
+    .join(STRATEGY, STRATEGY.c.strategy_id == SERIES.c.strategy_id)
+)
+"""Every series beside its machine, workload and strategy."""
+
+
+def plain(column: ColumnElement[Any], dtype: str) -> ColumnElement[Any]:
+    """`column`, and where text is wanted the text of an enum, not its members."""
+    return type_coerce(column, String) if dtype == "str" else column
+
+
+def selected(columns: Columns) -> list[ColumnElement[Any]]:
+    """What to select, in the order of `columns`."""
+    return [plain(column, dtype) for column, dtype in columns.values()]
+
+
+def dtypes(columns: Columns) -> dict[str, str]:
+    """Name -> dtype, as `db.queries.frames.frame_of` takes them."""
+    return {name: dtype for name, (_, dtype) in columns.items()}

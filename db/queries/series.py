@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Column, ColumnElement, exists, select
 
-from db.queries.columns import CASES, dtypes, selected
+from db.engine.session import Database
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import matching_series, matching_trials
-from db.session import Database
-from db.tables import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.queries.selection import CASES, dtypes, matching_series, matching_trials, selected
+from db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 
 def _of_series(column: Column[Any]) -> ColumnElement[Any]:

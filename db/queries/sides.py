@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pandas import DataFrame
+from sqlalchemy import Column, Connection, select
 
-from db.errors import ConfigError, NotFoundError
+from db.engine.session import Database
+from db.errors import ConfigError, NotFoundError, one_line
+from db.judge.compare.sides import COMPONENTS, Selection
 from db.queries import facets
+from db.queries.facets import measured_runs
+from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
-from db.queries.sources import measured_runs
-from db.session import Database
-from db.verdicts.sides import COMPONENTS, Selection
+from db.records.versions import version_key
+from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
 
 LATEST, PREVIOUS = "latest", "previous"
 _HOW = "Name torch=2.13.0, driver=580.95, a label, a build id, a run id, latest or previous."
@@ -70,3 +76,61 @@ def _unknown(name: str, builds: DataFrame, runs: DataFrame) -> NotFoundError:
     near = difflib.get_close_matches(name, [str(each) for each in known], n=2)
     hint = f"Did you mean {' or '.join(near)}?" if near else _HOW
     return NotFoundError(f"There is no build, run or label {name!r}.", hint)
+
+
+# Names that somebody asks for and that nothing stored has: refused, with the names that there are.
+
+_MOST_NAMED = 8
+
+
+class _Kind(NamedTuple):
+    """What is named by `column`; `called` is what people know it by, where that is something else."""
+
+    noun: str
+    field: str
+    column: Column[str]
+    called: Column[str] | None = None
+
+
+_KINDS = (
+    _Kind("workload", "workloads", WORKLOAD.c.name),
+    _Kind("strategy", "strategies", STRATEGY.c.name),
+    _Kind("machine", "machines", MACHINE.c.machine_id, MACHINE.c.name),
+    _Kind("build", "builds", BUILD.c.build_id, BUILD.c.torch),
+    _Kind("suite", "suites", RUN.c.suite),
+    _Kind("run", "runs", RUN.c.run_id),
+)
+
+
+def require_stored(db: Database, filters: Filters) -> None:
+    """Check that all workloads, strategies, machines, builds, suites and runs of `filters` are stored.
+
+    Raises NotFoundError for the first one that is not, with the nearest names or, of few, with all.
+    """
+    with db.read() as connection:
+        for kind in _KINDS:
+            asked: Sequence[str] = getattr(filters, kind.field)
+            for name in _unknown_names(connection, kind, asked):
+                next_step = _which_there_are(connection, kind, name)
+                raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
+
+
+def _unknown_names(connection: Connection, kind: _Kind, asked: Sequence[str]) -> list[str]:
+    if not asked:
+        return []
+    known = set(connection.scalars(select(kind.column).where(kind.column.in_(asked))))
+    return [name for name in asked if name not in known]
+
+
+def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
+    columns = [kind.column] if kind.called is None else [kind.column, kind.called]
+    statement = select(*columns).where(kind.column.is_not(None)).distinct().order_by(*reversed(columns))
+    called = {row[0]: row[-1] for row in connection.execute(statement)}
+    if not called:
+        return "Nothing is: measure with `compilewatch run`."
+    if near := difflib.get_close_matches(name, called, n=2):
+        return f"Did you mean {' or '.join(near)}?"
+    ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
+    told = [each if each == label else f"{each} ({label})" for each, label in ordered]
+    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return f"Stored: {', '.join(told[:_MOST_NAMED])}{more}."

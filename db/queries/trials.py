@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, tuple_
 
+from db.engine.session import Database
 from db.errors import NotFoundError, one_line
-from db.metrics.compile_cost import compile_cost_ns
-from db.queries.columns import CASES, dtypes, plain, selected
+from db.metrics.trial_times import compile_cost_ns
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, arrays_of, matched
 from db.queries.records import trial_record, trial_records
-from db.queries.selection import matching, matching_series, oldest_first
-from db.records import CONTROL_TIMES, DEVICE_TIMES
-from db.session import Database
-from db.tables import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.queries.run_parts import newest_runs_began
+from db.queries.selection import CASES, dtypes, matching, matching_series, oldest_first, plain, selected
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 __all__ = [
     "COLUMNS",
@@ -126,7 +128,7 @@ COLUMNS: tuple[str, ...] = (
 def trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
     """One row per matching trial, ordered by start, with the columns of `COLUMNS`.
 
-    `latency_ns` is the median of the trial's headline array (see `db.records.Trial.timing`), or of its
+    `latency_ns` is the median of the trial's headline array (see `db.records.trial.Trial.timing`), or of its
     summary where it was imported without any. The times of a GPU are medians of the arrays of their names.
     `trial_compile_cost_ns` is what its calls until steady took beyond as many steady ones. Times are ns,
     memory bytes; missing is NA, never 0. Failed trials are there, with their reason.
@@ -222,3 +224,64 @@ def _builds(connection: Connection, build_ids: Iterable[str]) -> dict[str, Any]:
     if len(wanted) <= _MOST_NAMED:
         statement = statement.where(BUILD.c.build_id.in_(wanted))
     return arrays_of(connection.execute(statement).all(), _OF_BUILD)
+
+
+# The newest trials of a selection, and how many it has, without reading all of them.
+
+_FIRST_RUNS, _WIDENED = 4, 8
+
+
+def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFrame:
+    """The last `limit` rows of `trials_frame`, looked for in ever more of the newest runs."""
+    runs = _FIRST_RUNS
+    while not filters.runs and (began := newest_runs_began(db, filters, runs)) is not None:
+        frame = trials_frame(db, replace(filters, since=max(began, filters.since or began)))
+        if len(frame) >= limit or (filters.since is not None and began <= filters.since):
+            return frame.tail(limit).reset_index(drop=True)
+        runs *= _WIDENED
+    return trials_frame(db, filters).tail(limit).reset_index(drop=True)
+
+
+def any_trial(db: Database, filters: Filters) -> bool:
+    """Whether `filters` let any trial through."""
+    statement = select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)
+    with db.read() as connection:
+        return connection.scalar(statement) is not None
+
+
+def ungated_shown(db: Database, filters: Filters) -> bool:
+    """Whether a trial of the named builds has ungated times; of no named ones, one of the newest run of any
+    series.
+    """
+    conditions = [TRIAL.c.timing_method == TimingMethod.UNGATED, *matching(filters)]
+    if not filters.builds:
+        newest = select(LATEST.c.run_id, LATEST.c.series_id)
+        conditions.append(tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(newest))
+    with db.read() as connection:
+        return connection.scalar(select(TRIAL.c.trial_id).where(*conditions).limit(1)) is not None
+
+
+def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008
+    """How many trials `filters` let through; from the tallies where these tell it."""
+    of_series = Filters(
+        machines=filters.machines,
+        workloads=filters.workloads,
+        strategies=filters.strategies,
+        tasks=filters.tasks,
+    )
+    if filters == of_series:
+        statement = select(func.sum(SERIES.c.trials)).where(*matching_series(filters))
+    elif filters == Filters(machines=filters.machines, builds=filters.builds):
+        conditions = [
+            column.in_(ids)
+            for column, ids in (
+                (RUN_PART.c.machine_id, filters.machines),
+                (RUN_PART.c.build_id, filters.builds),
+            )
+            if ids
+        ]
+        statement = select(func.sum(RUN_PART.c.trials)).where(*conditions)
+    else:
+        statement = select(func.count()).select_from(TRIAL).where(*matching(filters))
+    with db.read() as connection:
+        return int(connection.scalar(statement) or 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 from sqlalchemy import Connection, select
 
+from db.judge.compare.noise_floor import VALIDATION_SUITE
 from db.queries.facets import BEGAN
 from db.queries.filters import Filters
 from db.queries.trials import trials_of_runs
-from db.table_run_parts import RUN_PART
-from db.tables import RUN
-from db.verdicts.noise_floor import VALIDATION_SUITE
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import RUN
 
 
 def validation_trials(connection: Connection, machine_id: str | None, *, runs: int) -> pd.DataFrame | None:

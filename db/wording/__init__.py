@@ -1,1 +1,1 @@
-"""What people read: words and marks that every page and command shares."""
+"""How numbers and verdicts are written, once for the command line, pages, API and reports."""

@@ -1,6 +1,6 @@
 """The one table of metrics: what each is called, its unit, how it is written, which way is good, what it is.
 
-Command line, pages, API, exports and documents read it. It has what is judged (`db.verdicts.vocabulary`),
+Command line, pages, API, exports and documents read it. It has what is judged (`db.judge.vocabulary`),
 what a history can show, and what a target can ask for.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from db import units
-from db.units import duration, ratio
+from db.wording import units
+from db.wording.units import duration, ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ _ENTRIES = (
     ),
 )
 METRICS: dict[str, MetricEntry] = {entry.key: entry for entry in _ENTRIES}
-"""By key; a member of `db.verdicts.vocabulary.Metric` is one."""
+"""By key; a member of `db.judge.vocabulary.Metric` is one."""
 BY_COLUMN: dict[str, MetricEntry] = {entry.column: entry for entry in _ENTRIES}
 HISTORY_METRICS = tuple(entry.key for entry in _ENTRIES if entry.axis is not None)
 """Those whose history can be drawn, in the order in which they are offered."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from db import units
-from db.verdicts.noise_floor import TRIALS_A_SIDE, NoiseFloor
+from db.judge.compare.noise_floor import TRIALS_A_SIDE, NoiseFloor
+from db.wording import units
 from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
 

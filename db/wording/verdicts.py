@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from db import units
-from db.verdicts.results import Row
-from db.verdicts.vocabulary import Verdict
+from db.judge.results import Row
+from db.judge.vocabulary import Verdict
+from db.wording import units
 
 MARKS: dict[Verdict, str] = {
     Verdict.REGRESSED: "✗",

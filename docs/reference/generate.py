@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from db.records import Trial
-from db.verdicts.policy import Policy
-from db.verdicts.policy_entries import policy_entries
-from runner.config import Settings
+from db.judge.policy import Policy, policy_entries
+from db.records.trial import Trial
+from runner.config.settings import Settings
 
 HERE = Path(__file__).parent
 NOTICE = "<!-- Written by `make docs` from {source}; edit that instead. -->\n"
@@ -32,7 +31,7 @@ def configuration_page() -> str:
     """Every key of compilewatch.toml, a table for each of its sections."""
     schema = Settings.model_json_schema()
     parts = [
-        NOTICE.format(source="runner/config.py"),
+        NOTICE.format(source="runner/config/settings.py"),
         "# Configuration\n",
         "Keys of `compilewatch.toml`. A variable of the environment wins over the file "
         "(`COMPILEWATCH_RUN__TRIALS=5`), an option over both. `compilewatch config show` prints what is in "
@@ -56,7 +55,7 @@ def record_page() -> str:
     schema = Trial.model_json_schema(by_alias=True)
     definitions = {"Trial": schema, **schema["$defs"]}
     parts = [
-        NOTICE.format(source="db/records.py and the files it names"),
+        NOTICE.format(source="db/records/trial.py and the files it names"),
         "# Trial record\n",
         "One JSON object for each trial: what a measured process reports, the database keeps, and "
         "`compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes are bytes, "
@@ -82,7 +81,7 @@ def policy_page() -> str:
     rows = [(f"`{entry.name}`", f"`{entry.value}`", entry.meaning) for entry in policy_entries(Policy())]
     return "\n".join(
         (
-            NOTICE.format(source="db/verdicts/policy.py"),
+            NOTICE.format(source="db/judge/policy.py"),
             "# Policy\n",
             "When a change counts as real: every constant of the judge, its default and where it comes from. "
             "Set them under `[policy]` in the configuration. *Measured* refers to the tables of "

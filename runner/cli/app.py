@@ -1,13 +1,73 @@
-"""The commands, by name. None is imported before it is called: see `runner.cli.lazy`."""
+"""The commands, by name. None is imported before it is called: see `runner.cli.app`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from db import __version__
-from runner.cli.lazy import lazy_group
+
+# Commands that are imported when they are called: most need neither pandas nor a second to start.
+
+
+class LazyCommands(dict[str, Any]):
+    """All names at once; a command is imported when it is looked up."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        super().__init__(dict.fromkeys(places))
+        self._places = places
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if found is None:
+            found = _load(name, self._places[name])
+            self[name] = found
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if dict.__contains__(self, name) else default
+
+    def values(self) -> Any:
+        return self._all().values()
+
+    def items(self) -> Any:
+        return self._all().items()
+
+    def _all(self) -> dict[str, Any]:
+        return {name: self[name] for name in self}
+
+
+def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
+    """A group of the commands at `places`, in that order: by name "module:function" or "module:app"."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes | {"commands": LazyCommands(places)})
+
+    return LazyGroup
+
+
+def _load(name: str, place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    # Built by Typer inside a group of one, so that a command is what it would be in an eager group.
+    group = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    group.callback()(_nothing)
+    if isinstance(found, typer.Typer):
+        group.add_typer(found, name=name)
+    else:
+        group.command(name)(found)
+    whole: Any = typer.main.get_command(group)
+    return whole.commands[name]
+
+
+def _nothing() -> None:
+    """The group that is only there to build its command."""
+
 
 _PLACES = {
     "run": "runner.cli.run:run",
@@ -16,7 +76,7 @@ _PLACES = {
     "show": "runner.cli.browse:show",
     "reproduce": "runner.cli.reproduce:reproduce",
     "break-even": "runner.cli.break_even:break_even_command",
-    "geomean": "runner.cli.geomean:geomean_command",
+    "geomean": "runner.cli.compare:geomean_command",
     "compare": "runner.cli.compare:compare",
     "gate": "runner.cli.gate:gate",
     "history": "runner.cli.history:history",

@@ -16,18 +16,17 @@ from rich.text import Text
 
 from db.errors import NotFoundError
 from db.metrics.break_even_rows import break_even_rows
-from db.metrics.canaries import without_canaries
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
+from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
-from db.queries.stored_names import require_stored
+from db.queries.sides import require_stored
 from db.queries.trials import trials_frame
-from db.units import MISSING, count, duration, money, steps
 from db.wording.marks import origin_mark_of
-from runner.cli.documents import print_document
-from runner.cli.filters import BuildsOption
+from db.wording.units import MISSING, count, duration, money, steps
 from runner.cli.options import (
+    BuildsOption,
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -36,7 +35,8 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.cli.result_table import console
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
 
 SCHEMA = "compilewatch.break-even/1"
 

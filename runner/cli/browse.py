@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
 import pandas as pd
@@ -15,20 +16,151 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from db.metrics.stated_figures import device_time_figures
-from db.metrics.streams import compile_texts, stream_texts
+from db.engine.session import Database
 from db.queries import facets
 from db.queries.regressions import regressions_frame
 from db.queries.trials import trial_record
-from db.records import SourceKind, Trial
-from db.session import Database
-from db.units import MISSING, count, duration, moment, percent, plural, words
+from db.records.sampling import Trace
+from db.records.trial import Memory, SourceKind, Trial
 from db.wording.numerics import numerics_sentence
-from runner.cli.catalog import CATALOG
-from runner.cli.documents import frame_rows, print_document
-from runner.cli.explained_text import memory_texts, profile_texts, sampling_texts, stated_texts, trace_texts
+from db.wording.trials import (
+    compile_texts,
+    device_time_figures,
+    main_figures,
+    other_figures,
+    profile_rows,
+    samples_taken,
+    stream_texts,
+    why,
+    work_text,
+)
+from db.wording.units import MISSING, count, duration, moment, percent, plural, size, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.result_table import console
+from runner.cli.output.documents import frame_rows, print_document
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
+from runner.plan.selection import known_strategies, known_suites, known_workloads
+from runner.process.trace import REPORT, trace_directory
+
+# What can be measured, as rows for `compilewatch list workloads|strategies|suites`.
+
+Rows = list[dict[str, Any]]
+
+
+def _workloads(settings: Settings) -> Rows:
+    return [
+        {
+            "workload": definition.name,
+            "task": definition.task.value,
+            "batch_size": definition.batch_size,
+            "shape": ", ".join(f"{key} {value}" for key, value in definition.shape.items()) or None,
+            "dtype": definition.dtype,
+            "needs": ", ".join(definition.packages) or None,
+            "summary": definition.summary or definition.target,
+        }
+        for definition in known_workloads(settings).values()
+    ]
+
+
+def _strategies(settings: Settings) -> Rows:
+    return [
+        {
+            "strategy": strategy.name,
+            "kind": strategy.kind.value,
+            "backend": strategy.backend,
+            "mode": strategy.mode,
+            "cache": strategy.cache.value if strategy.cache else None,
+        }
+        for strategy in known_strategies(settings).values()
+    ]
+
+
+def _suites(settings: Settings) -> Rows:
+    return [
+        {
+            "suite": suite.name,
+            "trials": suite.trials,
+            "workloads": ", ".join(suite.workloads),
+            "strategies": ", ".join(suite.strategies),
+            "summary": suite.summary,
+        }
+        for suite in known_suites(settings).values()
+    ]
+
+
+CATALOG: dict[str, Callable[[Settings], Rows]] = {
+    "workloads": _workloads,
+    "strategies": _strategies,
+    "suites": _suites,
+}
+
+
+# What `compilewatch show` says of how a trial was sampled, of its memory, its profile and its trace.
+
+Facts = list[tuple[str, str]]
+
+
+def sampling_texts(trial: Trial) -> Facts:
+    """Why there are as many samples as there are."""
+    return [] if trial.sampling is None else [("sampling", samples_taken(trial.sampling))]
+
+
+def stated_texts(trial: Trial) -> Facts:
+    """What its source states of a trial that carries no samples; other figures by the source's own names."""
+    if trial.summary is None:
+        return []
+    stated = [] if trial.latency_samples_ns else main_figures(trial.summary)
+    others = [(f"  {name}", text) for name, text in other_figures(trial.summary)]
+    return [*stated, *([("figures of the source", "in its own units"), *others] if others else [])]
+
+
+def memory_texts(memory: Memory) -> Facts:
+    """The peaks that are known; the peak of the process where nothing closer is."""
+    named = [
+        ("peak memory", memory.peak_bytes),
+        ("  of eager", memory.control_peak_bytes),
+        ("  with compilation", memory.peak_with_compile_bytes),
+        ("  reserved", memory.peak_reserved_bytes),
+        ("  of the process", memory.peak_rss_bytes),
+    ]
+    return [(name, size(value)) for name, value in named if value is not None]
+
+
+def profile_texts(trial: Trial) -> Facts:
+    """The sentence first, then the figures and what takes longest."""
+    profile = trial.profile
+    if profile is None:
+        return []
+    facts: Facts = [("why", why(profile) or MISSING)]
+    for name, eager, own in profile_rows(profile):
+        facts.append((f"  {name}", eager if profile.control is None else f"{own} (eager {eager})"))
+    work = work_text(profile, median(trial.latency_samples_ns) if trial.latency_samples_ns else None)
+    facts += [("  work of eager", work)] if work else []
+    for entry in profile.own.top:
+        facts.append((f"  {duration(entry.self_ns)}", f"{entry.calls:g} x {entry.name}"))
+    return facts
+
+
+def trace_texts(trial: Trial, data_dir: Path) -> Facts:
+    """Where the compiler's log and its report lie, as a path where this is the machine that has them.
+
+    What a record says of its paths is shown as text; a path here is made of the trial's id alone.
+    """
+    trace = trial.trace
+    if trace is None:
+        return []
+    here = trace_directory(data_dir, trial.trial_id)
+    if not here.is_dir():
+        where = f"{trace.directory} below the data directory of {trial.machine.name}"
+        return [("trace", f"{where}, {size(trace.size_bytes)}")]
+    facts: Facts = [("trace", f"{here}, {size(trace.size_bytes)}")]
+    return [*facts, ("  report", _report(here, trace))]
+
+
+def _report(here: Path, trace: Trace) -> str:
+    if trace.report is None:
+        return "none; with `pip install compilewatch[trace]` the next trace gets one"
+    return (here / REPORT).as_uri()
 
 
 class Subject(StrEnum):

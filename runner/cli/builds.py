@@ -11,12 +11,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from db.units import MISSING
-from runner.builds import create_build, created_builds, remove_build
-from runner.cli.documents import print_document
+from db.wording.units import MISSING
 from runner.cli.options import ConfigOption, JsonOption, settings_of
-from runner.cli.result_table import console
-from runner.config import Settings
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
+from runner.plan.builds import create_build, created_builds, remove_build
 
 app = typer.Typer(
     help="Other releases of torch, each in an environment of its own.",

@@ -15,14 +15,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.engine.session import shown_address
 from db.errors import ConfigError, DatabaseError
-from db.session import shown_address
-from runner.cli.documents import print_document
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
-from runner.cli.result_table import console
-from runner.config import Settings
-from runner.config_sources import DEFAULT_FILE, Origin, origins
-from runner.selection import known_suites, known_workloads, select
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
+from runner.config.sources import DEFAULT_FILE, Origin, origins
+from runner.plan.selection import known_suites, known_workloads, select
 from runner.workloads.catalog import WORKLOADS
 
 CONFIG_SCHEMA = "compilewatch.config/1"

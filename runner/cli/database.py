@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-from db.queries.damage import (
+from db.engine.session import open_database
+from db.queries.integrity import (
     Damage,
     find_damage,
     trials_of_impossible_moments,
     trials_of_impossible_samples,
 )
-from db.session import open_database
-from db.store_removal import remove_trials, require_stored
-from db.units import plural
-from db.units import size as bytes_text
-from runner.cli.documents import print_document
+from db.store.removal import remove_trials, require_stored
+from db.wording.units import plural
+from db.wording.units import size as bytes_text
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.output.documents import print_document
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,7 +37,7 @@ def upgrade(db: DatabaseOption = None, config: ConfigOption = None) -> int:
 @app.command("backup")
 def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
     """Write everything into a new file while others write. Example: compilewatch db backup monday.db"""
-    from db.backup import back_up
+    from db.engine.backup import back_up
 
     size = back_up(settings_of(config, db).database_url, file)
     typer.echo(f"{file} holds everything ({bytes_text(size)}).")
@@ -50,7 +50,7 @@ def restore(file: _File, db: DatabaseOption = None, config: ConfigOption = None)
 
     Example: compilewatch db restore monday.db --db sqlite:///restored.db
     """
-    from db.backup import restore as restore_backup
+    from db.engine.backup import restore as restore_backup
 
     trials = restore_backup(file, settings_of(config, db).database_url)
     typer.echo(f"{plural(trials, 'trial')} of {file} and all that belongs to them are back.")
@@ -130,7 +130,7 @@ def copy(
 
     Example: compilewatch db copy sqlite:///compilewatch.db postgresql://compilewatch@db.example/compilewatch
     """
-    from db.store_copy import copy_database
+    from db.store.copy import copy_database
 
     copied = copy_database(source, target)
     typer.echo(f"{copied.target} holds all {plural(copied.rows['trial'], 'trial')} and what belongs to them.")

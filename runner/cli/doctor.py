@@ -11,19 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from db.errors import CompilewatchError, ConfigError
-from db.verdicts.noise_floor import MIN_PROCESSES
-from runner.cli.documents import print_document
+from db.judge.compare.noise_floor import MIN_PROCESSES
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.result_table import console
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
 from runner.cli.validation import Validation, print_validation, validation_document
 from runner.cli.validation import validate as validation
-from runner.device_choice import resolve_device
 from runner.doctor.findings import Finding, Standing
 from runner.doctor.hardware import hardware_findings
 from runner.doctor.software import software_findings
 from runner.doctor.validation import PROCESSES
-from runner.interpreter import InterpreterError, InterpreterFacts, check_interpreter
+from runner.plan.interpreter import InterpreterError, InterpreterFacts, check_interpreter
+from runner.plan.selection import resolve_device
 
 MINUTES = 8
 SCHEMA = "compilewatch.doctor/1"

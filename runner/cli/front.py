@@ -107,7 +107,7 @@ def _complaint(error: typer.TyperException) -> str:
 
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        from db.complaints import problem
+        from db.records.validation import problem
 
         details = cause.errors(include_url=False)[0]
         said = problem(details)

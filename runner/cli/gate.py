@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from db.engine.session import Database
 from db.errors import ConfigError, DatabaseError, NotFoundError, printable
+from db.judge import gateway
+from db.judge.compare.confirmation import Confirmation, decide
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
+from db.judge.policy import Policy
+from db.judge.results import Comparison, Row
+from db.judge.vocabulary import Verdict
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
-from db.queries.sides import resolve_side
-from db.queries.stored_names import require_stored
-from db.regressions import ACCEPTED, row_subject
-from db.session import Database
-from db.verdicts.results import Row
-from db.verdicts.vocabulary import Verdict
-from db.verdicts.whole import counts_as_regression, overall_verdict, sentences
-from runner.cli.comparison_text import regression_line
-from runner.cli.filters import only
+from db.queries.sides import require_stored, resolve_side
+from db.records.regressions import ACCEPTED, row_subject
+from db.wording.metrics import METRICS
+from db.wording.units import plural
 from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.gate_confirm import Confirm, Decided, confirm_suspicions
 from runner.cli.judging import (
     IMPORT_AGAIN,
-    Judged,
+    JudgedComparison,
     States,
     exit_code,
     judge,
@@ -41,11 +45,109 @@ from runner.cli.options import (
     MachineOption,
     MarkdownOption,
     database_of,
+    only,
     settings_of,
 )
-from runner.cli.target_text import target_lines
-from runner.config import Settings
-from runner.regression_log import log_run
+from runner.cli.output.comparison_text import regression_line, target_lines
+from runner.cli.output.progress import measure
+from runner.config.settings import Settings
+from runner.device.host import require_space
+from runner.plan.durations import Durations
+from runner.plan.host_stacks import HostStacks, StackGoneError
+from runner.plan.plan import Plan
+from runner.plan.requests import plan_request
+from runner.regressions.confirmation import SecondLook, confirmation_plan, request_confirmation
+from runner.regressions.log import log_builds, log_run
+
+# `compilewatch gate --confirm`: what looks slower is measured again, now or by the service.
+
+
+class Confirm(StrEnum):
+    """What becomes of suspicions."""
+
+    NO = "no"
+    QUEUE = "queue"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a second look made of each suspicion; empty where none was taken."""
+
+    confirmations: tuple[Confirmation, ...] = ()
+    interrupted: bool = False
+
+
+def confirm_suspicions(
+    database: Database, comparison: Comparison, settings: Settings, how: Confirm, budget: int | None
+) -> Decided:
+    """Measure what is suspected again, or queue that. Says on standard error what is done, or why nothing."""
+    policy = settings.policy if budget is None else _with_budget(settings.policy, budget)
+    if how is Confirm.NO:
+        return Decided()
+    if how is Confirm.QUEUE:
+        # The gate may run elsewhere: whether the builds are there, the measuring host finds out.
+        request = request_confirmation(database, comparison, policy, None, at=datetime.now(UTC))
+        if request is not None:
+            cases = plural(len(request.spec.cases), "case")
+            print(f"Second look at {cases} queued as {request.request_id}.", file=sys.stderr)
+        return Decided()
+    try:
+        look = confirmation_plan(database, comparison, policy, HostStacks.read(settings))
+    except StackGoneError as error:
+        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
+        return Decided()
+    return Decided() if look is None else _measure(database, comparison, settings, look)
+
+
+def _with_budget(policy: Policy, budget: int) -> Policy:
+    confirm = policy.confirm.model_copy(update={"budget_trials": budget})
+    return policy.model_copy(update={"confirm": confirm})
+
+
+def _measure(database: Database, first: Comparison, settings: Settings, look: SecondLook) -> Decided:
+    require_space(settings.data_dir)
+    plan = plan_request(settings, look.spec)
+    print(
+        f"Measuring {plural(len(look.plan.suspicions), 'suspected case')} again in "
+        f"{plural(len(plan.trials), 'trial')}, both builds taking turns.",
+        file=sys.stderr,
+    )
+    if look.plan.over_budget:
+        waiting = plural(len(look.plan.over_budget), "suspected case")
+        print(f"The budget leaves out {waiting}, the least sure ones.", file=sys.stderr)
+    if measure(plan, database, settings, Durations({}))[0].interrupted:
+        return Decided(interrupted=True)
+    fresh = _judge_fresh(database, first, plan, settings)
+    say_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
+    decided = decide(look.plan, fresh)
+    for confirmation in decided:
+        _say(confirmation)
+    return Decided(decided)
+
+
+def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Settings) -> Comparison | None:
+    """The fresh trials alone, in the order of the first look; None where they cannot meet, which is said."""
+    base, head = (
+        Selection(name=name, run_ids=(run.run_id,))
+        for name, run in zip((first.base.name, first.head.name), plan.runs, strict=True)
+    )
+    try:
+        fresh = gateway.compare(database, base, head, policy=settings.policy)
+    except VerdictError as error:
+        print(f"compilewatch: {error}", file=sys.stderr)
+        return None
+    if fresh.machine_id != first.machine_id:
+        print("compilewatch: This is another machine than the one that was suspected on.", file=sys.stderr)
+        return None
+    return fresh
+
+
+def _say(confirmation: Confirmation) -> None:
+    case = confirmation.case
+    subject = f"{case.workload} / {case.strategy}, {METRICS[confirmation.metric].word}"
+    said = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
+    print(printable(said), file=sys.stderr)
 
 
 def gate(
@@ -82,7 +184,7 @@ def gate(
     with database_of(settings, migrate=False) as database:
         judged = _judge_newest(database, settings, since, against, machine)
         _record(database, judged, settings)
-        decided = _second_look(database, judged, settings, confirm, budget)
+        decided = _confirmation(database, judged, settings, confirm, budget)
         judged = replace(_after(judged, decided), states=recorded_states(database, judged.comparison))
     if json_ or markdown_:
         print_judged(judged, as_json=json_, as_markdown=markdown_, more=_more(judged, decided))
@@ -93,7 +195,7 @@ def gate(
 
 def _judge_newest(
     database: Database, settings: Settings, since: str | None, against: str | None, machine: str | None
-) -> Judged:
+) -> JudgedComparison:
     if since and against:
         raise ConfigError("--since and --against name two bases.", "Give one of them.")
     named = since or against
@@ -106,8 +208,8 @@ def _judge_newest(
     return judge(database, base, newest, settings, machine=machine)
 
 
-def _second_look(
-    database: Database, judged: Judged, settings: Settings, how: Confirm, budget: int | None
+def _confirmation(
+    database: Database, judged: JudgedComparison, settings: Settings, how: Confirm, budget: int | None
 ) -> Decided:
     if not judged.imported:
         return confirm_suspicions(database, judged.comparison, settings, how, budget)
@@ -117,7 +219,7 @@ def _second_look(
     return Decided()
 
 
-def _after(judged: Judged, decided: Decided) -> Judged:
+def _after(judged: JudgedComparison, decided: Decided) -> JudgedComparison:
     """With the verdicts of a second look in the place of those that were suspected."""
     fresh = {row_subject(each.row): each.row for each in decided.confirmations if each.row is not None}
     rows = tuple(fresh.get(row_subject(row), row) for row in judged.comparison.rows)
@@ -129,7 +231,7 @@ def _after(judged: Judged, decided: Decided) -> Judged:
     return replace(judged, comparison=comparison.model_copy(update={"sentences": sentences(comparison)}))
 
 
-def _record(database: Database, judged: Judged, settings: Settings) -> None:
+def _record(database: Database, judged: JudgedComparison, settings: Settings) -> None:
     try:
         say_logged(log_run(database, judged.comparison, settings), imported=judged.imported)
     except DatabaseError as error:
@@ -142,11 +244,11 @@ def _is_accepted(row: Row, states: States) -> bool:
     return found is not None and found.state in ACCEPTED
 
 
-def _counted(judged: Judged) -> list[Row]:
+def _counted(judged: JudgedComparison) -> list[Row]:
     return [row for row in judged.comparison.rows if counts_as_regression(row)]
 
 
-def _print(judged: Judged) -> None:
+def _print(judged: JudgedComparison) -> None:
     for row in _counted(judged):
         found = judged.states.get(row_subject(row))
         recorded = f" [{found.regression.regression_id}, {found.state.value}]" if found else ""
@@ -161,7 +263,7 @@ def _print(judged: Judged) -> None:
         print(printable(line), file=sys.stderr)
 
 
-def _more(judged: Judged, decided: Decided) -> dict[str, object]:
+def _more(judged: JudgedComparison, decided: Decided) -> dict[str, object]:
     """What the document has beside the comparison: recorded regressions, and what a second look found."""
     known = [judged.states[row_subject(row)] for row in _counted(judged) if row_subject(row) in judged.states]
     return {
@@ -182,7 +284,7 @@ def _state_document(found: RegressionState) -> dict[str, Any]:
     }
 
 
-def _exit_code(judged: Judged) -> int:
+def _exit_code(judged: JudgedComparison) -> int:
     """What somebody accepted is decided and no regression; a missed target counts like one."""
     if judged.missed_targets:
         return 1

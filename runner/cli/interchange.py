@@ -11,64 +11,78 @@ from typing import Annotated
 
 import typer
 
+from db.engine.session import Database, open_database, sqlite_file
 from db.errors import CompilewatchError, NotFoundError, printable
-from db.interchange.csv_mapping import not_used
-from db.interchange.exporting import export as export_trials
-from db.interchange.exporting import format_of
-from db.interchange.flat import latencies_ns
-from db.interchange.importing import AUTO, FileReport, ImportReport, import_paths
-from db.interchange.options import ImportOptions, past, torch_version
+from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
+from db.interchange.read.csv_mapping import not_used
+from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
+from db.interchange.write.exporting import export as export_trials
+from db.interchange.write.exporting import format_of
+from db.interchange.write.flat import latencies_ns
 from db.queries.filters import Filters
-from db.queries.newest_trials import any_trial
-from db.queries.stored_names import require_stored
-from db.records import NEWEST_VERSION, SCHEMAS, trial_schema
-from db.session import Database, open_database, sqlite_file
-from db.units import count, duration, plural, ratio, words
-from runner.cli.documents import print_document
-from runner.cli.filters import (
+from db.queries.sides import require_stored
+from db.queries.trials import any_trial
+from db.records.trial import NEWEST_VERSION, SCHEMAS, Task, trial_schema
+from db.wording.units import count, duration, plural, ratio, words
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.options import (
     BuildsOption,
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    LabelOption,
     MachinesOption,
     RunsOption,
     SinceOption,
     SourcesOption,
     StatusesOption,
+    StrategiesOption,
     SuitesOption,
     TasksOption,
     UntilOption,
-    filters_of,
-    moment_of,
-)
-from runner.cli.front import EXIT_CANNOT
-from runner.cli.import_options import (
-    BatchSizeOption,
-    ColumnsOption,
-    CudaOption,
-    DeviceNameOption,
-    DeviceOption,
-    DriverOption,
-    DryRunOption,
-    DtypeOption,
-    FormatOption,
-    MachineNameOption,
-    MeasuredAtOption,
-    PairKeyOption,
-    PythonOption,
-    SuiteNameOption,
-    TaskOption,
-    ToldStrategyOption,
-    TorchOption,
-)
-from runner.cli.measure_options import LabelOption
-from runner.cli.options import (
-    ConfigOption,
-    DatabaseOption,
-    JsonOption,
-    StrategiesOption,
     WorkloadsOption,
     database_of,
+    filters_of,
+    moment_of,
     settings_of,
 )
-from runner.config import Settings
+from runner.cli.output.documents import print_document
+from runner.config.settings import Settings
+
+# Options of `compilewatch import`: what a file may leave unsaid.
+
+_UNSAID = "where the file does not say it."
+
+FormatOption = Annotated[str, typer.Option("--format", help="auto, or the name of a format.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would come in; store nothing.")]
+TorchOption = Annotated[str | None, typer.Option("--torch", help=f"torch version, {_UNSAID}")]
+CudaOption = Annotated[str | None, typer.Option("--cuda", help=f"CUDA version, {_UNSAID}")]
+DriverOption = Annotated[str | None, typer.Option("--driver", help=f"Driver version, {_UNSAID}")]
+PythonOption = Annotated[str | None, typer.Option("--python", help=f"Python version, {_UNSAID}")]
+DeviceOption = Annotated[StatedDevice | None, typer.Option("--device", help=f"Kind of device, {_UNSAID}")]
+DeviceNameOption = Annotated[str | None, typer.Option("--device-name", help=f"GPU or CPU model, {_UNSAID}")]
+MachineNameOption = Annotated[str | None, typer.Option("--machine", help="A name for the machine.")]
+DtypeOption = Annotated[str | None, typer.Option("--dtype", help=f"Data type, {_UNSAID}")]
+BatchSizeOption = Annotated[int | None, typer.Option("--batch-size", min=1, help=f"Batch size, {_UNSAID}")]
+TaskOption = Annotated[Task | None, typer.Option("--task", help=f"Task, {_UNSAID}")]
+StatedStrategyOption = Annotated[
+    StatedStrategy | None,
+    typer.Option("--strategy", help="csv, timm-csv, dynamo-csv: how it was executed, where nothing says it."),
+]
+MeasuredAtOption = Annotated[
+    str | None, typer.Option("--measured-at", metavar="TIME", help=f"When it was measured, {_UNSAID}")
+]
+PairKeyOption = Annotated[
+    str | None,
+    typer.Option("--pair-key", help="pytest-benchmark: the parameter that names the strategy."),
+]
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", metavar="FIELD=COLUMN", help="csv: what a column is, such as latency_ms=time; repeat."
+    ),
+]
+SuiteNameOption = Annotated[str | None, typer.Option("--suite", help="A suite name for what comes in.")]
 
 
 def import_(
@@ -85,7 +99,7 @@ def import_(
     dtype: DtypeOption = None,
     batch_size: BatchSizeOption = None,
     task: TaskOption = None,
-    strategy: ToldStrategyOption = None,
+    strategy: StatedStrategyOption = None,
     measured_at: MeasuredAtOption = None,
     pair_key: PairKeyOption = None,
     column: ColumnsOption = None,

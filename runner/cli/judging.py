@@ -12,31 +12,37 @@ import pandas as pd
 import typer
 from pandas import DataFrame
 
+from db.engine.session import Database
 from db.errors import NotFoundError, printable
 from db.judge import gateway
+from db.judge.compare.sides import Selection
+from db.judge.compare.whole import TIMED
+from db.judge.policy import Policy
+from db.judge.results import Comparison, Row
+from db.judge.targets import TargetCheck, check_targets
+from db.judge.vocabulary import CauseClass, Verdict
 from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.trials import trials_frame
-from db.records import SourceKind
-from db.regressions import side_keys
-from db.session import Database
-from db.units import count
-from db.verdicts.policy import Policy
-from db.verdicts.results import Comparison, Row
-from db.verdicts.sides import Selection
-from db.verdicts.targets import TargetCheck, check_targets
-from db.verdicts.vocabulary import CauseClass, Verdict
-from db.verdicts.whole import TIMED
-from runner.cli.comparison_text import comparison_table, markdown, recorded_lines, summary_lines, tally
-from runner.cli.documents import print_document
-from runner.cli.filters import only
+from db.records.regressions import side_keys
+from db.records.trial import SourceKind
+from db.wording.units import count
 from runner.cli.front import EXIT_CANNOT
-from runner.cli.result_table import console
-from runner.cli.target_text import target_lines
-from runner.config import Settings
-from runner.regression_log import Logged
+from runner.cli.options import only
+from runner.cli.output.comparison_text import (
+    comparison_table,
+    markdown,
+    recorded_lines,
+    summary_lines,
+    tally,
+    target_lines,
+)
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
+from runner.regressions.log import Logged
 
 SCHEMA = "compilewatch.compare/1"
 
@@ -54,7 +60,7 @@ class NewestRuns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedComparison:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
     and whether both sides are imported, which nothing here can measure again.
     """
@@ -85,7 +91,7 @@ def judge(
     policy: Policy | None = None,
     filters: Filters | None = None,
     machine: str | None = None,
-) -> Judged:
+) -> JudgedComparison:
     """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
 
     Raises VerdictError where a side has no trial or a trial is on both sides.
@@ -97,7 +103,7 @@ def judge(
     before, measured = (_trials_of(database, side, filters, comparison.machine_id) for side in (base, head))
     targets = check_targets(measured if comparison.machine_id else measured.iloc[:0], settings.targets)
     imported = all((trials["source_kind"] == SourceKind.IMPORTED).all() for trials in (before, measured))
-    return Judged(comparison, targets, recorded_states(database, comparison), imported)
+    return JudgedComparison(comparison, targets, recorded_states(database, comparison), imported)
 
 
 def _trials_of(database: Database, side: Selection, filters: Filters, machine_id: str | None) -> DataFrame:
@@ -167,7 +173,7 @@ def exit_code(verdict: Verdict) -> int:
     return 0 if verdict in (Verdict.IMPROVED, Verdict.UNCHANGED) else EXIT_CANNOT
 
 
-def say_undecided(verdict: Verdict, judged: Judged) -> None:
+def say_undecided(verdict: Verdict, judged: JudgedComparison) -> None:
     """On standard error why a comparison cannot tell, and what would help; nothing where it can."""
     if exit_code(verdict) != EXIT_CANNOT:
         return
@@ -199,7 +205,7 @@ def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
 
 
 def print_judged(
-    judged: Judged, *, as_json: bool, as_markdown: bool, more: dict[str, object] | None = None
+    judged: JudgedComparison, *, as_json: bool, as_markdown: bool, more: dict[str, object] | None = None
 ) -> None:
     """The comparison as a document, as Markdown or as a table; `more` are further keys of the document."""
     comparison = judged.comparison

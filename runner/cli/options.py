@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import getpass
+import socket
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.config import Settings
-from runner.config_sources import load_settings
+from db.errors import ConfigError, one_line
+from db.queries.filters import Filters
+from db.records.trial import SourceKind, Status, Task
+from runner.config.settings import Settings
+from runner.config.sources import load_settings
 
 if TYPE_CHECKING:
-    from db.session import Database
+    from db.engine.session import Database
 
 DatabaseOption = Annotated[
     str | None,
@@ -54,10 +60,154 @@ def settings_of(config: Path | None, database_url: str | None) -> Settings:
 def database_of(settings: Settings, *, migrate: bool = True) -> Iterator[Database]:
     """The configured database, brought to this program's schema, closed afterwards."""
     # SQLAlchemy takes a while to import, and a command that needs no database does without it.
-    from db.session import open_database
+    from db.engine.session import open_database
 
     database = open_database(settings.database_url, migrate=migrate)
     try:
         yield database
     finally:
         database.close()
+
+
+# Filter options of commands that read: the same names as the keys of the dashboard's links.
+
+MachinesOption = Annotated[
+    list[str] | None, typer.Option("--machine", metavar="ID", help="A machine's id. Repeatable.")
+]
+BuildsOption = Annotated[
+    list[str] | None, typer.Option("--build", metavar="ID", help="A build's id. Repeatable.")
+]
+SuitesOption = Annotated[
+    list[str] | None, typer.Option("--suite", metavar="S", help="A suite by name. Repeatable.")
+]
+RunsOption = Annotated[list[str] | None, typer.Option("--run", metavar="ID", help="A run's id. Repeatable.")]
+TasksOption = Annotated[list[Task] | None, typer.Option("--task", help="What is measured. Repeatable.")]
+SourcesOption = Annotated[
+    list[SourceKind] | None, typer.Option("--source", help="Measured here, or imported. Repeatable.")
+]
+StatusesOption = Annotated[list[Status] | None, typer.Option("--status", help="ok or failed.")]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="From this time (RFC 3339, UTC) on.")
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Up to this time (RFC 3339, UTC).")
+]
+
+
+def filters_of(
+    *,
+    workload: Sequence[str] | None = None,
+    strategy: Sequence[str] | None = None,
+    machine: Sequence[str] | None = None,
+    build: Sequence[str] | None = None,
+    suite: Sequence[str] | None = None,
+    run: Sequence[str] | None = None,
+    task: Sequence[Task] | None = None,
+    status: Sequence[Status] | None = None,
+    source: Sequence[SourceKind] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Filters:
+    """The options as one selection. Raises ConfigError for a time that is none."""
+    return Filters(
+        workloads=tuple(workload or ()),
+        strategies=tuple(strategy or ()),
+        machines=tuple(machine or ()),
+        builds=tuple(build or ()),
+        suites=tuple(suite or ()),
+        runs=tuple(run or ()),
+        tasks=tuple(task or ()),
+        statuses=tuple(status or ()),
+        sources=tuple(source or ()),
+        since=moment_of("--since", since),
+        until=moment_of("--until", until),
+    )
+
+
+def only(name: str | None) -> tuple[str, ...]:
+    """The one that is named, as a filter; nothing named leaves it open."""
+    return () if name is None else (name,)
+
+
+def moment_of(option: str, text: str | None) -> datetime | None:
+    """The time that `option` names, in UTC unless it says otherwise. Raises ConfigError where it is none."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{option} {text!r} is not a time.", "Write 2026-11-20 or 2026-11-20T18:00:00Z."
+        ) from error
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+# Options of commands that have something measured, now or by a service.
+
+SuiteOption = Annotated[
+    str | None,
+    typer.Option("--suite", help="A suite by name; see `compilewatch list suites`."),
+]
+TrialsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=1, help="Fresh processes per case. A verdict needs 3 a side; 5 % at 2 % noise 10."
+    ),
+]
+PythonsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="An interpreter with another torch, for the configured builds. Repeatable.",
+    ),
+]
+StacksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--build",
+        metavar="NAME",
+        help="One of `compilewatch builds list`. Repeatable; unset: those of the configuration.",
+    ),
+]
+LabelOption = Annotated[
+    str | None, typer.Option("--label", help="A name for the build, such as '2.13 + driver 580'.")
+]
+ProfileOption = Annotated[
+    bool,
+    typer.Option(
+        "--profile",
+        help="Look into the first trial of every case with torch.profiler, in a process apart.",
+    ),
+]
+TraceOption = Annotated[
+    bool,
+    typer.Option(
+        "--trace",
+        help="Keep the compiler's own log of every case, and tlparse's report where it is there.",
+    ),
+]
+
+
+# Who is at this terminal, for what keeps a name.
+
+LONGEST_NAME = 200
+
+
+def author(by: str | None) -> str:
+    """`by`, else the user's name on this machine, in one line. Raises ConfigError where there is neither."""
+    if by is not None and not by.strip():
+        raise ConfigError("--by is empty.", "Say who you are, or leave it out.")
+    try:
+        return one_line(by or getpass.getuser(), LONGEST_NAME)
+    except (OSError, KeyError, ImportError) as error:
+        raise ConfigError("This user has no name on this machine.", "Say who you are with --by.") from error
+
+
+def who_asks() -> str:
+    """The person at this terminal and its host, for the history of a request: "anna@gpu-box-3"."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"

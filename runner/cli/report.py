@@ -13,16 +13,15 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
 from db.queries.reports import find_report, reports_frame
-from db.reports import Report
-from db.session import Database
-from db.store_reports import expire_reports, revoke_report
-from db.units import moment, plural
-from runner.cli.author import author
-from runner.cli.documents import frame_rows, print_document
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.result_table import console
+from db.records.reports import Report
+from db.store.reports import expire_reports, revoke_report
+from db.wording.units import moment, plural
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
+from runner.cli.output.documents import frame_rows, print_document
+from runner.cli.output.tables import console
 from runner.cli.serve import dashboard_environment
 
 SCHEMA = "compilewatch.reports/1"

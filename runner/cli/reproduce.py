@@ -14,18 +14,18 @@ from rich.table import Table
 
 from db.errors import CompilewatchError, ConfigError, one_line
 from db.queries.trials import trial_record
-from db.records import Status, Trial
-from db.units import MISSING, count, duration, percent, ratio, size, words
-from runner.builds import builds_named
-from runner.cli.documents import print_document
+from db.records.trial import Status, Trial
+from db.wording.units import MISSING, count, duration, percent, ratio, size, words
 from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.measuring import measure
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.result_table import console
-from runner.config import Settings
-from runner.durations import Durations
-from runner.interpreter import check_interpreter
-from runner.reproduce import plan_again, script_of
+from runner.cli.output.documents import print_document
+from runner.cli.output.progress import measure
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
+from runner.plan.builds import builds_named
+from runner.plan.durations import Durations
+from runner.plan.interpreter import check_interpreter
+from runner.plan.reproduce import plan_again, script_of
 
 _FIGURES: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("latency_ns", duration),

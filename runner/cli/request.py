@@ -11,33 +11,31 @@ from rich.table import Table
 from rich.text import Text
 from ulid import ULID
 
-from db.queries.schedule import requests
-from db.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
-from db.store_request import cancel_request, new_request, save_request
-from db.units import MISSING, moment
-from runner.builds import builds_named
-from runner.cli.author import who_asks
-from runner.cli.documents import print_document
-from runner.cli.measure_options import (
-    LabelOption,
-    ProfileOption,
-    StacksOption,
-    SuiteOption,
-    TraceOption,
-    TrialsOption,
-)
+from db.queries.schedules import requests
+from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
+from db.store.requests import cancel_request, new_request, save_request
+from db.wording.units import MISSING, moment
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
+    LabelOption,
+    ProfileOption,
+    StacksOption,
     StrategiesOption,
+    SuiteOption,
+    TraceOption,
+    TrialsOption,
     WorkloadsOption,
     database_of,
     settings_of,
+    who_asks,
 )
-from runner.cli.result_table import console
-from runner.plan import require_limits
-from runner.selection import refuse_code, select
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
+from runner.plan.builds import builds_named
+from runner.plan.plan import require_limits
+from runner.plan.selection import refuse_code, select
 
 app = typer.Typer(help="Ask the services to measure something.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -12,51 +12,48 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 
+from db.engine.session import Database
+from db.judge.targets import check_targets
+from db.judge.vocabulary import Verdict
 from db.log_lines import OneLine
-from db.metrics.canaries import without_canaries
 from db.metrics.cases import summarize_cases
+from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.session import Database
-from db.units import plural, words
-from db.verdicts.targets import check_targets
-from db.verdicts.vocabulary import Verdict
-from runner.builds import builds_named, interpreter_facts
-from runner.cli.documents import print_document, run_document
+from db.wording.units import plural, words
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.judging import Judged, say_logged
-from runner.cli.measure_options import (
-    LabelOption,
-    ProfileOption,
-    PythonsOption,
-    StacksOption,
-    SuiteOption,
-    TraceOption,
-    TrialsOption,
-)
-from runner.cli.measuring import measure
+from runner.cli.judging import JudgedComparison, say_logged
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
+    LabelOption,
+    ProfileOption,
+    PythonsOption,
+    StacksOption,
     StrategiesOption,
+    SuiteOption,
+    TraceOption,
+    TrialsOption,
     WorkloadsOption,
     database_of,
     settings_of,
 )
-from runner.cli.result_table import console, reasons, result_table
-from runner.cli.run_verdicts import judge_and_log, worst_verdicts
-from runner.cli.target_text import target_lines
-from runner.config import BuildSettings, Settings
-from runner.device_choice import resolve_device
-from runner.durations import Durations, stored_durations_s
-from runner.execution import RunOutcome
-from runner.free_space import require_space
-from runner.interpreter import InterpreterFacts
-from runner.passes import Passes
-from runner.plan import Plan, plan_run
-from runner.selection import select
-from runner.time_budget import by_value, require_fit
+from runner.cli.output.comparison_text import target_lines
+from runner.cli.output.documents import print_document, run_document
+from runner.cli.output.progress import measure
+from runner.cli.output.run_verdicts import judge_and_log, worst_verdicts
+from runner.cli.output.tables import console, reasons, result_table
+from runner.config.settings import BuildSettings, Settings
+from runner.device.host import require_space
+from runner.plan.builds import builds_named, interpreter_facts
+from runner.plan.durations import Durations, stored_durations_s
+from runner.plan.interpreter import InterpreterFacts
+from runner.plan.passes import Passes
+from runner.plan.plan import Plan, plan_run
+from runner.plan.selection import resolve_device, select
+from runner.plan.time_budget import by_value, require_fit
+from runner.process.execution import RunOutcome
 
 
 def run(
@@ -136,7 +133,7 @@ def _warn_on_stderr() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
-def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> Judged | None:
+def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> JudgedComparison | None:
     """Against the run before; builds that took turns against each other. What regressed is remembered."""
     if frame.empty:
         return None
@@ -146,7 +143,9 @@ def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings)
     return judged
 
 
-def _print(plan: Plan, frame: DataFrame, judged: Judged | None, settings: Settings, as_json: bool) -> None:
+def _print(
+    plan: Plan, frame: DataFrame, judged: JudgedComparison | None, settings: Settings, as_json: bool
+) -> None:
     cases = summarize_cases(without_canaries(frame))
     verdicts = worst_verdicts(judged.comparison) if judged else {}
     targets = check_targets(frame, settings.targets)
@@ -219,7 +218,7 @@ def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> Non
     print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
 
 
-def _exit_code(outcome: RunOutcome, judged: Judged | None) -> int:
+def _exit_code(outcome: RunOutcome, judged: JudgedComparison | None) -> int:
     if outcome.waiting:
         print(
             f"compilewatch: {plural(outcome.waiting, 'trial')} on disk, waiting for the database.\n"

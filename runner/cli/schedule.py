@@ -13,25 +13,23 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from db.queries.schedule import last_firings, schedules
-from db.records import Status, Trial
-from db.schedules import Firing, Schedule
-from db.session import Database
-from db.store_schedule import pause_schedule, resume_schedule, save_schedule
-from db.units import MISSING, moment, plural, words
-from db.watch import ScheduleWatch
-from runner.cli.author import who_asks
-from runner.cli.documents import print_document
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.cli.result_table import console
-from runner.cli.stopping import stop_signal
-from runner.config import Settings
+from db.engine.session import Database
+from db.queries.schedules import last_firings, schedules
+from db.records.schedules import Firing, Schedule, ScheduleWatch
+from db.records.trial import Status, Trial
+from db.store.schedules import pause_schedule, resume_schedule, save_schedule
+from db.wording.units import MISSING, moment, plural, words
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of, who_asks
+from runner.cli.output.documents import print_document
+from runner.cli.output.progress import stop_signal
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
 from runner.fleet.requirements import require_fleet
-from runner.logs import log_to_standard_error
-from runner.plan import Plan
+from runner.plan.plan import Plan
+from runner.service.logs import log_to_standard_error
 
 if TYPE_CHECKING:
-    from runner.schedule.measures import Measures
+    from runner.service.measures import Measures
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -51,7 +49,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
     settings = settings_of(config, db)
     log_to_standard_error(settings.service.log_format)
     # The scheduler takes a while to import, and the other commands do without it.
-    from runner.schedule.service import Service
+    from runner.service.service import Service
 
     with database_of(settings) as database, stop_signal() as stop:
         measures = (
@@ -135,7 +133,7 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     What looks like a regression is queued for a second look.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
-    from runner.cli.run_verdicts import judge_and_log
+    from runner.cli.output.run_verdicts import judge_and_log
 
     run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})
@@ -149,16 +147,16 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
 
 def _tell_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings) -> None:
     """In a thread of its own: channels that do not answer must not keep the service from its work."""
-    from runner.notify_silence import tell_silence
+    from runner.regressions.notify import tell_silence
 
     arguments = (watch, schedule, settings.channel, settings.notify)
     Thread(target=tell_silence, args=arguments, name="telling", daemon=True).start()
 
 
 def _here(database: Database, settings: Settings) -> Measures:
-    from runner.execution import execute
-    from runner.schedule.measures import Here
-    from runner.spool import Spool
+    from runner.process.execution import execute
+    from runner.service.measures import Here
+    from runner.storage.spool import Spool
 
     spool = Spool(settings.data_dir / "spool")
     return Here(
@@ -195,7 +193,7 @@ def _settings(context: typer.Context, db: str | None, config: Path | None) -> Se
 
 
 def _store_configured(database: Database, settings: Settings) -> None:
-    from runner.schedule.service import configured_schedules
+    from runner.service.service import configured_schedules
 
     for name, spec in configured_schedules(settings).items():
         save_schedule(database, name, spec, at=datetime.now(UTC), from_config=True)
@@ -227,7 +225,7 @@ def _row(schedule: Schedule, last: Firing | None, settings: Settings) -> dict[st
 
 
 def _next(schedule: Schedule) -> list[str]:
-    from runner.schedule.cron import next_firings, parse_cron
+    from runner.service.cron import next_firings, parse_cron
 
     trigger = parse_cron(schedule.spec.cron, schedule.spec.timezone)
     return [at.isoformat() for at in next_firings(trigger, datetime.now(UTC), _SHOWN_FIRINGS)]

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from db.reports import KEEP_DAYS_VARIABLE
+from db.records.reports import KEEP_DAYS_VARIABLE
 from runner.cli.options import ConfigOption, DatabaseOption, settings_of
-from runner.config import Settings
+from runner.config.settings import Settings
 
 
 def dashboard(

@@ -8,15 +8,14 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from db.engine.session import open_database
 from db.errors import ConfigError, printable
-from db.queries.tokens import tokens
-from db.session import open_database
-from db.store_tokens import revoke_token, save_token
-from db.tokens import Scope, Token, new_secret, new_token_id, secret_hash
-from db.units import moment
-from runner.cli.author import author
-from runner.cli.documents import print_document
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from db.queries.access import tokens
+from db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
+from db.store.access import revoke_token, save_token
+from db.wording.units import moment
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
+from runner.cli.output.documents import print_document
 
 app = typer.Typer(
     help="API tokens for programs that cannot sign in.", no_args_is_help=True, rich_markup_mode=None

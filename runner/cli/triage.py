@@ -11,18 +11,17 @@ from pydantic import ValidationError
 
 from db.errors import ConfigError, printable
 from db.queries.regressions import RegressionState, regression_state
-from db.regressions import TriageEvent, TriageState
-from db.store_regressions import triage as store_triage
-from db.units import moment
+from db.records.regressions import TriageEvent, TriageState
+from db.store.regressions import triage as store_triage
 from db.wording.metrics import METRICS
-from runner.cli.author import author
-from runner.cli.documents import print_document
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from db.wording.units import moment
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
+from runner.cli.output.documents import print_document
 
 SCHEMA = "compilewatch.regression/1"
 
 
-class Said(StrEnum):
+class TriageWord(StrEnum):
     """What a person may say; `new` and `confirmed` are the judge's."""
 
     ACKNOWLEDGED = "acknowledged"
@@ -35,7 +34,9 @@ def triage(
     regression: Annotated[
         str, typer.Argument(metavar="REGRESSION", help="Its id, or the first characters of it.")
     ],
-    state: Annotated[Said, typer.Option(help="expected and false-alarm no longer fail `compilewatch gate`.")],
+    state: Annotated[
+        TriageWord, typer.Option(help="expected and false-alarm no longer fail `compilewatch gate`.")
+    ],
     note: Annotated[str | None, typer.Option(help="Why, in a sentence.")] = None,
     url: Annotated[str | None, typer.Option(help="Where it is discussed or fixed.")] = None,
     by: Annotated[
@@ -65,8 +66,8 @@ def triage(
     return 0
 
 
-def _event(state: Said, note: str | None, url: str | None, by: str | None) -> TriageEvent:
-    said = TriageState.FALSE_ALARM if state is Said.FALSE_ALARM else TriageState(state.value)
+def _event(state: TriageWord, note: str | None, url: str | None, by: str | None) -> TriageEvent:
+    said = TriageState.FALSE_ALARM if state is TriageWord.FALSE_ALARM else TriageState(state.value)
     try:
         return TriageEvent(
             state=said, author=author(None) if by is None else by, at=datetime.now(UTC), note=note, url=url

@@ -13,21 +13,20 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.engine.session import Database
+from db.judge.compare.noise_floor import CLOCKS, SPEEDUP, TRIALS_A_SIDE, NoiseFloor, noise_floors, scatters
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.session import Database
-from db.units import duration, percent
-from db.verdicts.noise_floor import CLOCKS, SPEEDUP, TRIALS_A_SIDE, NoiseFloor, noise_floors, scatters
 from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
-from runner.cli.progress import TimeLeft, run_progress
-from runner.cli.result_table import console
-from runner.cli.stopping import stop_signal
-from runner.config import Settings
+from db.wording.units import duration, percent
+from runner.cli.output.progress import TimeLeft, run_progress, stop_signal
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
 from runner.doctor.checks import Check, Verdict, gate_checks, probe_checks, variation_checks
 from runner.doctor.validation import Measured, Validator, plan_validation
-from runner.durations import Durations
-from runner.spool import Spool
+from runner.plan.durations import Durations
+from runner.storage.spool import Spool
 
 _STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.UNKNOWN: "yellow"}
 _CLOCKS = {metric: METRICS[metric].word for metric in (*CLOCKS, SPEEDUP)}
@@ -55,7 +54,7 @@ class Validation:
 def validate(
     settings: Settings, database: Database, device: str, *, minutes: float, processes: int
 ) -> Validation:
-    """Measure, store and check. Raises as `runner.plan.plan_run` does, and DatabaseError."""
+    """Measure, store and check. Raises as `runner.plan.plan.plan_run` does, and DatabaseError."""
     plan = plan_validation(settings, device, processes)
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
     ends_at = time.monotonic() + 60 * minutes

@@ -11,12 +11,12 @@ import typer
 
 from db.errors import ConfigError
 from runner.cli.options import ConfigOption, DatabaseOption, settings_of
-from runner.config import Settings
-from runner.device_lock import default_lock_dir
-from runner.device_state import DeviceFacts, device_facts
+from runner.config.settings import Settings
+from runner.device.lock import default_lock_dir
+from runner.device.state import DeviceFacts, device_facts
 from runner.fleet.names import queue_of_device, queues_of_worker
 from runner.fleet.requirements import require_fleet
-from runner.owner import owner_of
+from runner.service.owner import owner_of
 
 
 def worker(

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from db.records import TimingMethod, Trial
-from db.units import count, duration, percent, ratio
-from db.verdicts.noise_floor import SPEEDUP, Scatter, largest_variation
-from db.verdicts.vocabulary import Bound
+from db.judge.compare.noise_floor import SPEEDUP, Scatter, largest_variation
+from db.judge.vocabulary import Bound
+from db.records.trial import TimingMethod, Trial
+from db.wording.units import count, duration, percent, ratio
 from runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
 
 EFFECT = 0.05

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 
-from db.strategies import BUILTIN, not_applicable_reason
-from db.units import percent, plural, size
-from runner.device_setup import DeviceSetup, device_setup
+from db.records.strategies import BUILTIN, not_applicable_reason
+from db.wording.units import percent, plural, size
+from runner.device.setup import DeviceSetup, device_setup
 from runner.doctor.findings import Finding, ok, warn
 from runner.worker.evidence import MAX_STALL_FRACTION, cpu_stall_ns
 from runner.worker.host import cpu_name

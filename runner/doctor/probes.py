@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from db.complaints import first_problem
-from db.fields import Count, Finite, Flag, Name, Record, Text
-from runner.supervise import run_probes
-from runner.trial_spec import TrialSpec, WorkloadSpec
+from db.records.fields import Count, Finite, Flag, Name, Record, Text
+from db.records.validation import first_problem
+from runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from runner.process.supervise import run_probes
 
 
 class Observed(Record):

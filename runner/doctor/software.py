@@ -11,15 +11,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from db.engine.session import open_database
 from db.errors import CompilewatchError, DatabaseError
-from db.session import open_database
-from db.units import plural, size
-from runner.config import Settings
+from db.wording.units import plural, size
+from runner.config.settings import Settings
+from runner.device.host import MIN_FREE_BYTES, existing_part
 from runner.doctor.findings import Finding, fail, ok, warn
-from runner.free_space import MIN_FREE_BYTES, existing_part
-from runner.host_build import compiler_version
-from runner.interpreter import InterpreterFacts
-from runner.spool import Spool
+from runner.plan.host_stacks import compiler_version
+from runner.plan.interpreter import InterpreterFacts
+from runner.storage.spool import Spool
 
 _WARN_BYTES = 2 * 2**30
 

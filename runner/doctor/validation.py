@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from db.records import FailureKind, Status, Trial
-from db.runs import RunStatus
-from db.session import Database
-from db.store import start_run
-from db.units import duration, plural, words
-from db.verdicts.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
-from runner.config import Settings
-from runner.device_lock import DeviceBusyError
+from db.engine.session import Database
+from db.judge.compare.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
+from db.records.requests import RunStatus
+from db.records.trial import FailureKind, Status, Trial
+from db.store.trials import start_run
+from db.wording.units import duration, plural, words
+from runner.config.settings import Settings
+from runner.device.lock import DeviceBusyError
 from runner.doctor.probes import Probed, probe
-from runner.execution import Progress
-from runner.keeping import keep, note_end
-from runner.plan import Plan, plan_run
-from runner.spool import Spool
-from runner.supervise import run_trial
-from runner.trial_spec import TrialSpec, WorkloadSpec
+from runner.plan.plan import Plan, plan_run
+from runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from runner.process.execution import Progress
+from runner.process.supervise import run_trial
+from runner.storage.persistence import note_end, persist
+from runner.storage.spool import Spool
 
 PROCESSES = 10
 STRATEGY = "default"
@@ -42,7 +42,7 @@ _PROBES_AT_MOST = 0.25
 
 
 def plan_validation(settings: Settings, device: str, processes: int = PROCESSES) -> Plan:
-    """The trials of `processes` rounds on `device`. Raises as `runner.plan.plan_run` does."""
+    """The trials of `processes` rounds on `device`. Raises as `runner.plan.plan.plan_run` does."""
     kind = device.partition(":")[0]
     planned = plan_run(
         settings, workloads=WORKLOADS[kind], strategies=[STRATEGY], trials=processes, device=device
@@ -177,7 +177,7 @@ class Validator:
         cancelled = trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED
         if cancelled and not self._is_stopped():
             return
-        keep(trial, self._database, self._spool)
+        persist(trial, self._database, self._spool)
         self._progress.trial_finished(trial)
         found.trials.append(trial)
 

@@ -2,27 +2,134 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
 
+from ulid import ULID
+
+from db.engine.session import Database
 from db.errors import ConfigError
 from db.queries.fleet import announced_runs
-from db.queries.schedule import run_request
-from db.requests import RunRequest
-from db.session import Database
-from runner.config import BuildSettings, Settings
-from runner.execution import Progress, RunOutcome, announce, work_off
-from runner.executors.contract import Executor
-from runner.fleet.identities import jobs_with_ids, with_ids_of, with_stacks
-from runner.fleet.names import LONGEST_WAIT_S
-from runner.fleet.places import Places
-from runner.plan import Plan
-from runner.schedule.planning import builds_of, plan_spec
-from runner.schedule.timetable import Host
+from db.queries.schedules import measuring_hosts, run_request
+from db.records.requests import RunRequest
+from db.records.trial import Build
+from runner.config.settings import BuildSettings, Settings
+from runner.fleet.names import LONGEST_WAIT_S, is_direct, queue_of_device, queue_of_host
+from runner.plan.canaries import canary_specs
+from runner.plan.plan import Plan
+from runner.plan.requests import builds_of, plan_spec
+from runner.process.execution import Progress, RunOutcome, announce, work_off
+from runner.process.executor import Executor, Job
+from runner.service.timetable import Host
+
+# Which queue a machine selector means: a machine type, a host or one GPU.
+
+_LOOK_S = 10.0
+
+
+class Places:
+    """`queues` are the machine types that a service has workers for. Any number of threads may ask."""
+
+    def __init__(
+        self, database: Database, queues: Sequence[str], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._database = database
+        self._queues = queues
+        self._monotonic = monotonic
+        self._read: tuple[float, dict[str, set[str]]] = (float("-inf"), {})
+
+    def queue_of(self, machine: str | None) -> str | None:
+        """The first that fits: a queue by its name ("host:box", "gpu:UUID"), a machine type by its name or
+        its GPU's, else a host by name, machine id or GPU, the one heard of last first. None where `machine`
+        means nobody here. Raises DatabaseError.
+        """
+        if machine is None:
+            return self._queues[0]
+        if is_direct(machine):
+            return machine
+        for queue in self._queues:
+            if fnmatchcase(queue, machine) or queue == queue_of_device(machine):
+                return queue
+        for host, names in self._hosts().items():
+            if any(fnmatchcase(name, machine) for name in names):
+                return queue_of_host(host)
+        return None
+
+    def _hosts(self) -> dict[str, set[str]]:
+        now = self._monotonic()
+        read_at, hosts = self._read
+        if now - read_at >= _LOOK_S:
+            hosts = measuring_hosts(self._database)
+            self._read = (now, hosts)
+        return hosts
+
+
+# Ids that follow from the request: whoever plans it again, plans the same trials.
+
+
+def with_stacks(plan: Plan, stacks: Mapping[str, Build]) -> Plan:
+    """`plan` with the recorded builds that stand behind names; other names stay those of configured ones."""
+    trials = tuple(
+        spec.model_copy(update={"stack": stacks[spec.build]}) if spec.build and spec.build in stacks else spec
+        for spec in plan.trials
+    )
+    return plan.model_copy(update={"trials": trials})
+
+
+def with_ids_of(plan: Plan, request: RunRequest) -> Plan:
+    """`plan` with ids made of the request and of what each run and trial is.
+
+    A service that takes a request over from one that died continues it: what is queued, running or measured
+    already is known under the same id.
+    """
+    runs = {run.run_id: _id(request, "run", run.build) for run in plan.runs}
+    return plan.model_copy(
+        update={
+            "runs": tuple(run.model_copy(update={"run_id": runs[run.run_id]}) for run in plan.runs),
+            "trials": tuple(
+                spec.model_copy(
+                    update={
+                        "run_id": runs[spec.run_id],
+                        "trial_id": _id(
+                            request, "trial", spec.build, spec.workload.name, spec.strategy.name, spec.round
+                        ),
+                    }
+                )
+                for spec in plan.trials
+            ),
+        }
+    )
+
+
+def jobs_with_ids(plan: Plan, request: RunRequest) -> Iterator[Job]:
+    """The trials of `plan`, with the control series before and after them, under ids of the request."""
+    yield from _canaries(plan, request, "before")
+    yield from (Job((spec,)) for spec in plan.trials)
+    yield from _canaries(plan, request, "after")
+
+
+def _canaries(plan: Plan, request: RunRequest, when: str) -> Iterator[Job]:
+    for run in plan.runs if plan.canaries else ():
+        first = next(spec for spec in plan.trials if spec.run_id == run.run_id)
+        named = (
+            spec.model_copy(update={"trial_id": _id(request, "canary", run.build, spec.workload.name, when)})
+            for spec in canary_specs(first)
+        )
+        yield Job(tuple(named), is_canaries=True)
+
+
+def _id(request: RunRequest, *parts: object) -> str:
+    """A ULID of the time at which the request was asked, and of a hash in place of chance."""
+    digest = hashlib.sha256(repr((request.request_id, *parts)).encode()).digest()
+    milliseconds = int(request.asked_at.timestamp() * 1000)
+    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + digest[:10]))
+
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _POLL_S = 0.5
@@ -75,7 +182,7 @@ class Attendance:
 class Fleet:
     """Plans and dispatches requests, each in a thread of its own; the service calls `plan`, then `execute`.
 
-    A request goes to the queue that its machine selector means (`runner.fleet.places`), one without to the
+    A request goes to the queue that its machine selector means (`runner.fleet.dispatch`), one without to the
     first machine type of `[fleet] queues`.
     """
 

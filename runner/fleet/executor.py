@@ -1,4 +1,4 @@
-"""Has jobs measured by the workers of a fleet: `runner.executors`, on Procrastinate's queue."""
+"""Has jobs measured by the workers of a fleet: `runner.process`, on Procrastinate's queue."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from procrastinate import SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Job as QueueJob
 
+from db.engine.session import Database
 from db.errors import DatabaseError, NotFoundError
 from db.queries.fleet import live_workers, queued_jobs
 from db.queries.records import trial_record
-from db.records import Trial
-from db.session import Database
-from db.store_fleet import cancel_jobs
-from runner.executors.contract import Job, JobState
+from db.records.trial import Trial
+from db.store.fleet import cancel_jobs
 from runner.fleet.message import message_of
 from runner.fleet.names import TASK, lock_of_queue
 from runner.fleet.queue import conninfo_of, create_tables, open_app
+from runner.process.executor import Job, JobState
 
 _CONNECT_TIMEOUT_S = 10.0
 _STATES = {

@@ -12,10 +12,10 @@ from pathlib import Path
 from procrastinate.exceptions import ConnectorException
 
 from db import __version__
-from db.host_statements import NOTE_HOST_STOPPED, SAVE_HEALTH, SAVE_HOST
+from db.store.host_statements import NOTE_HOST_STOPPED, SAVE_HEALTH, SAVE_HOST
+from runner.device.host import device_reading, disk_room
 from runner.fleet.queue import PatientConnector, reason_of
-from runner.host_reading import device_reading, disk_room
-from runner.spool_size import spool_size
+from runner.storage.spool_size import spool_size
 
 _LOG = logging.getLogger("compilewatch.fleet")
 SAY_S = 30.0

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from runner.guard import PR_SET_PDEATHSIG, prctl
+from runner.process.guard import PR_SET_PDEATHSIG, prctl
 
 
 def die_with(parent: int) -> None:

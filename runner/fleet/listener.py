@@ -15,7 +15,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,69 @@ from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job as QueueJob
 
-from runner.device_lock import DeviceBusyError, device_lock
-from runner.fleet.chores import Chores
+from runner.device.lock import DeviceBusyError, device_lock
 from runner.fleet.companion import Companion, CompanionDiedError
 from runner.fleet.host_watch import SAY_S, HostWatch, WorkerPlace
 from runner.fleet.names import LONGEST_WAIT_S, TASK
 from runner.fleet.queue import PatientConnector, create_tables, open_app, reason_of
-from runner.logs import LogFormat, log_to_standard_error
+from runner.service.logs import LogFormat, log_to_standard_error
+
+# The hourly work of a worker's host: when it is due, and the process that does it.
 
 _LOG = logging.getLogger("compilewatch.fleet")
+PERIOD_S = 3600.0
+_LONGEST_S = 300.0
+
+PROGRAM = (sys.executable, "-m", "runner.fleet.upkeep")
+
+
+class Chores:
+    """`if_due` runs `runner.fleet.upkeep`: first `first_s` after the start, then hourly.
+
+    Not at once, so that a worker that has just come begins a trial first, and one that is started again and
+    again measures all the same.
+    """
+
+    def __init__(
+        self,
+        config: str,
+        *,
+        first_s: float,
+        program: Sequence[str] = PROGRAM,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._command = [*program, str(os.getpid()), config]
+        self._monotonic = monotonic
+        self._retry_s = first_s
+        self._due = monotonic() + first_s
+        self._lock = asyncio.Lock()
+
+    def due_in_s(self) -> float:
+        """Seconds until it is due; 0 where it is."""
+        return max(0.0, self._due - self._monotonic())
+
+    async def if_due(self) -> None:
+        """Have it done and wait for it, five minutes at most; cancelled, it ends and is due again soon."""
+        async with self._lock:
+            if self.due_in_s() > 0:
+                return
+            self._due = self._monotonic() + PERIOD_S
+            process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=asyncio.subprocess.DEVNULL, process_group=0
+            )
+            try:
+                await asyncio.wait_for(process.wait(), _LONGEST_S)
+            except TimeoutError:
+                _LOG.warning("The hourly work took longer than %.0f s and was ended.", _LONGEST_S)
+            except asyncio.CancelledError:
+                self._due = self._monotonic() + self._retry_s
+                raise
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+
+
 _REAP_EVERY_S = 5.0
 _PAUSE_S = 5.0
 _LAST_WORDS_S = 8.0

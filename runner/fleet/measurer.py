@@ -20,23 +20,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
 from db.queries.fleet import stored_trials
-from db.records import Failure, FailureKind, Trial
-from db.session import Database, open_database
-from runner.assemble import unmeasured
-from runner.config import Settings
-from runner.config_sources import load_settings
-from runner.device_lock import DeviceBusyError
-from runner.device_state import device_facts
-from runner.executors.local import measure_job
+from db.records.trial import Failure, FailureKind, Trial
+from runner.config.settings import Settings
+from runner.config.sources import load_settings
+from runner.device.lock import DeviceBusyError
+from runner.device.state import device_facts
 from runner.fleet.lifeline import die_with
 from runner.fleet.message import Message, job_of, read_message, specs_without_code
 from runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
-from runner.host_stacks import HostStacks
-from runner.keeping import KeptNowhereError, keep, store_waiting
-from runner.logs import log_to_standard_error
-from runner.spool import Spool
+from runner.plan.host_stacks import HostStacks
+from runner.process.local_executor import measure_job
+from runner.process.record import unmeasured
+from runner.service.logs import log_to_standard_error
+from runner.storage.persistence import NotPersistedError, persist, store_waiting
+from runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 1.0
@@ -142,7 +142,7 @@ class Measurer:
                 if on_disk:
                     store_waiting(database, self._spool)
                     return True
-                stored = keep(trial, database, self._spool)
+                stored = persist(trial, database, self._spool)
             except DatabaseError:
                 return False
             except ConflictError:
@@ -151,7 +151,7 @@ class Measurer:
             except RecordError as error:
                 _LOG.warning("Trial %s is not stored: %s", trial.trial_id, error)
                 return True
-            except KeptNowhereError:
+            except NotPersistedError:
                 if not said:
                     _LOG.warning(
                         "Neither the spool nor the database takes trial %s. Waiting with it in memory.",

@@ -12,21 +12,21 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from db.complaints import first_problem
 from db.errors import CompilewatchError, one_line
-from db.fields import Identifier, Record
-from db.records import Build, Strategy, Workload
-from db.strategies import EAGER
-from runner.builds import known_builds
-from runner.canaries import canary_workloads
-from runner.config import Settings
-from runner.config_types import Timeout
-from runner.executors.contract import Job
-from runner.host_stacks import HostStacks
-from runner.passes import Passes
-from runner.plan import workload_spec
-from runner.selection import known_workloads, select_by_data
-from runner.trial_spec import TorchSettings, TrialSpec
+from db.records.fields import Identifier, Record
+from db.records.strategies import EAGER
+from db.records.trial import Build, Strategy, Workload
+from db.records.validation import first_problem
+from runner.config.sections import Timeout
+from runner.config.settings import Settings
+from runner.plan.builds import known_builds
+from runner.plan.canaries import canary_workloads
+from runner.plan.host_stacks import HostStacks
+from runner.plan.passes import Passes
+from runner.plan.plan import workload_spec
+from runner.plan.selection import known_workloads, select_by_data
+from runner.plan.trial_spec import TorchSettings, TrialSpec
+from runner.process.executor import Job
 from runner.worker.sampling import SamplingPlan
 from runner.workloads.definition import WorkloadDefinition
 
@@ -101,7 +101,7 @@ def specs_without_code(message: Message, *, device: str, threads: int) -> list[T
     """Enough of each trial to record that it was not measured here."""
     return [
         TrialSpec.model_validate(
-            _told(message, number)
+            _stated(message, number)
             | {"workload": workload.model_dump() | {"target": ""}, "device": device, "threads": threads}
         )
         for number, workload in enumerate(message.workloads)
@@ -137,7 +137,7 @@ def job_of(
     }
     specs = tuple(
         TrialSpec.model_validate(
-            _told(message, number) | ours | {"workload": workload_spec(definition).model_dump()}
+            _stated(message, number) | ours | {"workload": workload_spec(definition).model_dump()}
         )
         for number, definition in enumerate(definitions)
     )
@@ -186,7 +186,7 @@ def _recorded(spec: TrialSpec) -> Workload:
     return Workload(**{name: content[name] for name in Workload.model_fields})
 
 
-def _told(message: Message, number: int) -> dict[str, object]:
+def _stated(message: Message, number: int) -> dict[str, object]:
     """What a message says of its trial `number`, without its workload."""
     return {
         "trial_id": message.trial_ids[number],

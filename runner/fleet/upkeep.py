@@ -13,18 +13,18 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from db.engine.session import Database, open_database
 from db.errors import CompilewatchError
-from db.session import Database, open_database
-from runner.config import Settings
-from runner.config_sources import load_settings
+from runner.config.settings import Settings
+from runner.config.sources import load_settings
 from runner.fleet.lifeline import die_with
 from runner.fleet.names import queue_of_host
-from runner.keeping import store_waiting
-from runner.logs import log_to_standard_error
-from runner.owner import owner_of
-from runner.schedule.fingerprint import request_where_changed
-from runner.spool import Spool
-from runner.trace import forget_traces
+from runner.process.trace import forget_traces
+from runner.service.fingerprint import request_where_changed
+from runner.service.logs import log_to_standard_error
+from runner.service.owner import owner_of
+from runner.storage.persistence import store_waiting
+from runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 

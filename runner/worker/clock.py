@@ -94,8 +94,8 @@ class Timers:
         return timer
 
     def _on_gpu(self) -> Timer:
-        from runner.worker.cuda_device import CudaDevice
-        from runner.worker.device_timer import DeviceTimer, GateChoice
+        from runner.worker.device.cuda import CudaDevice
+        from runner.worker.device.timer import DeviceTimer, GateChoice
 
         if not self._made:
             self._gpu = CudaDevice(self._device, flush_l2=self._flush_l2)

@@ -17,9 +17,9 @@ import torch
 
 from runner.worker import loading
 from runner.worker.clock import Step
-from runner.worker.cuda_device import CudaDevice
-from runner.worker.device import Device
-from runner.worker.device_timer import FEWEST, DeviceTimer, GateChoice
+from runner.worker.device.cuda import CudaDevice
+from runner.worker.device.interface import Device
+from runner.worker.device.timer import FEWEST, DeviceTimer, GateChoice
 from runner.worker.failures import describe
 from runner.worker.steps import grad_context, make_variant
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
+import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,6 @@ import torch
 
 from runner.worker import (
     affinity,
-    cache_states,
     compiler_facts,
     compiling,
     cudagraphs,
@@ -29,9 +30,77 @@ from runner.worker.channel import Channel
 from runner.worker.clock import Timers, headline_of
 from runner.worker.evidence import host_state
 from runner.worker.failures import WrongResultError
-from runner.worker.process_tree import tree_cpu_ns
+from runner.worker.loading import UnsupportedCaseError
 from runner.worker.sampling import Evidence, Sampler, SamplingPlan, Side, until_steady, warm_up
 from runner.worker.steps import Variant, grad_context, make_variant, own_copy
+
+# What one process leaves for the next: nothing to do for warm, one file for portable.
+#
+# A warm cache is the same directories again, and a package is written where it is made, in `compiling`.
+
+
+def _portable(strategy: dict[str, Any], name: str) -> Any:
+    """The function of `torch.compiler` that moves caches; from release 2.7."""
+    if strategy.get("cache") != "portable":
+        return None
+    found = getattr(torch.compiler, name, None)
+    if found is None:
+        raise UnsupportedCaseError(
+            f"torch {torch.__version__} has no torch.compiler.{name}; portable caches need 2.7."
+        )
+    return found
+
+
+def save(strategy: dict[str, Any], artifacts: Path) -> None:
+    """Write the caches of this process to `artifacts`, where the strategy's cache state is portable."""
+    save_artifacts = _portable(strategy, "save_cache_artifacts")
+    if save_artifacts is None:
+        return
+    saved = save_artifacts()
+    if saved is None:
+        raise UnsupportedCaseError("Nothing was compiled, so there is no cache to carry.")
+    artifacts.write_bytes(saved[0])
+
+
+def load(strategy: dict[str, Any], artifacts: Path) -> None:
+    """Fill the empty caches of this process from `artifacts`, before anything is compiled."""
+    load_artifacts = _portable(strategy, "load_cache_artifacts")
+    if load_artifacts is not None:
+        load_artifacts(artifacts.read_bytes())
+
+
+# CPU time of this process and everything below it, alive or gone.
+
+
+def tree_cpu_ns() -> int:
+    """User and system time of this process, of the children it has waited for, and of all that still live.
+
+    The pool of compile workers lives on after the first result, so `RUSAGE_CHILDREN` alone would miss it.
+    """
+    total = 0.0
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(who)
+        total += usage.ru_utime + usage.ru_stime
+    return int(total * 1e9) + _living_descendants_ns(os.getpid())
+
+
+def _living_descendants_ns(root: int) -> int:
+    ticks = os.sysconf("SC_CLK_TCK")
+    children: dict[int, list[tuple[int, int]]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # proc(5): after the command's closing parenthesis come state, ppid, ... utime stime cutime
+            # cstime.
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            spent = sum(int(value) for value in fields[11:15])
+            children.setdefault(int(fields[1]), []).append((int(entry.name), spent))
+    total, queue = 0, [root]
+    while queue:
+        for pid, spent in children.get(queue.pop(), ()):
+            total += spent
+            queue.append(pid)
+    return total * 1_000_000_000 // ticks
+
 
 SETTLING_CALLS = 3
 
@@ -116,7 +185,7 @@ class Session:
             first.is_heard = heard
             started = time.monotonic_ns()
             if not self._spec.get("prime"):
-                cache_states.load(self._strategy, self._artifacts)
+                load(self._strategy, self._artifacts)
             call = compiling.apply(self._target, self._strategy, self._artifacts)
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
                 call = cudagraphs.marked(call)
@@ -145,7 +214,7 @@ class Session:
     def save_cache(self) -> None:
         """What the priming process of a trial leaves for the measured one."""
         with self._phase("save_cache"):
-            cache_states.save(self._strategy, self._artifacts)
+            save(self._strategy, self._artifacts)
 
     def warm_up(self) -> None:
         """Call each variant until it is steady; the compiled one first, as its cold start goes on."""

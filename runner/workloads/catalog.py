@@ -7,7 +7,7 @@ datacenter GPU. Every model is built from its configuration with random weights;
 
 from __future__ import annotations
 
-from db.records import Task
+from db.records.trial import Task
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.streams import STREAMS
 

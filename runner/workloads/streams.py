@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from db.records import Task
+from db.records.trial import Task
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.lengths import Lengths
 

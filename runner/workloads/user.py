@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from db.errors import ConfigError, NotFoundError
-from db.records import Task
+from db.records.trial import Task
 from runner.workloads.catalog import WORKLOADS
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.targets import check_target, is_target
 
 if TYPE_CHECKING:
-    from runner.config import Settings, WorkloadSettings
+    from runner.config.settings import Settings, WorkloadSettings
 
 
 def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:

@@ -17,8 +17,8 @@ import ruptures
 from numpy.typing import NDArray
 from scipy import stats
 
-from db.verdicts.change_points import noise_scale, segment_starts
-from db.verdicts.policy import HistoryPolicy
+from db.judge.history.change_points import noise_scale, segment_starts
+from db.judge.policy import HistoryPolicy
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats], Sequence[int]]

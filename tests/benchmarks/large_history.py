@@ -21,25 +21,17 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, insert, text, update
 
-from db.identities import build_identity
+from db.engine.session import Database, open_database
+from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
-from db.records import Build, Failure, FailureKind, Machine, Status, Task, Workload
-from db.session import Database, open_database
-from db.store_batches import DIMENSIONS
-from db.store_insert import insert_columns, insert_rows
-from db.store_regressions import record_comparison
-from db.store_rows import DETAIL_PARTS, Identifier, dimension_row, prepare, trial_columns
-from db.tables import (
-    DATA_VERSION,
-    LATEST,
-    RUN_PART,
-    TRIAL,
-    TRIAL_DETAIL,
-    TRIAL_SAMPLES,
-)
-from db.verdicts.upgrade import compare_builds
+from db.records.ids import build_identity
+from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
+from db.store.insert import insert_columns, insert_rows
+from db.store.regressions import record_comparison
+from db.store.trial_rows import DETAIL_PARTS, DIMENSIONS, Identifier, dimension_row, prepare, trial_columns
+from db.tables.trials import DATA_VERSION, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
 
 SIZES = (10_000, 100_000, 1_000_000)

@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message
 
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
-from dashboard.database import close_databases
-from db.session import open_database
-from db.store import save_trials
+from dashboard.read.database import close_databases
+from db.engine.session import open_database
+from db.store.trials import save_trials
 from tests.benchmarks.test_load import PATHS
 from tests.builders import make_history
 from tests.dashboard.conftest import DATABASE

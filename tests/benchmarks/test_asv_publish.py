@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dashboard.links import Page
-from db.records import Trial
+from dashboard.links.links import Page
+from db.records.trial import Trial
 from tests.benchmarks.large_history import SHARES
 from tests.benchmarks.websocket_reader import reading
 from tests.builders import make_history

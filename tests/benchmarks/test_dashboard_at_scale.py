@@ -20,11 +20,11 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from dashboard.links import TITLES, Page
-from dashboard.pace import LONGEST_S
-from db.records import Trial
-from db.session import open_database
-from db.store import save_trials
+from dashboard.links.links import TITLES, Page
+from dashboard.read.refresh_throttle import LONGEST_S
+from db.engine.session import open_database
+from db.records.trial import Trial
+from db.store.trials import save_trials
 from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
 from tests.benchmarks.newest_night import night_of_newest_machine
 from tests.benchmarks.websocket_reader import Ran, Reader, reading

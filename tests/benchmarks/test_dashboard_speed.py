@@ -13,10 +13,10 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard.links import TITLES
-from dashboard.links import Page as DashboardPage
-from db.session import open_database
-from db.store import save_trials
+from dashboard.links.links import TITLES
+from dashboard.links.links import Page as DashboardPage
+from db.engine.session import open_database
+from db.store.trials import save_trials
 from tests.builders import make_history
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import CHROMIUM, INSTALL, SETTLED, chromium, new_page, open_at, settle

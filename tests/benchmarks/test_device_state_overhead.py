@@ -22,8 +22,7 @@ import torch
 from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch, canary_ns
 from runner.worker.loading import build_workload, import_builder
-from runner.worker.precision import median_rank
-from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, warm_up
+from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, median_rank, warm_up
 from runner.worker.steps import make_variant
 from runner.workloads.catalog import WORKLOADS
 
@@ -33,7 +32,7 @@ BLOCK_SIZE = SamplingPlan.samples // PAIRS
 LIMIT = 1.005
 READER = """
 import sys, time
-from runner.device_state import DeviceWatch
+from runner.device.state import DeviceWatch
 watch = DeviceWatch("cuda:0")
 for _ in sys.stdin:
     watch.sample()

@@ -16,15 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from db.session import open_database
-from runner.config_sources import load_settings
-from runner.environment import worker_environment
-from runner.execution import jobs_of
-from runner.executors.contract import ENDED, Job
+from db.engine.session import open_database
+from runner.config.sources import load_settings
 from runner.fleet.executor import ProcrastinateExecutor
-from runner.measured_process import WORKER, worker_specification
-from runner.plan import plan_run
-from runner.trial_spec import TrialSpec
+from runner.plan.plan import plan_run
+from runner.plan.trial_spec import TrialSpec
+from runner.process.execution import jobs_of
+from runner.process.executor import ENDED, Job
+from runner.process.measured_process import WORKER, worker_environment, worker_specification
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.terminal import COMMAND, ROOT, environment
 

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from db.interchange.bulk import without_cycle_collection
-from db.interchange.exporting import export
-from db.interchange.files import input_files
-from db.interchange.importing import import_paths
+from db.engine.session import Database, open_database
+from db.interchange.files.bulk import without_cycle_collection
+from db.interchange.files.opening import input_files
+from db.interchange.read.importing import import_paths
+from db.interchange.write.exporting import export
 from db.queries.filters import Filters
-from db.quick_trials import QuickReader
-from db.session import Database, open_database
-from db.store_rows import Identifier, detail_columns, prepare, sample_columns, trial_columns
-from db.tables import METADATA
+from db.records.fast_json import QuickReader
+from db.store.trial_rows import Identifier, detail_columns, prepare, sample_columns, trial_columns
+from db.tables.trials import METADATA
 from tests.builders import make_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
@@ -137,8 +137,8 @@ def test_import_against_bare_executemany(kind: str, strategies: tuple[str, ...],
 TIMED_IMPORT = """
 import sys, time
 from pathlib import Path
-from db.interchange.importing import import_paths
-from db.session import open_database
+from db.interchange.read.importing import import_paths
+from db.engine.session import open_database
 clock = getattr(time, sys.argv[1])
 with open_database(f"sqlite:///{sys.argv[3]}", migrate=True) as database:
     start = clock()
@@ -237,10 +237,10 @@ def test_export(filled: Database, tmp_path: Path, name: str) -> None:
 MEASURE = """
 import re, resource, sys
 from pathlib import Path
-from db.interchange.exporting import ExportFormat, export
-from db.interchange.importing import import_paths
+from db.interchange.write.exporting import ExportFormat, export
+from db.interchange.read.importing import import_paths
 from db.queries.filters import Filters
-from db.session import open_database
+from db.engine.session import open_database
 with open_database(f"sqlite:///{sys.argv[2]}", migrate=True) as database:
     import_paths(database, [Path(sys.argv[1])])
     for name in ExportFormat:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert, select
 
+from db.engine.session import Database, open_database
 from db.queries.trials import trials_frame
-from db.records import Trial
-from db.session import Database, open_database
-from db.store import save_trials
-from db.tables import METADATA
+from db.records.trial import Trial
+from db.store.trials import save_trials
+from db.tables.trials import METADATA
 from tests.builders import make_history
 
 pytestmark = pytest.mark.benchmark

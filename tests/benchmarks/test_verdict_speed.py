@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from db.verdicts.history import judge_new_point, judge_series
-from db.verdicts.upgrade import compare_builds
-from db.verdicts.vocabulary import Metric
+from db.judge.compare.upgrade import compare_builds
+from db.judge.history.series import judge_new_point, judge_series
+from db.judge.vocabulary import Metric
 from tests.benchmarks.verdict_rules import FULL
+from tests.db.judge.frames import MS, trial
+from tests.db.judge.series import points
 from tests.db.metrics.frames import trials_frame
-from tests.db.verdicts.frames import MS, trial
-from tests.db.verdicts.series import points
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 

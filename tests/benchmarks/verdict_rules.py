@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from db.verdicts.contrast import Observations
-from db.verdicts.judgement import Judged, Tested, examine_cases, judge_cases
-from db.verdicts.noise import Past
-from db.verdicts.policy import Policy
-from db.verdicts.vocabulary import MEASURED_METRICS
+from db.judge.compare.contrast import Observations
+from db.judge.compare.judgement import MetricDecisions, Tested, examine_cases, judge_cases
+from db.judge.compare.noise import Past
+from db.judge.policy import Policy
+from db.judge.vocabulary import MEASURED_METRICS
 
 FULL = os.environ.get("COMPILEWATCH_BENCH") == "full"
 CASES = 300
@@ -106,7 +106,7 @@ Verdicts = NDArray[np.int64]
 """Per case +1 (grew), -1 (shrank), 0 (neither)."""
 
 
-def examined(data: Simulated, policy: Policy = POLICY) -> tuple[Tested, Judged]:
+def examined(data: Simulated, policy: Policy = POLICY) -> tuple[Tested, MetricDecisions]:
     """Our own judge on simulated log values, as one of the metrics of a comparison."""
     cases, n = data.base.shape
     x = np.stack([data.base, data.head], axis=2).reshape(-1)

@@ -11,25 +11,25 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-import dashboard.app
-from dashboard.database import close_databases
-from dashboard.links import Link, params
+import dashboard.server.app
+from dashboard.links.links import Link, params
+from dashboard.read.database import close_databases
+from dashboard.read.snapshots import REFRESH_THROTTLE
 from dashboard.reports.content import Column, Content, Lines, Table
-from dashboard.snapshots import PACE
+from db.engine.session import open_database
+from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.regressions import standing_regressions
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
-from db.regressions import TriageEvent, TriageState
-from db.reports import Report
-from db.session import open_database
-from db.store import save_trials
-from db.store_regressions import record_comparison, triage
-from db.store_reports import revoke_report, save_report
-from db.verdicts.upgrade import compare_builds
+from db.records.regressions import TriageEvent, TriageState
+from db.records.reports import Report
+from db.store.regressions import record_comparison, triage
+from db.store.reports import revoke_report, save_report
+from db.store.trials import save_trials
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 
-APP = Path(dashboard.app.__file__)
+APP = Path(dashboard.server.app.__file__)
 DATABASE = "COMPILEWATCH_DATABASE_URL"
 
 OpenPage = Callable[[Link], AppTest]
@@ -91,7 +91,7 @@ def _close_server_connections(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _take_up_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests write faster than people measure; `test_pace` says how pages keep up with a stream of writes."""
-    monkeypatch.setattr(PACE, "_share", 0.0)
+    monkeypatch.setattr(REFRESH_THROTTLE, "_share", 0.0)
 
 
 REPORT_ID = "0123456789abcdef0123456789abcdef"

@@ -5,30 +5,31 @@ from __future__ import annotations
 from datetime import timedelta
 
 from db import __version__
-from db.hosts import HostDevice, HostState
-from db.identities import build_identity, machine_identity
+from db.engine.session import Database
 from db.queries.regressions import standing_regressions
-from db.queries.schedule import run_request
+from db.queries.schedules import run_request
 from db.queries.trials import trial_records
-from db.regressions import TriageEvent, TriageState
-from db.reports import Report
-from db.requests import RequestKind, RequestSpec, RequestState
-from db.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.session import Database
-from db.sign_offs import Decision, SignOff
-from db.store import save_trials, start_run
-from db.store_hosts import save_host
-from db.store_notifications import claim_notifications
-from db.store_regressions import record_comparison, triage
-from db.store_reports import save_report
-from db.store_request import end_request, new_request, save_request, take_request
-from db.store_schedule import claim_firing, note_next_runs, pause_schedule, save_schedule
-from db.store_sign_offs import save_sign_off
-from db.store_stored_views import store_view
-from db.store_tokens import save_token
-from db.store_watch import note_due, save_health
-from db.tokens import Scope, Token, secret_hash
-from db.watch import HostHealth
+from db.records.access import Scope, Token, secret_hash
+from db.records.ids import build_identity, machine_identity
+from db.records.regressions import TriageEvent, TriageState
+from db.records.reports import Decision, Report, SignOff
+from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
+from db.store.access import save_token
+from db.store.notifications import claim_notifications
+from db.store.regressions import record_comparison, triage
+from db.store.reports import save_report, save_sign_off, store_view
+from db.store.requests import end_request, new_request, save_request, take_request
+from db.store.schedules import (
+    claim_firing,
+    note_due,
+    note_next_runs,
+    pause_schedule,
+    save_health,
+    save_host,
+    save_schedule,
+)
+from db.store.trials import save_trials, start_run
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from db.session import open_database
-from db.store import save_trial
+from db.engine.session import open_database
+from db.store.trials import save_trial
 from tests.builders import START, make_trial
 
 

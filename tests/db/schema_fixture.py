@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from db.migrations import HEAD
+from db.engine.migrations import HEAD
+from db.engine.session import open_database
 from db.queries.trials import trial_records
-from db.session import open_database
 from tests.db.every_table import fill_every_table
 
 

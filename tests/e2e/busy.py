@@ -7,27 +7,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.reports.freeze import freeze_link
-from dashboard.reports.store import store_report
-from db.hosts import HostDevice, HostState
+from dashboard.reports.freeze import freeze_link, store_report
+from db.engine.session import Database, open_database
+from db.judge.compare.sides import Selection
+from db.judge.compare.upgrade import compare_builds
 from db.queries.facets import machines
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records import Build, Trial
-from db.regressions import TriageEvent, TriageState
-from db.requests import RequestKind, RequestSpec, RequestState
-from db.runs import RunStatus
-from db.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.session import Database, open_database
-from db.sign_offs import Decision, SignOff
-from db.store import end_run, save_trials, start_run
-from db.store_hosts import save_host
-from db.store_regressions import record_comparison, triage
-from db.store_request import end_request, new_request, save_request, take_request
-from db.store_schedule import claim_firing, note_next_runs, pause_schedule, save_schedule
-from db.store_sign_offs import save_sign_off
-from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
+from db.records.regressions import TriageEvent, TriageState
+from db.records.reports import Decision, SignOff
+from db.records.requests import RequestKind, RequestSpec, RequestState, RunStatus
+from db.records.schedules import Firing, FiringOutcome, HostDevice, HostState, ScheduleSpec
+from db.records.trial import Build, Trial
+from db.store.regressions import record_comparison, triage
+from db.store.reports import save_sign_off
+from db.store.requests import end_request, new_request, save_request, take_request
+from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_host, save_schedule
+from db.store.trials import end_run, save_trials, start_run
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 

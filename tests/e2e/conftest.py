@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from db.session import open_database
-from db.store import save_trials
-from db.store_regressions import record_comparison
+from db.engine.session import open_database
+from db.store.regressions import record_comparison
+from db.store.trials import save_trials
 from tests.builders import START
 from tests.dashboard.conftest import filled_url, recorded_url
 from tests.dashboard.serving import Served, served

@@ -7,24 +7,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.hosts import HostDevice, HostState
+from db.engine.session import open_database
+from db.judge.compare.sides import Selection
+from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records import Trial
-from db.regressions import TriageEvent, TriageState
-from db.requests import RequestKind, RequestSpec
-from db.schedules import ScheduleSpec
-from db.session import open_database
-from db.sign_offs import Decision, SignOff
-from db.store import save_trials, start_run
-from db.store_hosts import save_host
-from db.store_regressions import record_comparison, triage
-from db.store_request import new_request, save_request
-from db.store_schedule import save_schedule
-from db.store_sign_offs import save_sign_off
-from db.verdicts.sides import Selection
-from db.verdicts.upgrade import compare_builds
+from db.records.regressions import TriageEvent, TriageState
+from db.records.reports import Decision, SignOff
+from db.records.requests import RequestKind, RequestSpec
+from db.records.schedules import HostDevice, HostState, ScheduleSpec
+from db.records.trial import Trial
+from db.store.regressions import record_comparison, triage
+from db.store.reports import save_sign_off
+from db.store.requests import new_request, save_request
+from db.store.schedules import save_host, save_schedule
+from db.store.trials import save_trials, start_run
 from tests.builders import MS, START, make_build, make_history, make_machine
 
 FOREIGN = "http://evil.example"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from dashboard.links import TITLES, Page
+from dashboard.links.links import TITLES, Page
 
 KEPT = Path(__file__).parent / "screens"
 WIDTHS = (1440, 390)

@@ -20,11 +20,11 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.database import close_databases
-from dashboard.links import TITLES, Link, Page, href
+from dashboard.links.links import TITLES, Link, Page, href
+from dashboard.read.database import close_databases
+from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.session import open_database
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy
 from tests.e2e.browser import chromium, new_page, open_at

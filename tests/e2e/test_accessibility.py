@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from dashboard.links import TITLES, Page
+from dashboard.links.links import TITLES, Page
 from tests.dashboard.serving import Served
 from tests.e2e.axe import axe_source, serious
 from tests.e2e.browser import new_page, open_at

@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
+from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.session import open_database
-from db.sign_in import Roles, SignIn
+from db.records.access import Roles, SignIn
 from tests.builders import make_trial
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
 from tests.dashboard.serving import Served, free_port, served

@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links import TITLES, Link, Page, href
+from dashboard.links.links import TITLES, Link, Page, href
+from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.session import open_database
-from db.store_stored_views import store_view
+from db.store.reports import store_view
 from tests.builders import START
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, open_at, settle

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
+from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
-from db.session import open_database
 from tests.dashboard.serving import Served
 from tests.e2e.browser import SETTLED, new_page, open_at
 

@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links import SELECTORS, TITLES, Link, Page, href, keys_of, read_url
+from dashboard.links.links import SELECTORS, TITLES, Link, Page, href, keys_of, read_url
+from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.session import open_database
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID
 from tests.dashboard.serving import Served

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from db.sign_in import Roles, SignIn
+from db.records.access import Roles, SignIn
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
 from tests.dashboard.serving import Served, free_port, served
 from tests.e2e.browser import SETTLED

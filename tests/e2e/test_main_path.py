@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard.links import TITLES
-from dashboard.links import Page as DashboardPage
+from dashboard.links.links import TITLES
+from dashboard.links.links import Page as DashboardPage
 from tests.dashboard.serving import Served
 from tests.e2e.browser import new_page, open_at, settle
 

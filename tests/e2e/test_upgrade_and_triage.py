@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
-from db.session import open_database
 from tests.dashboard.serving import Served
 from tests.e2e.browser import new_page, open_at
 

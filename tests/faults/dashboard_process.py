@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import dashboard.__main__ as program
-from dashboard.database import DATABASE_VARIABLE
+from dashboard.read.database import DATABASE_VARIABLE
 from tests.dashboard.serving import free_port
 from tests.faults.forked import FORKED
 from tests.faults.place import Place

@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 import psutil
 
-from db.queries.damage import find_damage
+from db.queries.integrity import find_damage
 from db.queries.trials import trial_records
-from db.records import Status, Trial
+from db.records.trial import Status, Trial
 from tests.faults.place import Place, database_of, measure, spec_of
 
 _ORPHANS_GONE_WITHIN_S = 15.0

@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from db.records import Strategy, Task, Trial
-from db.runs import RunStatus
-from db.session import Database, open_database
-from db.store import start_run
-from db.strategies import EAGER
-from runner.execution import note_end, work_off
-from runner.executors.contract import Job
-from runner.executors.local import LocalExecutor
-from runner.keeping import store_waiting
-from runner.spool import Spool
-from runner.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from db.engine.session import Database, open_database
+from db.records.requests import RunStatus
+from db.records.strategies import EAGER
+from db.records.trial import Strategy, Task, Trial
+from db.store.trials import start_run
+from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from runner.process.execution import note_end, work_off
+from runner.process.executor import Job
+from runner.process.local_executor import LocalExecutor
+from runner.storage.persistence import store_waiting
+from runner.storage.spool import Spool
 from runner.worker.sampling import SamplingPlan
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")

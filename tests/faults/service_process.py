@@ -19,13 +19,13 @@ from pathlib import Path
 
 from apscheduler.triggers.cron import CronTrigger
 
-import runner.cli.run_verdicts
+import runner.cli.output.run_verdicts
 import runner.cli.schedule
-import runner.regression_log
-import runner.schedule.service  # noqa: F401 - imported before the fork, as all that the command does later
-from runner import measured_process
+import runner.regressions.log
+import runner.service.service  # noqa: F401 - imported before the fork, as all that the command does later
 from runner.cli.front import main
-from runner.schedule import abandoned, keeper, timetable
+from runner.process import measured_process
+from runner.service import keeper, timetable
 from tests.faults.forked import FORKED
 from tests.faults.place import Place
 from tests.faults.runner_process import GRACE_S
@@ -142,7 +142,7 @@ def _serve(place: Place, directory: Path, log: Path, is_hasty: bool) -> None:
     measured_process.GRACE_S = GRACE_S
     if is_hasty:
         timetable.parse_cron = _every_second
-        abandoned.LEASE_S = LEASE_S
+        keeper.LEASE_S = LEASE_S
         keeper.BEAT_S = keeper.RECONCILE_S = 0.1
     os.chdir(directory)
     main(["schedule", "--db", place.url, "--config", str(directory / "compilewatch.toml")])

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from db.backup import back_up, restore
-from db.engines import sqlite as sqlite_engine
+from db.engine import sqlite as sqlite_engine
+from db.engine.backup import back_up, restore
 from db.errors import CompilewatchError, DatabaseError
-from runner import measured_process
+from runner.process import measured_process
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, Told, database_of, measure, new_place, spec_of, work

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from db.queries.schedule import requests
-from db.records import Status
-from db.requests import RequestKind, RequestSpec, RequestState
-from db.store_request import new_request, save_request
-from runner.schedule.abandoned import LEASE_S
+from db.queries.schedules import requests
+from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.records.trial import Status
+from db.store.requests import new_request, save_request
+from runner.service.keeper import LEASE_S
 from tests.faults.conftest import Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, database_of, new_place

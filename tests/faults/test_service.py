@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import pytest
 
-from db.queries.schedule import firings, requests, unended_runs
-from db.records import Status, Trial
-from db.requests import ATTEMPTS, UNFINISHED, RequestState
-from db.schedules import FiringOutcome
+from db.queries.schedules import firings, requests, unended_runs
+from db.records.requests import ATTEMPTS, UNFINISHED, RequestState
+from db.records.schedules import FiringOutcome
+from db.records.trial import Status, Trial
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, database_of

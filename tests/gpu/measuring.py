@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from db.records import Strategy, Task, Trial
-from db.strategies import EAGER
-from runner.passes import NO_PASSES, Passes
-from runner.supervise import run_trial
+from db.records.strategies import EAGER
+from db.records.trial import Strategy, Task, Trial
+from runner.plan.passes import NO_PASSES, Passes
+from runner.process.supervise import run_trial
 from tests.runner.measuring import make_spec
 
 

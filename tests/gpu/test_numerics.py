@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from db.records import Status, Task
+from db.records.trial import Status, Task
 from runner.worker.numerics import check
 from runner.worker.steps import make_variant
 from tests.gpu.measuring import measure_on_gpu

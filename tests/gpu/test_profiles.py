@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.metrics.why import why
-from runner.passes import Passes
+from db.wording.trials import why
+from runner.plan.passes import Passes
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
 

@@ -8,9 +8,9 @@ import time
 import pytest
 import torch
 
-from runner.worker.cuda_device import CudaDevice
-from runner.worker.device_timer import DeviceTimer, GateChoice
-from runner.worker.gates import SpinGate, StreamWaitGate
+from runner.worker.device.cuda import CudaDevice
+from runner.worker.device.gates import SpinGate, StreamWaitGate
+from runner.worker.device.timer import DeviceTimer, GateChoice
 
 pytestmark = pytest.mark.gpu
 

@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from db.records import CacheState, FailureKind, Status, Strategy, StrategyKind, Task
-from runner.device_state import device_facts
+from db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind, Task
+from runner.device.state import device_facts
 from tests.gpu.measuring import measure_on_gpu
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("device"), pytest.mark.timeout(900)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.config import Settings
+from runner.config.settings import Settings
 from runner.doctor.checks import Verdict, probe_checks
 from runner.doctor.probes import probe
 from runner.doctor.validation import plan_validation

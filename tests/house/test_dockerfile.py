@@ -91,7 +91,7 @@ def test_variables_are_replaced_and_unknown_ones_empty() -> None:
 @pytest.mark.parametrize(
     ("path", "inside"),
     [
-        ("db/session.py", True),
+        ("db/engine/session.py", True),
         ("db/queries/__init__.py", True),
         ("db/__pycache__/session.pyc", False),
         ("db/queries/__pycache__/trials.pyc", False),

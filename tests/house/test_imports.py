@@ -14,23 +14,14 @@ from tests.house.tracked import ROOT, Import, imports, imports_of, room_files
 # Who may import a library, by path prefix; every other file of the three rooms may not.
 KEPT_IN = {
     "torch": ("runner/worker/", "runner/workloads/"),
-    "sqlalchemy": (
-        "db/table",
-        "db/engines/",
-        "db/backup.py",
-        "db/session.py",
-        "db/store",
-        "db/queries/",
-        "db/migrations/",
-    ),
-    "sqlmodel": ("db/table", "db/engines/", "db/session.py", "db/store", "db/queries/", "db/migrations/"),
+    "sqlalchemy": ("db/tables/", "db/engine/", "db/store/", "db/queries/"),
+    "sqlmodel": ("db/tables/", "db/engine/", "db/store/", "db/queries/"),
     "streamlit": (
-        "dashboard/access.py",
-        "dashboard/app.py",
-        "dashboard/server.py",
-        "dashboard/snapshots.py",
-        "dashboard/socket_frames.py",
-        "dashboard/views/",
+        "dashboard/login/access.py",
+        "dashboard/server/",
+        "dashboard/read/snapshots.py",
+        "dashboard/render/",
+        "dashboard/pages/",
     ),
 }
 NOT_FROM = {
@@ -44,13 +35,20 @@ CARRIED_BY_WORKER = ("runner.worker", "runner.workloads")
 OF_TORCH = ("torch", "triton")
 MODEL_LIBRARIES = (*OF_TORCH, "transformers", "diffusers")
 
-PURE = ("db/metrics/", "db/verdicts/")
+PURE = (
+    "db/metrics/",
+    "db/wording/",
+    "db/judge/compare/",
+    "db/judge/history/",
+    "db/judge/policy.py",
+    "db/judge/results.py",
+    "db/judge/targets.py",
+    "db/judge/vocabulary.py",
+)
 IO_MODULES = (
     "asyncio",
-    "db.engines",
-    "db.migrations",
+    "db.engine",
     "db.queries",
-    "db.session",
     "db.store",
     "db.tables",
     "http",
@@ -191,10 +189,10 @@ def test_worker_runs_where_only_torch_is_installed() -> None:
 
 def test_a_stranger_in_the_worker_is_named_with_its_line() -> None:
     found = imports(
-        "import json\nimport torch.nn\nfrom runner.workloads import built\nfrom db import records"
+        "import json\nimport torch.nn\nfrom runner.workloads import built\nfrom db.records import trial"
     )
     stranger = strangers(Path("runner/worker/x.py"), found, ("torch", *CARRIED_BY_WORKER))
-    assert stranger == ["runner/worker/x.py:4 imports db.records"]
+    assert stranger == ["runner/worker/x.py:4 imports db.records.trial"]
 
 
 def test_worker_itself_leaves_the_model_libraries_to_the_builders() -> None:
@@ -203,7 +201,9 @@ def test_worker_itself_leaves_the_model_libraries_to_the_builders() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("module", ["runner.cli", "runner.plan", "dashboard.server", "dashboard.app"])
+@pytest.mark.parametrize(
+    "module", ["runner.cli", "runner.plan.plan", "dashboard.server.server", "dashboard.server.app"]
+)
 def test_parent_and_dashboard_start_without_torch(module: str) -> None:
     loaded = loaded_by(f"import {module}")
     assert module in loaded

@@ -11,17 +11,17 @@ from tests.house.tracked import Import, imports, imports_of, room_files
 # What reads or arranges the trials of a verdict, or judges them.
 OF_A_VERDICT = (
     "db.queries.comparison",
-    "db.verdicts.upgrade",
-    "db.verdicts.comparable.match_cases",
-    "db.verdicts.sides.split_sides",
-    "db.verdicts.contrast",
-    "db.verdicts.judgement",
-    "db.verdicts.measured",
-    "db.verdicts.noise",
+    "db.judge.compare.upgrade",
+    "db.judge.compare.comparable.match_cases",
+    "db.judge.compare.sides.split_sides",
+    "db.judge.compare.contrast",
+    "db.judge.compare.judgement",
+    "db.judge.compare.measured",
+    "db.judge.compare.noise",
 )
 GATEWAY = "db/judge/gateway.py"
 # Pure arithmetic, which reads nothing; of it only the gateway may ask for a verdict.
-ARITHMETIC = "db/verdicts/"
+ARITHMETIC = "db/judge/"
 
 
 def strays(path: Path, found: list[Import]) -> list[str]:
@@ -29,7 +29,9 @@ def strays(path: Path, found: list[Import]) -> list[str]:
     name = path.as_posix()
     if name == GATEWAY:
         return []
-    barred = ("db.queries.comparison", "db.verdicts.upgrade") if name.startswith(ARITHMETIC) else OF_A_VERDICT
+    barred = (
+        ("db.queries.comparison", "db.judge.compare.upgrade") if name.startswith(ARITHMETIC) else OF_A_VERDICT
+    )
     return [
         f"{name}:{each.line} imports {each.module}"
         for each in found
@@ -40,18 +42,18 @@ def strays(path: Path, found: list[Import]) -> list[str]:
 @pytest.mark.parametrize(
     ("source", "caught"),
     [
-        ("from db.verdicts.upgrade import compare_builds", True),
-        ("from db.verdicts import upgrade", True),
-        ("import db.verdicts.upgrade as judge", True),
+        ("from db.judge.compare.upgrade import compare_builds", True),
+        ("from db.judge.compare import upgrade", True),
+        ("import db.judge.compare.upgrade as judge", True),
         ("def late():\n    from db.queries.comparison import past_frame", True),
-        ("from db.verdicts.sides import split_sides", True),
-        ("from db.verdicts.sides import Selection", False),
-        ("from db.verdicts.noise_floor import noise_floors", False),
+        ("from db.judge.compare.sides import split_sides", True),
+        ("from db.judge.compare.sides import Selection", False),
+        ("from db.judge.compare.noise_floor import noise_floors", False),
         ("from db.judge import gateway", False),
     ],
 )
 def test_a_verdict_assembled_elsewhere_is_caught(source: str, caught: bool) -> None:
-    assert bool(strays(Path("dashboard/data.py"), list(imports(source)))) is caught
+    assert bool(strays(Path("dashboard/read/data.py"), list(imports(source)))) is caught
 
 
 def test_only_the_gateway_assembles_a_verdict() -> None:
@@ -66,9 +68,9 @@ def test_the_gateway_is_asked_from_every_door() -> None:
     }
     assert {
         "runner/cli/judging.py",
-        "runner/regression_log.py",
-        "runner/second_look.py",
-        "dashboard/data.py",
+        "runner/regressions/log.py",
+        "runner/regressions/confirmation.py",
+        "dashboard/read/data.py",
         "dashboard/api/judged.py",
         "dashboard/reports/freeze.py",
     } <= doors

@@ -27,7 +27,7 @@ def room_files(*rooms: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module, by its full name: `from db import records` is db.records."""
+    """One imported module, by its full name: `from db.records import trial` is db.records.trial."""
 
     module: str
     line: int

@@ -37,7 +37,7 @@ EXCUSED = {
     r"compilewatch dashboard --host 0\.0\.0\.0|export COMPILEWATCH_AUTH__.*": "needs an OpenID provider",
     r"PGPASSWORD=.*": "needs an account that the server's administrator made",
     r"export COMPILEWATCH_DATABASE_URL=\S+@db\.example/\S+|export (RUN_OPTIONS|COMMENT_\w+)=.*|\./gate\.sh": (
-        "needs a pull request; tests/runner/test_ci_gate.py runs the script"
+        "needs a pull request; tests/runner/cli/test_ci_gate.py runs the script"
     ),
     r"make (test(-builds)?|gpu-evidence)( .*)?": "runs this among everything, or needs a GPU or other builds",
     r"(COMPILEWATCH_BENCH\S*=\S+ )?\.venv/bin/python .*": "a measurement of hours on a quiet machine",

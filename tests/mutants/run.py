@@ -1,4 +1,4 @@
-"""Mutation testing of db/metrics and db/verdicts by mutmut: a copy is mutated, and the table printed.
+"""Mutation testing of db/metrics and db/judge by mutmut: a copy is mutated, and the table printed.
 
 `make mutants` mutates everything anew and takes hours; `--sample N` tries N mutants drawn from all files.
 `--again` keeps the copy's results and tries only the mutants that live, with the tests as they are now.
@@ -21,7 +21,7 @@ from scipy.stats import binomtest
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "build" / "mutants"
 MUTMUT = ROOT / "build" / "mutmut"
-PACKAGES = ("db/metrics", "db/verdicts")
+PACKAGES = ("db/metrics", "db/judge")
 COPIED = ("db", "tests", "docs/measured")
 
 LEFT_OUT = (

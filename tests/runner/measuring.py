@@ -6,10 +6,10 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from db.records import CacheState, Strategy, StrategyKind, Task, Trial
-from db.strategies import EAGER
-from runner.supervise import run_trial
-from runner.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from db.records.strategies import EAGER
+from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
+from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from runner.process.supervise import run_trial
 from runner.worker.sampling import SamplingPlan
 
 FIXTURES = Path(__file__).parent

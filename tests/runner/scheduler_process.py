@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 
-from db.requests import RequestState
-from db.schedules import ScheduleSpec
-from db.session import open_database
-from db.store_request import end_request, take_request
-from runner.schedule import timetable
-from runner.schedule.timetable import Host, Timetable
+from db.engine.session import open_database
+from db.records.requests import RequestState
+from db.records.schedules import ScheduleSpec
+from db.store.requests import end_request, take_request
+from runner.service import timetable
+from runner.service.timetable import Host, Timetable
 
 
 def main(url: str, name: str, seconds: str) -> None:

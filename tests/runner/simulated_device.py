@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from runner.worker.device import Observed
+from runner.worker.device.interface import Observed
 
 US = 1_000
 SYNCHRONISE_NS = 8 * US

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from db.interchange.importing import read_file
-from db.interchange.options import ImportOptions
-from db.records import Trial
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import read_file
+from db.records.trial import Trial
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 SAMPLES = SHARED / "samples"

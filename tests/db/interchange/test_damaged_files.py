@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from db.engine.session import Database
 from db.errors import CompilewatchError
-from db.interchange.formats import Format
-from db.interchange.importing import AUTO, import_paths
-from db.interchange.options import ImportOptions
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.formats import Format
+from db.interchange.read.importing import AUTO, import_paths
+from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.queries.version import data_version
-from db.session import Database
 from tests.db.interchange.mutations import mutated
 from tests.db.interchange.reading import TOLD
 from tests.db.interchange.tiny_files import TINY
@@ -133,8 +133,8 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from db.errors import CompilewatchError
-from db.interchange.importing import read_file
-from db.interchange.options import ImportOptions
+from db.interchange.read.importing import read_file
+from db.interchange.files.options import ImportOptions
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = before + 768 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

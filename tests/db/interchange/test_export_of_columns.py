@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from db.interchange import parquet
-from db.interchange.exporting import export
-from db.queries import trial_batches
+from db.engine.session import Database
+from db.interchange.write import parquet
+from db.interchange.write.exporting import export
+from db.queries import trial_export
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.records import CompilerEvent, CompilerFacts, Machine, Memory, Summary, Trial
-from db.session import Database
-from db.store import save_trials
-from db.tables import METADATA
+from db.records.trial import CompilerEvent, CompilerFacts, Machine, Memory, Summary, Trial
+from db.store.trials import save_trials
+from db.tables.trials import METADATA
 from tests.builders import (
     MS,
     make_build,
@@ -99,7 +99,7 @@ def test_peculiar_trials(database: Database) -> None:
 def test_more_trials_than_are_read_together(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial_batches, "_BATCH", 7)
+    monkeypatch.setattr(trial_export, "_BATCH", 7)
     monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 10)
     monkeypatch.setattr("tests.db.interchange.whole_records.ROWS_PER_GROUP", 10)
     save_trials(sqlite_database, [*peculiar(), *make_history(latency_ns=lambda *_: 8 * MS)])

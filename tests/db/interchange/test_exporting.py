@@ -14,20 +14,20 @@ import polars
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from db.engine.session import Database, open_database
 from db.errors import CompilewatchError
-from db.interchange.exporting import ExportFormat, export
-from db.interchange.flat import KINDS
-from db.interchange.importing import import_paths
-from db.interchange.options import ImportOptions
-from db.markdown_cells import as_it_stands
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import import_paths
+from db.interchange.write.exporting import ExportFormat, export
+from db.interchange.write.flat import KINDS
 from db.queries.filters import Filters
-from db.queries.trial_lines import trial_lines
+from db.queries.trial_export import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
-from db.quick_trials import QuickReader
-from db.records import Build, SourceKind, Status, Summary, Trial, parse_trial
-from db.session import Database, open_database
-from db.store import save_trials
-from db.tables import METADATA
+from db.records.fast_json import QuickReader
+from db.records.trial import Build, SourceKind, Status, Summary, Trial, parse_trial
+from db.store.trials import save_trials
+from db.tables.trials import METADATA
+from db.wording.markdown_cells import as_it_stands
 from tests.builders import MS, START, make_imported, make_trial, make_workload
 from tests.record_strategies import trials as random_trials
 
@@ -199,7 +199,7 @@ def test_a_path_is_replaced_only_by_a_whole_file(
         raise CompilewatchError("The disk is on fire.")
 
     with monkeypatch.context() as patched:
-        patched.setattr("db.interchange.exporting.trial_lines", failing)
+        patched.setattr("db.interchange.write.exporting.trial_lines", failing)
         with pytest.raises(CompilewatchError, match="on fire"):
             export(filled, Filters(), format="jsonl", output=path)
     assert path.read_text() == "precious"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from db.errors import RecordError
-from db.interchange import files
-from db.interchange.detect import detect
-from db.interchange.files import InputFile, input_files
+from db.interchange.files import opening as files
+from db.interchange.files.opening import InputFile, input_files
+from db.interchange.read.formats import detect
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:

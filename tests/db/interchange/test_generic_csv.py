@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import RecordError
-from db.records import Status, Task
+from db.records.trial import Status, Task
 from tests.db.interchange.reading import SAMPLES, needs_samples, read, read_told
 
 DIFFUSERS = {

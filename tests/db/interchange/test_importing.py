@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from db.engine.session import Database
 from db.errors import ConflictError, RecordError
-from db.interchange import trial_jsonl
-from db.interchange.formats import Format
-from db.interchange.importing import import_paths
-from db.interchange.options import ImportOptions
+from db.interchange.files import trial_jsonl
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.formats import Format
+from db.interchange.read.importing import import_paths
+from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.trials import trial_record, trial_records, trials_frame
-from db.queries.version import data_version
-from db.records import Trial
-from db.session import Database
+from db.records.trial import Trial
 from tests.builders import make_trial
 from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples
 

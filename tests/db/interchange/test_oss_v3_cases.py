@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from db.engine.session import Database, open_database
 from db.errors import RecordError
-from db.interchange.exporting import ExportFormat, export
-from db.interchange.importing import import_paths
-from db.interchange.options import ImportOptions
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import import_paths
+from db.interchange.write.exporting import ExportFormat, export
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.records import Trial
-from db.session import Database, open_database
-from db.store import save_trials
+from db.records.trial import Trial
+from db.store.trials import save_trials
 from tests.builders import MS, make_trial, make_workload
 from tests.db.interchange.reading import TOLD, read_told
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from db.errors import RecordError
-from db.records import Task
+from db.records.trial import Task
 from tests.db.interchange.reading import SAMPLES, by_name, needs_samples, read, read_told
 
 

@@ -18,18 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
-from db import store_batch
+from db.engine.session import Database, open_database
 from db.errors import ConflictError, ProcessEndedError
-from db.interchange import importing, read_ahead, trial_jsonl
-from db.interchange.files import input_files
-from db.interchange.importing import ImportReport, import_paths
+from db.interchange.files import trial_jsonl
+from db.interchange.files.opening import input_files
+from db.interchange.read import importing, read_ahead
+from db.interchange.read.importing import ImportReport, import_paths
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.records import Trial
-from db.session import Database, open_database
-from db.store import save_trials
-from db.store_batches import Batch, BatchMaker, unpacked
-from db.tables import METADATA
+from db.records.trial import Trial
+from db.store import trial_writer
+from db.store.trial_rows import Batch, BatchMaker, unpacked
+from db.store.trials import save_trials
+from db.tables.trials import METADATA
 from tests.builders import make_history, make_imported, make_trial
 from tests.db.interchange.mutations import mutated
 from tests.record_strategies import trials
@@ -216,9 +217,9 @@ def test_the_same_content_under_another_hash_is_known(
     some = [*(make_trial(trial_id=f"t{n}") for n in range(4)), known]
     path = write(tmp_path / "t.jsonl", some)
     compared = []
-    real = store_batch.TrialWriter._require_equal
+    real = trial_writer.TrialWriter._require_equal
     monkeypatch.setattr(
-        store_batch.TrialWriter,
+        trial_writer.TrialWriter,
         "_require_equal",
         lambda self, trial: (compared.append(trial.trial_id), real(self, trial)),
     )
@@ -287,7 +288,7 @@ def test_an_error_of_the_database_ends_the_other_processes(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(store_batch, "insert_columns", fail)
+    monkeypatch.setattr(trial_writer, "insert_columns", fail)
     with pytest.raises(type(error) if isinstance(error, Exception) else error):
         import_paths(sqlite_database, [write(tmp_path / "t.jsonl", some_of_everything())])
 
@@ -331,9 +332,9 @@ SLOWLY = f"""
 import os, sys, time
 from pathlib import Path
 from db.interchange import importing, read_ahead, trial_jsonl
-from db.interchange.files import input_files
-from db.session import open_database
-from db.store_batches import BatchMaker
+from db.interchange.files.opening import input_files
+from db.engine.session import open_database
+from db.store.trial_rows import BatchMaker
 importing.TRIALS_OF_A_BATCH = read_ahead.TRIALS_OF_A_BATCH = {SIZE}
 parent, real = os.getpid(), BatchMaker.batch
 def slow(self, some):

@@ -12,21 +12,21 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from db.interchange.exporting import export
-from db.interchange.formats import Format
-from db.interchange.importing import import_paths
-from db.interchange.options import ImportOptions
+from db.engine.session import Database
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.formats import Format
+from db.interchange.read.importing import import_paths
+from db.interchange.write.exporting import export
+from db.judge.compare.upgrade import compare_builds
+from db.judge.vocabulary import Verdict
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries.facets import runs
 from db.queries.filters import Filters
 from db.queries.sides import resolve_side
 from db.queries.trials import trial_records, trials_frame
-from db.records import SourceKind, Strategy, Workload
-from db.session import Database
-from db.store import save_trials
-from db.verdicts.upgrade import compare_builds
-from db.verdicts.vocabulary import Verdict
+from db.records.trial import SourceKind, Strategy, Workload
+from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_trial

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from db.errors import RecordError
-from db.records import Status, Task
+from db.records.trial import Status, Task
 from tests.db.interchange.reading import by_name, read
 
 NAME = "metrics-20260801123456.json"

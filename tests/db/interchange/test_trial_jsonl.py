@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.errors import RecordError
-from db.interchange import trial_jsonl
-from db.interchange.files import MAX_LINE_BYTES, input_files
-from db.quick_trials import QuickReader, whole
-from db.records import Trial, parse_trial
-from db.store_rows import Identifier, prepare, trial_columns
+from db.interchange.files import trial_jsonl
+from db.interchange.files.opening import MAX_LINE_BYTES, input_files
+from db.records.fast_json import QuickReader, whole
+from db.records.trial import Trial, parse_trial
+from db.store.trial_rows import Identifier, prepare, trial_columns
 from tests.builders import make_imported, make_timed, make_trial
 from tests.db.interchange.mutations import cut_out, duplicate_key, insert, other_number, other_text
 from tests.db.interchange.reading import read

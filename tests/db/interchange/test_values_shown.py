@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from db.interchange.importing import import_paths
-from db.interchange.options import ImportOptions
+from db.engine.session import Database
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import import_paths
 from db.metrics.cases import summarize_cases
 from db.queries.trials import trials_frame
-from db.session import Database
 from tests.db.interchange.reading import SAMPLES, TIMM, TOLD, needs_samples, needs_timm
 
 

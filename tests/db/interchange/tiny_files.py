@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from db.interchange.formats import Format
+from db.interchange.read.formats import Format
 from tests.builders import make_imported, make_trial
 
 DYNAMO_NAME = "inductor_torchbench_amp_training_cuda_{}.csv"

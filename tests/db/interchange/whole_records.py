@@ -15,22 +15,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db import units
-from db.csv_cells import harmless
-from db.fields import INT64_MAX
-from db.identities import (
+from db.interchange.write.flat import KINDS
+from db.interchange.write.parquet import ROWS_PER_GROUP, SCHEMA
+from db.records.fields import INT64_MAX
+from db.records.ids import (
     build_identity,
     machine_identity,
     series_identity,
     strategy_identity,
     workload_identity,
 )
-from db.interchange.flat import KINDS
-from db.interchange.parquet import ROWS_PER_GROUP, SCHEMA
-from db.markdown_cells import as_it_stands
-from db.records import ColdStart, CompilerEvent, CompilerFacts, Memory, SourceKind, Summary, Trial
-from db.samples import percentile_ns
-from db.store_rows import SAMPLE_KINDS
+from db.records.samples import percentile_ns
+from db.records.trial import ColdStart, CompilerEvent, CompilerFacts, Memory, SourceKind, Summary, Trial
+from db.store.trial_rows import SAMPLE_KINDS
+from db.wording import units
+from db.wording.csv_cells import harmless
+from db.wording.markdown_cells import as_it_stands
 
 
 def flat_row(trial: Trial) -> dict[str, Any]:

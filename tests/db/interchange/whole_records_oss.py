@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from db.interchange.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
-from db.interchange.oss_v3_export import BENCHMARK
-from db.records import FailureKind, NumericsStatus, SourceKind, Status, StrategyKind, Trial
+from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
+from db.interchange.write.oss_v3_export import BENCHMARK
+from db.records.trial import FailureKind, NumericsStatus, SourceKind, Status, StrategyKind, Trial
 from tests.db.interchange.whole_records import figures
 
 _ACCURACY = {

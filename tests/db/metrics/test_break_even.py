@@ -18,9 +18,9 @@ from db.metrics.break_even import (
     price,
     steps_to_break_even,
 )
-from db.metrics.compile_cost import compile_cost_ns
 from db.metrics.quantities import byte_count, nanoseconds
-from db.units import steps as steps_text
+from db.metrics.trial_times import compile_cost_ns
+from db.wording.units import steps as steps_text
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from db.engine.session import Database
 from db.metrics.cases import case_values, summarize_cases
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
-from db.records import FailureKind
-from db.session import Database
-from db.store import save_trials
+from db.records.trial import FailureKind
+from db.store.trials import save_trials
 from tests.builders import make_trial, make_workload
 
 

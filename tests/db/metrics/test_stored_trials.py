@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from db.engine.session import open_database
 from db.metrics.case_columns import CASE_COLUMNS
 from db.metrics.case_modes import choose_modes
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import POINT_COLUMNS, series_points
 from db.queries.trials import COLUMNS, trials_frame
-from db.session import open_database
-from db.store import save_trials
+from db.store.trials import save_trials
 from tests.builders import MS, SECOND, make_history, make_imported, make_trial
 from tests.db.metrics.frames import TRIAL_TYPES
 

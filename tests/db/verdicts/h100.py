@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from db.verdicts.contrast import Observations
-from db.verdicts.judgement import Judged, examine_cases, judge_cases
-from db.verdicts.noise import Past
-from db.verdicts.policy import Policy
-from db.verdicts.vocabulary import Metric
+from db.judge.compare.contrast import Observations
+from db.judge.compare.judgement import MetricDecisions, examine_cases, judge_cases
+from db.judge.compare.noise import Past
+from db.judge.policy import Policy
+from db.judge.vocabulary import Metric
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ def draw(
     return Drawn(values, classes)
 
 
-def judge(drawn: Drawn, policy: Policy = POLICY) -> dict[Metric, Judged]:
+def judge(drawn: Drawn, policy: Policy = POLICY) -> dict[Metric, MetricDecisions]:
     """Every metric, the sides having taken turns A B, B A."""
     return {
         metric: judge_values(x, drawn.classes, metric, families=len(drawn.values), policy=policy)
@@ -96,7 +96,7 @@ def judge_values(
     *,
     families: int = len(METRICS),
     policy: Policy = POLICY,
-) -> Judged:
+) -> MetricDecisions:
     """One metric of log values of shape (cases, 2, trials)."""
     cases, _, trials = x.shape
     shape = (cases, 2, trials)
@@ -113,6 +113,6 @@ def judge_values(
     )
 
 
-def raised(judged: dict[Metric, Judged]) -> bool:
+def raised(judged: dict[Metric, MetricDecisions]) -> bool:
     """Whether anything at all was announced."""
     return any(bool((each.grew | each.shrank).any()) for each in judged.values())

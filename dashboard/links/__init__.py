@@ -1,0 +1,1 @@
+"""A link and the state of a page."""

@@ -1,0 +1,278 @@
+"""The one file that knows URL keys: a frozen `Link`, and its query string there and back.
+
+A link carries every selector of its page. In the address bar only what differs from the default is written;
+a permalink (`permalink`) writes all of them and the data version, so that it keeps its meaning when a default
+moves. Reading never fails: what cannot be applied becomes a sentence and the nearest valid view.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from dashboard.links.selectors import (
+    BadValueError,
+    Choice,
+    Choices,
+    DataVersion,
+    Day,
+    Decimal,
+    Selector,
+    Text,
+    Texts,
+    Whole,
+    quoted,
+)
+from db.judge.vocabulary import MEASURED_METRICS, Metric
+from db.records.regressions import TriageState
+from db.records.trial import CacheState, SourceKind, Status, Task
+from db.wording.metrics import HISTORY_METRICS
+
+
+class Page(StrEnum):
+    """Every page; the value is its path."""
+
+    OVERVIEW = ""
+    TRENDS = "trends"
+    UPGRADE = "upgrade"
+    MODES = "modes"
+    BREAK_EVEN = "break-even"
+    COLD_START = "cold-start"
+    REGRESSIONS = "regressions"
+    TRIAL = "trial"
+    RUNS = "runs"
+    REPORTS = "reports"
+    GUIDE = "guide"
+
+
+TITLES: dict[Page, str] = {
+    Page.OVERVIEW: "Overview",
+    Page.TRENDS: "Trends",
+    Page.UPGRADE: "Upgrade",
+    Page.MODES: "Modes",
+    Page.BREAK_EVEN: "Break-even",
+    Page.COLD_START: "Cold start",
+    Page.REGRESSIONS: "Regressions",
+    Page.TRIAL: "Trial",
+    Page.RUNS: "Runs",
+    Page.REPORTS: "Reports",
+    Page.GUIDE: "Guide",
+}
+
+
+def judged_metric(link: Link) -> Metric:
+    """The metric that an upgrade is looked at by: that of the link where it is judged, else speedup."""
+    metric = Metric(link.metric)
+    return metric if metric in MEASURED_METRICS else Metric.SPEEDUP
+
+
+def tab_title(page: Page) -> str:
+    """What a browser's tab says."""
+    return f"{TITLES[page]} · compilewatch"
+
+
+AXES = ("auto", "time", "torch")
+"""`auto` is over builds where builds took turns, else over time: the page decides by what was measured."""
+SCALES = ("linear", "log")
+GOALS = ("latency", "steps", "memory")
+
+_EVERYWHERE = frozenset(Page) - {Page.GUIDE, Page.REPORTS}
+_TRENDS = frozenset({Page.TRENDS})
+_UPGRADE = frozenset({Page.UPGRADE})
+_REGRESSIONS = frozenset({Page.REGRESSIONS})
+_RUNS = frozenset({Page.RUNS})
+_CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.REGRESSIONS, Page.TRIAL})
+_FOCUS = frozenset({Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
+_TRIAL = frozenset({Page.TRIAL})
+_MONEY = frozenset({Page.BREAK_EVEN})
+_STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
+
+SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
+    "machine": (Text(), _EVERYWHERE),
+    "build": (Text(), _EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS),
+    "base": (Text(), _UPGRADE | _REGRESSIONS),
+    "head": (Text(), _UPGRADE | _REGRESSIONS),
+    "suite": (Text(), _EVERYWHERE - _REGRESSIONS),
+    "task": (Choices(tuple(Task)), _EVERYWHERE - _RUNS),
+    "workload": (Texts(), _EVERYWHERE - _RUNS),
+    "strategy": (Texts(), _CASES),
+    "focus": (Text(), _FOCUS | _UPGRADE),
+    "focus_strategy": (Text(), _UPGRADE),
+    "metric": (Choice(HISTORY_METRICS, "speedup"), _TRENDS | _UPGRADE),
+    "axis": (Choice(AXES, "auto"), _TRENDS),
+    "scale": (Choice(SCALES, "linear"), _TRENDS | {Page.BREAK_EVEN}),
+    "since": (Day(), _TRENDS | {Page.TRIAL}),
+    "until": (Day(), _TRENDS | {Page.TRIAL}),
+    "goal": (Choice(GOALS, "latency"), frozenset({Page.MODES})),
+    "steps": (Whole(10_000, 1, 1_000_000_000), _STEPS),
+    "restarts": (Whole(0, 0, 10_000), _MONEY),
+    "price": (Decimal(2.0, 0.0, 10_000.0), _MONEY),
+    "cache": (Choices(tuple(CacheState)), frozenset({Page.BREAK_EVEN, Page.COLD_START})),
+    "status": (Choices(tuple(Status)), _TRIAL),
+    "source": (Choices(tuple(SourceKind)), _TRIAL),
+    "state": (Choices(tuple(TriageState)), _REGRESSIONS),
+    "regression": (Texts(), _REGRESSIONS),
+    "run": (Text(), _TRIAL),
+    "trial": (Text(), _TRIAL),
+    "report": (Text(), frozenset({Page.REPORTS})),
+}
+DATA_VERSION = "data"
+_DATA_VERSION = DataVersion()
+STORED_VIEW = "view"
+"""Stands for a whole link that the database keeps under an id; `dashboard.links.stored_views` opens it."""
+NOT_FOUND = "not_found"
+GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One view of the dashboard. Every field but `page` and `data` is a selector of `SELECTORS`.
+
+    `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps
+    per process, `restarts` restarts per day, `price` money per GPU-hour, `report` the frozen report looked
+    at, `data` the data version the link was made at.
+    """
+
+    page: Page = Page.OVERVIEW
+    machine: str | None = None
+    build: str | None = None
+    base: str | None = None
+    head: str | None = None
+    suite: str | None = None
+    task: tuple[str, ...] = ()
+    workload: tuple[str, ...] = ()
+    strategy: tuple[str, ...] = ()
+    focus: str | None = None
+    focus_strategy: str | None = None
+    metric: str = "speedup"
+    axis: str = "auto"
+    scale: str = "linear"
+    since: date | None = None
+    until: date | None = None
+    goal: str = "latency"
+    steps: int = 10_000
+    restarts: int = 0
+    price: float = 2.0
+    cache: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    regression: tuple[str, ...] = ()
+    run: str | None = None
+    trial: str | None = None
+    report: str | None = None
+    data: int | None = None
+
+
+def keys_of(page: Page) -> tuple[str, ...]:
+    """The keys that mean something on `page`, in the order in which links write them."""
+    return tuple(key for key, (_, pages) in SELECTORS.items() if page in pages)
+
+
+def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[str, ...]]:
+    """The link that `params` (key -> all its values) stand for, and a sentence per thing not applied."""
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, raw in params.items():
+        if key == STORED_VIEW:
+            continue
+        if key == NOT_FOUND:
+            problems.append(_no_page(raw[0] if raw else ""))
+        elif why := _of_no_use(page, key):
+            problems.append(why)
+        elif raw:
+            try:
+                selector = _DATA_VERSION if key == DATA_VERSION else SELECTORS[key][0]
+                values[key] = selector.read(raw)
+            except BadValueError as error:
+                values[key] = error.instead
+                problems.append(f"{key}: {error}.")
+    link = Link(page=page, **values)
+    if link.since and link.until and link.since > link.until:
+        problems.append(f"until ({link.until}) lies before since ({link.since}) and was ignored.")
+        link = replace(link, until=None)
+    return link, tuple(problems)
+
+
+def _of_no_use(page: Page, key: str) -> str | None:
+    """Why `key` says nothing on `page`; None where it does."""
+    if key == DATA_VERSION:
+        return None
+    if key not in SELECTORS:
+        close = difflib.get_close_matches(key, keys_of(page), n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        return f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}"
+    if page not in SELECTORS[key][1]:
+        return f"{key} selects nothing on the page {TITLES[page]} and was ignored."
+    return None
+
+
+def read_url(url: str) -> tuple[Link, tuple[str, ...]]:
+    """`read` for what `href` and `permalink` write, below any path; an unknown page gives the Overview."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return Link(page=Page.OVERVIEW), (f"{quoted(url)} is no address; showing the Overview.",)
+    path = parts.path.rstrip("/").rpartition("/")[2]
+    if parts.path.endswith("/") and path not in set(Page):
+        # The path below which the dashboard is served.
+        path = Page.OVERVIEW
+    params = parse_qs(parts.query, keep_blank_values=True)
+    if (page := page_named(path)) is not None:
+        return read(page, params)
+    link, problems = read(Page.OVERVIEW, params)
+    return link, (_no_page(path), *problems)
+
+
+def page_named(path: str) -> Page | None:
+    """The page at `path`, in capitals or not; None where there is none."""
+    return next((page for page in Page if page.value == path.lower()), None)
+
+
+def _no_page(path: str) -> str:
+    close = difflib.get_close_matches(path.lower(), [page.value for page in Page if page.value], n=1)
+    hint = f" Did you mean {TITLES[Page(close[0])]}?" if close else ""
+    return f"There is no page {quoted(path)}; showing the Overview.{hint}"
+
+
+def params(link: Link, *, full: bool = False) -> list[tuple[str, str]]:
+    """The query parameters of `link`, repeated keys repeated; with `full` also those at their default."""
+    pairs = []
+    for key in keys_of(link.page):
+        selector, value = SELECTORS[key][0], getattr(link, key)
+        if full or value != selector.default:
+            pairs += [(key, text) for text in selector.write(value)]
+    if link.data is not None:
+        pairs.append((DATA_VERSION, str(link.data)))
+    return pairs
+
+
+def query(link: Link) -> dict[str, list[str]]:
+    """`params` as Streamlit takes them: of pairs with the same key it would keep the last one only."""
+    grouped: dict[str, list[str]] = {}
+    for key, value in params(link):
+        grouped.setdefault(key, []).append(value)
+    return grouped
+
+
+def href(link: Link, *, full: bool = False) -> str:
+    """Path and query string, relative to the root of the dashboard: `trends?metric=latency`."""
+    query = urlencode(params(link, full=full), errors="replace")
+    return link.page.value + (f"?{query}" if query else "")
+
+
+def permalink(link: Link, data_version: int, origin: str) -> str:
+    """The address to send: under `origin` (scheme, host, base path), every selector and the data version."""
+    return f"{origin.rstrip('/')}/{href(replace(link, data=data_version), full=True)}"
+
+
+def move(link: Link, page: Page, **changes: object) -> Link:
+    """A link to `page` that keeps the global selectors of `link` and takes `changes`."""
+    kept = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}
+    wanted: dict[str, Any] = {**kept, **changes}
+    return replace(Link(page=page), **wanted)

@@ -1,0 +1,89 @@
+"""A link held against what the database has: names taken for ids, and what nothing has left out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from dashboard.links.links import Link
+from dashboard.links.selectors import quoted
+from db.wording.units import plural
+
+Names = Sequence[tuple[str, str]]
+"""What values are called, each name beside its value; one may have several, best first."""
+
+_NOUNS = {"base": "build", "head": "build"}
+_MOST_OFFERED = 4
+
+
+def settle(
+    link: Link,
+    known: Mapping[str, Sequence[str]],
+    called: Mapping[str, Names] | None = None,
+    likely: Mapping[str, Callable[[Link], Collection[str]]] | None = None,
+) -> tuple[Link, tuple[str, ...]]:
+    """Take names for ids, and drop values that the database does not know.
+
+    `known` maps a key to its values; absent keys pass. A name in `called` of several values is the only one
+    of them that is `likely` for the link, settled up to that key; else it is none of them.
+    """
+    problems: list[str] = []
+    for field in fields(link):
+        if field.name not in known:
+            continue
+        value, options = getattr(link, field.name), known[field.name]
+        asked = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        if all(item in options for item in asked):
+            continue
+        names = (called or {}).get(field.name, ())
+        first = likely[field.name](link) if likely and field.name in likely else ()
+        meant = [the_one(item, options, names, first) for item in asked]
+        kept = tuple(dict.fromkeys(item for item in meant if item is not None))
+        found: Any = kept if isinstance(value, tuple) else next(iter(kept), None)
+        link = replace(link, **{field.name: found})
+        problems += [
+            _why_left_out(field.name, item, options, names)
+            for item, one in zip(asked, meant, strict=True)
+            if one is None
+        ]
+    return link, tuple(problems)
+
+
+def the_one(item: str, options: Collection[str], names: Names, likely: Collection[str] = ()) -> str | None:
+    """`item` itself, or the only one of `options` that is called so, of several the only `likely` one."""
+    if item in options:
+        return item
+    found = _called(item, names)
+    if len(found) > 1:
+        found = [value for value in found if value in likely]
+    return found[0] if len(found) == 1 else None
+
+
+def _called(item: str, names: Names) -> list[str]:
+    return list(dict.fromkeys(value for name, value in names if name == item))
+
+
+def _why_left_out(key: str, item: str, options: Sequence[str], names: Names) -> str:
+    found = _called(item, names)
+    if not found:
+        return f"No {key} {quoted(item)} is stored here; it was left out.{_hint(item, options, names)}"
+    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in found[:_MOST_OFFERED]]
+    more = f" or {len(found) - _MOST_OFFERED} more" if len(found) > _MOST_OFFERED else ""
+    return (
+        f"{key}: {quoted(item)} is {plural(len(found), _NOUNS.get(key, key))}, so it was left out: "
+        f"take {' or '.join(offered)}{more}."
+    )
+
+
+def _best_name(value: str, names: Names) -> str:
+    return next(name for name, each in names if each == value)
+
+
+def _hint(item: str, options: Sequence[str], names: Names) -> str:
+    close = difflib.get_close_matches(item, [name for name, _ in names], n=1)
+    found = _called(close[0], names)[:_MOST_OFFERED] if close else []
+    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in found]
+    offered = offered or [quoted(value) for value in difflib.get_close_matches(item, options, n=1)]
+    return f" Did you mean {' or '.join(offered)}?" if offered else ""

@@ -1,0 +1,47 @@
+"""Views kept under a short id: opened when a link names one, kept when somebody asks for a short link."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlencode
+
+from dashboard.links.links import STORED_VIEW, Page
+from dashboard.links.selectors import quoted
+from dashboard.login.access import person_here
+from dashboard.read.database import database_url, reader
+from db.engine.session import open_database
+from db.queries.reports import stored_link
+from db.store.reports import store_view
+
+# A view of a view could lead back to itself; the others are Streamlit's own, which hide parts of a page.
+_NOT_OPENED = frozenset({STORED_VIEW, "embed", "embed_options"})
+
+
+def stored_address(view_id: str) -> tuple[Page, str] | None:
+    """Page and query of the view that is kept under `view_id`; None where there is none to open.
+
+    The query is as it was written: the page itself says what of it no longer exists. Raises DatabaseError.
+    """
+    link = stored_link(reader(), view_id)
+    path, _, query = (link or "").partition("?")
+    if link is None or path not in set(Page):
+        return None
+    wanted = parse_qs(query, keep_blank_values=True)
+    opened = {key: values for key, values in wanted.items() if key.lower() not in _NOT_OPENED}
+    return Page(path), urlencode(opened, doseq=True)
+
+
+def why_not_opened(view_id: str) -> str:
+    """Why a page was drawn that still has `view_id` in its address. Raises DatabaseError."""
+    if stored_link(reader(), view_id) is None:
+        return f"No view is kept under {quoted(view_id)}; is the link complete?"
+    if stored_address(view_id) is None:
+        return f"The view kept under {quoted(view_id)} is of a page that this release does not have."
+    return f"The view kept under {quoted(view_id)} could not be read before; load the page again to open it."
+
+
+def keep(link: str) -> str:
+    """Keep `link` and return its id. Every reader may: it holds nothing that the link itself does not."""
+    person = person_here()
+    with open_database(database_url()) as database:
+        return store_view(database, link, at=datetime.now(UTC), by=person.name)

@@ -1,0 +1,1 @@
+"""One folder for each page: what it says, what it draws."""

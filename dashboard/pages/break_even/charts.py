@@ -1,0 +1,354 @@
+"""Total time against steps per process, a line and a band per strategy, and where they cross eager."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from operator import itemgetter
+from typing import Literal
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from dashboard.charts import style
+from dashboard.charts.style import log_ticks
+from db.metrics.break_even import Never, steps_to_break_even
+from db.metrics.case_modes import totals_frame
+from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
+from db.wording import units
+
+# Where the labels of crossings stand: beside their marks, within the chart and off the rule.
+
+Mark = dict[str, object]
+_COLUMNS = ["strategy", "steps", "total", "label", "says", "side", "place", "near", "rule"]
+
+
+def placed(marks: Sequence[Mark], wanted: int, last: int, *, log: bool) -> pd.DataFrame:
+    """`marks` by steps, each with the side its label would stand on: neighbours would write over each other.
+
+    In shares of an axis that ends at `last` are `place` of the mark, `near`, how far its nearest neighbour is
+    from it (1 for a single one), and `rule`, at the steps `wanted`, above 1 where the axis ends before it.
+    """
+    rule = share(wanted, last, log=log)
+    ordered = sorted((int(str(mark["steps"])), place) for place, mark in enumerate(marks))
+    places = [share(steps, last, log=log) for steps, _ in ordered]
+    gaps = [1.0, *(after - before for before, after in pairwise(places)), 1.0]
+    rows = [
+        {
+            **marks[number],
+            "side": "left" if nth % 2 == 0 and len(marks) > 1 else "right",
+            "place": places[nth],
+            "near": min(gaps[nth : nth + 2]),
+            "rule": rule,
+        }
+        for nth, (_, number) in enumerate(ordered)
+    ]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def share(steps: int, last: int, *, log: bool) -> float:
+    """How far along an axis that ends at `last` these steps are: 0 to 1 on it."""
+    return math.log(steps) / math.log(last) if log else steps / last
+
+
+# Decided as the chart is drawn: on a phone it has a quarter of the width.
+_AT, _RULE = "datum.place * width", "datum.rule * width"
+_GAP_PX = 9
+_END = f"({_GAP_PX} + 7 * length(datum.label))"
+_FITS = {"left": f"{_AT} - {_END} > 0", "right": f"{_AT} + {_END} < width"}
+_MEETS_RULE = {
+    "left": f"inrange({_RULE}, [{_AT} - {_END}, {_AT} - {_GAP_PX} + 2])",
+    "right": f"inrange({_RULE}, [{_AT} + {_GAP_PX} - 2, {_AT} + {_END}])",
+}
+
+
+def _stays(side: str, other: str) -> str:
+    """Whether a label stands on its own side: it is free there, or not on the other one, where a close
+    neighbour has its own: two labels on each other cannot be read at all.
+    """
+    free, other_free = (f"({_FITS[each]} && !{_MEETS_RULE[each]})" for each in (side, other))
+    return f"({free} || !({other_free} && datum.near * width > {_END}))"
+
+
+_STANDS = (
+    f"datum.side == 'left' ? ({_stays('left', 'right')} ? 'left' : 'right')"
+    f" : ({_stays('right', 'left')} ? 'right' : 'left')"
+)
+
+
+def layers(base: alt.Chart, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """The labels over the frame of `placed` as texts; `x` and `y` are those of the marks."""
+    places: tuple[tuple[str, Literal["left", "right"], Literal["top", "bottom"], int], ...] = (
+        ("right", "left", "top", 1),
+        ("left", "right", "bottom", -1),
+    )
+    return [
+        base.transform_calculate(stands=_STANDS)
+        .transform_filter(f"datum.stands == '{side}'")
+        .mark_text(
+            align=align,
+            baseline=baseline,
+            dx=sign * _GAP_PX,
+            dy=sign * 7,
+            fontSize=12,
+            fontWeight=600,
+            aria=False,
+        )
+        .encode(x=x, y=y, text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        for side, align, baseline, sign in places
+    ]
+
+
+GRID = 60
+# The end of the axis until it is known.
+_STAND_IN_STEP = 987_654_321
+_STAND_IN_TICKS = (987_654_320.0, 987_654_322.0)
+# A linear axis that must also show a crossing this many times further out would hide the nearest one.
+_FAR = 25
+_UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The frames of the chart by their names in `spec`, the unit of its time axis and the last step shown;
+    `beyond` has the steps of the crossings with eager right of its edge, by strategy.
+    """
+
+    frames: dict[str, pd.DataFrame]
+    unit: str
+    beyond: dict[str, int]
+    last_step: int
+
+
+def curves(
+    options: Sequence[ModeOption], break_even: Mapping[str, int], *, steps: int, restarts: int, log: bool
+) -> Curves:
+    """Lines of `options` (eager first). `break_even` are the stated steps per strategy, for the labels.
+
+    `steps` and `restarts` are the plan of the reader; `log` is a logarithmic axis of steps.
+    """
+    crossing = {option.strategy: _crossing(option, options[0]) for option in options[1:]}
+    switches = _switches(options, restarts)
+    finite = sorted(
+        [*(at for at in crossing.values() if at is not None), *(each.first_steps for each in switches)]
+    )
+    last = _last_step(finite, steps, log=log)
+    totals = totals_frame(options, _grid(last, log=log), restarts)
+    unit, divisor = _unit(float(totals["total_ns"].max()))
+    best = totals[totals["best"]]
+    pays_off = {name: at for name, at in crossing.items() if at is not None}
+    marks = [
+        _pays_off(name, at, break_even.get(name, at), float(options[0].total(at, restarts).value) / divisor)
+        for name, at in pays_off.items()
+        if at <= last
+    ]
+    marks += [_done_first(each, divisor) for each in switches if each.first_steps <= last]
+    return Curves(
+        frames={
+            "main": _lines(totals, divisor),
+            "envelope": pd.DataFrame(
+                {"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}
+            ),
+            "crossings": placed(marks, steps, last, log=log),
+            "wanted": _wanted(steps, last, log=log),
+        },
+        unit=unit,
+        beyond={name: at for name, at in pays_off.items() if at > last},
+        last_step=last,
+    )
+
+
+def _pays_off(strategy: str, steps: int, stated: int, total: float) -> Mark:
+    """Where a strategy crosses eager; `stated` are the steps that are said of it."""
+    says = f"{strategy} pays off after {units.steps(stated)}"
+    return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(stated), "says": says}
+
+
+def _done_first(segment: Segment, divisor: float) -> Mark:
+    """Where a compiled strategy takes over from another."""
+    return {
+        "strategy": segment.strategy,
+        "steps": segment.first_steps,
+        "total": float(segment.total_at_first.value) / divisor,
+        "label": units.count(segment.first_steps),
+        "says": f"{segment.strategy} is done first from {units.steps(segment.first_steps)} on",
+    }
+
+
+def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
+    steps = steps_to_break_even(option.compile_cost.value, option.latency.value, eager.latency.value)
+    return None if isinstance(steps, Never) else steps
+
+
+def _switches(options: Sequence[ModeOption], restarts: int) -> list[Segment]:
+    """Where one compiled strategy takes over from another on the lower envelope."""
+    segments = lower_envelope(options, restarts)
+    return [after for before, after in pairwise(segments) if before.strategy != options[0].strategy]
+
+
+def _last_step(finite: list[int], steps: int, *, log: bool) -> int:
+    if log:
+        return max(10, steps * 2, *(3 * at for at in finite))
+    if not finite:
+        return max(10, steps)
+    shown = [at for at in finite if at <= _FAR * finite[0]]
+    return max(4, math.ceil(shown[-1] * 1.8))
+
+
+def _grid(last: int, *, log: bool) -> list[int]:
+    points = np.geomspace(1, last, GRID) if log else np.linspace(1, last, GRID)
+    return sorted({round(point) for point in points})
+
+
+def _unit(largest_ns: float) -> tuple[str, float]:
+    return next(((unit, factor) for unit, factor in _UNITS if largest_ns >= 2 * factor), _UNITS[-1])
+
+
+def _lines(totals: pd.DataFrame, divisor: float) -> pd.DataFrame:
+    steps, ns, lows, highs = (
+        totals[name].tolist() for name in ("steps", "total_ns", "total_low_ns", "total_high_ns")
+    )
+    total, low, high = (
+        totals[name].to_numpy(dtype=np.float64, na_value=np.nan) / divisor
+        for name in ("total_ns", "total_low_ns", "total_high_ns")
+    )
+    return pd.DataFrame(
+        {
+            "steps": np.array(steps, dtype=np.int64),
+            "strategy": totals["strategy"].array,
+            "total": total,
+            "low": np.where(np.isnan(low), total, low),
+            "high": np.where(np.isnan(high), total, high),
+            "total_text": [units.duration(value) for value in ns],
+            "interval_text": [
+                units.interval(*ends, units.duration) for ends in zip(lows, highs, strict=True)
+            ],
+            "steps_text": [units.steps(count) for count in steps],
+        }
+    )
+
+
+@lru_cache(maxsize=128)
+def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> style.Spec:
+    """Over the frames of `Curves` as `main`, `envelope` and `crossings`, and `wanted`.
+
+    `unit` is that of the time axis, `last_step` the end of the axis of steps.
+    """
+    first = int(scale == "log")
+    built = _built(strategies, unit, scale, _STAND_IN_STEP, _STAND_IN_TICKS)
+    spec: style.Spec = style.filled(
+        built,
+        (([first, _STAND_IN_STEP], [first, last_step]), (list(_STAND_IN_TICKS), log_ticks(1, last_step))),
+    )
+    return spec
+
+
+@lru_cache(maxsize=64)
+def _built(
+    strategies: tuple[str, ...], unit: str, scale: str, last_step: int, ticks: tuple[float, ...]
+) -> style.Spec:
+    """`spec` as Altair builds it."""
+    log = scale == "log"
+    kind = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
+    domain = [1, last_step] if log else [0, last_step]
+    x_scale = alt.Scale(type="log" if log else "linear", domain=domain, nice=False)
+    x = alt.X(
+        "steps",
+        type="quantitative",
+        title="Steps per process",
+        scale=x_scale,
+        axis=style.steps_axis(grid=False, **({"values": list(ticks)} if log else {"tickCount": 6})),
+    )
+    y = alt.Y(
+        "total",
+        type="quantitative",
+        title=f"Total time ({unit})",
+        scale=kind,
+        axis=alt.Axis(tickCount=6, format=",~f"),
+    )
+    envelope = (
+        style.inked("envelope")
+        .mark_line(strokeWidth=9, opacity=0.16, strokeCap="round", aria=False)
+        .encode(x=x, y=y, stroke=style.ink_stroke())
+    )
+    layers = [*_plan(), envelope, *_totals(x, y, strategies), *_crossings(x, y, strategies)]
+    return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT + 20))
+
+
+def _totals(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
+    """Band and line of each strategy, and invisible marks on the line that carry its tooltip."""
+    colour = style.strategy_colour(strategies)
+    base = alt.Chart(style.data("main"))
+    band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(
+        x=x, y=alt.Y("low", type="quantitative"), y2="high", color=colour
+    )
+    lines = base.mark_line(strokeWidth=2.4, clip=True, aria=False).encode(
+        x=x, y=y, color=colour, strokeDash=style.strategy_dash(strategies)
+    )
+    hover = base.mark_point(size=110, opacity=0, filled=True, aria=False).encode(
+        x=x,
+        y=y,
+        tooltip=style.text_tooltip(
+            strategy="Strategy", steps_text="After", total_text="Total", interval_text="95 % interval"
+        ),
+    )
+    return [band, lines, hover]
+
+
+def _plan() -> list[alt.Chart]:
+    """The rule at the steps that the reader plans, with its label."""
+    at = alt.X("steps", type="quantitative")
+    base = style.inked("wanted")
+    rule = base.mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False).encode(
+        x=at, stroke=style.ink_stroke()
+    )
+    texts = []
+    sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
+        ("right", "left", 6),
+        ("left", "right", -6),
+    )
+    for side, align, dx in sides:
+        texts.append(
+            base.transform_filter(f"datum.side == '{side}'")
+            .mark_text(align=align, baseline="top", dx=dx, fontSize=12, aria=False)
+            .encode(x=at, y=alt.value(2), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        )
+    return [rule, *texts]
+
+
+def _crossings(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
+    base = style.inked("crossings")
+    marks = base.mark_point(size=130, filled=True, opacity=1).encode(
+        x=x,
+        y=y,
+        color=style.strategy_colour(strategies),
+        shape=style.strategy_shape(strategies),
+        tooltip=style.text_tooltip(strategy="Strategy", says="Crossing"),
+    )
+    return [marks, *layers(base, x, y)]
+
+
+def _wanted(steps: int, last_step: int, *, log: bool) -> pd.DataFrame:
+    """The rule at the steps that the reader asked about, where the axis reaches that far; its label stands on
+    the side that has more room.
+    """
+    place = share(steps, last_step, log=log)
+    label = {"steps": steps, "label": units.steps(steps), "side": "right" if place < 0.5 else "left"}
+    return pd.DataFrame([label] if steps <= last_step else [], columns=list(label))
+
+
+def finding(cases: pd.DataFrame, workload: str) -> str:
+    """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does."""
+    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
+    compiled = [row for row in zip(*columns, strict=True) if row[0] != "eager"]
+    paying = [(int(steps), strategy) for strategy, kind, steps in compiled if kind == "steps"]
+    if paying:
+        steps, strategy = min(paying, key=itemgetter(0))
+        return f"{strategy} pays off after {units.steps(steps)} on {workload}"
+    if any(kind == "never" for _, kind, _ in compiled):
+        return f"Compiling never pays off on {workload}"
+    return f"Break-even on {workload} is unknown"

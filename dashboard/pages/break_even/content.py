@@ -1,0 +1,304 @@
+"""What the page Break-even is drawn from: curves and plan of one workload, and the steps of every one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from dashboard.charts import gaps, trend_rows, trends
+from dashboard.charts.style import PreparedChart, Spec
+from dashboard.links.links import Link
+from dashboard.pages.break_even import charts
+from dashboard.read.data import filters_of, of_workload, read_cases, read_choices, read_points
+from dashboard.read.shaping import asides, with_caches, with_strategies
+from dashboard.read.snapshots import Snapshot, cached
+from dashboard.render import theme
+from db.metrics.break_even import NANOSECONDS_PER_HOUR
+from db.metrics.case_modes import mode_options
+from db.metrics.groups import row_dicts
+from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
+from db.records.strategies import EAGER, sort_key
+from db.wording import units
+from db.wording.marks import bound_cell, bound_word
+
+# What a plan of steps per process and restarts per day costs, strategy by strategy, in words.
+
+TITLES = {
+    "steps": "Break-even",
+    "interval": "95 % interval",
+    "time": "Reached after",
+    "money": "Money until then",
+    "cost": "Compile cost",
+    "day": "Time per day",
+    "saved": "Saved per day",
+    "saved_money": "Money saved",
+}
+
+_COLUMNS = [
+    *("strategy", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
+    *("break_even_interval", "break_even_low", "break_even_high"),
+    "bound",
+]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the plan, and what it means."""
+
+    title: str
+    text: str
+    explained: str
+
+
+def figures(link: Link, options: list[ModeOption]) -> tuple[Figure, tuple[Figure, ...]]:
+    """The strategy that is done first, and what it costs and saves. `options` are eager and at least one."""
+    best = best_option(options, link.steps, link.restarts)
+    total, eager = best.total(link.steps, link.restarts), options[0].total(link.steps, link.restarts)
+    saved = float((eager - total).value)
+    each = f"{link.steps:,} steps per process"
+    for_day = (
+        f"{units.count(link.restarts + 1)} processes a day of {link.steps:,} steps, each compiling anew."
+    )
+    return Figure("Done first", best.strategy, f"The strategy with the lowest total for {each}."), (
+        Figure("Total per day", units.duration(float(total.value)), for_day),
+        Figure(
+            "Saved against eager per day", units.duration(saved), "Nothing where eager itself is done first."
+        ),
+        Figure(
+            "Money saved per day", units.money(_money(saved, link.price)), "At the price of a device-hour."
+        ),
+    )
+
+
+def words(link: Link, focus: str) -> str:
+    """The plan in a sentence."""
+    return (
+        f"{focus}: {link.restarts + 1:,} process{'es' if link.restarts else ''} a day of {link.steps:,} "
+        f"steps each, at ${link.price:g} per device-hour. A negative saving is a loss."
+    )
+
+
+def _money(ns: float, price_per_hour: float) -> float:
+    return ns / NANOSECONDS_PER_HOUR * price_per_hour
+
+
+def rows(link: Link, cases: pd.DataFrame, options: list[ModeOption]) -> pd.DataFrame:
+    """What the plan of the sliders costs per day, a row per strategy, in words."""
+    by_name = {option.strategy: option for option in options}
+    return pd.DataFrame(
+        _row(case, by_name.get(case["strategy"]), by_name.get(EAGER.name), link)
+        for case in sorted(row_dicts(cases[_COLUMNS]), key=lambda case: sort_key(case["strategy"]))
+    )
+
+
+def _row(
+    case: dict[str, Any], option: ModeOption | None, eager: ModeOption | None, link: Link
+) -> dict[str, str]:
+    total = option.total(link.steps, link.restarts) if option else None
+    saved = float((eager.total(link.steps, link.restarts) - total).value) if eager and total else None
+    reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
+    reference = case["strategy"] == EAGER.name
+    return {
+        "strategy": case["strategy"],
+        "bound": bound_cell(case["bound"]),
+        "steps": steps_words(case),
+        "interval": _interval_words(case),
+        "time": units.duration(reached),
+        "money": units.MISSING if reached is None else units.money(_money(reached, link.price)),
+        "cost": units.MISSING if reference else units.duration(case["compile_cost_ns"]),
+        "day": units.duration(None if total is None else float(total.value)),
+        "saved": units.MISSING if reference else units.duration(saved),
+        "saved_money": units.MISSING
+        if reference or saved is None
+        else units.money(_money(saved, link.price)),
+    }
+
+
+def steps_words(case: dict[str, Any]) -> str:
+    """Break-even of a case in words: steps, never, or unknown; "reference" of eager itself."""
+    if case["strategy"] == EAGER.name:
+        return "reference"
+    if case["break_even"] == "steps":
+        return units.steps(int(case["break_even_steps"]))
+    return str(case["break_even"])
+
+
+def _interval_words(case: dict[str, Any]) -> str:
+    """Its 95 % interval; an end that may never be reached is said so."""
+    kind, low, high = case["break_even_interval"], case["break_even_low"], case["break_even_high"]
+    if kind == "bounded":
+        return units.interval(int(low), int(high), units.count)
+    if kind == "open":
+        return f"from {units.count(int(low))} to never"
+    return units.NEVER if kind == "never" else units.MISSING
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """What the page is drawn from: the options of the workload in focus and its curves, if it has any."""
+
+    options: list[ModeOption]
+    curves: charts.Curves | None
+    finding: str
+    plan: pd.DataFrame
+    done_first: str
+    beside: list[str]
+    every_workload: pd.DataFrame
+
+
+@cached
+def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
+    """The workloads to choose from, and the cache states that were measured."""
+    cases, everything = _cases(snapshot, link), read_cases(snapshot, filters_of(link))
+    return sorted(set(cases["workload_label"])), frozenset(map(str, everything["cache"]))
+
+
+def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:
+    return with_caches(with_strategies(read_cases(snapshot, filters_of(link)), link.strategy), link.cache)
+
+
+@cached
+def page_content(snapshot: Snapshot, link: Link, focus: str) -> PageContent:
+    cases = _cases(snapshot, link)
+    mine = cases[cases["workload_label"] == focus]
+    options, left_out = mode_options(mine)
+    no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
+    columns = (mine[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
+    steps = {strategy: int(count) for strategy, kind, count in zip(*columns, strict=True) if kind == "steps"}
+    drawable = len(options) > 1
+    return PageContent(
+        options=options,
+        curves=charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
+        if drawable
+        else None,
+        finding=charts.finding(mine, focus),
+        plan=rows(link, mine, options),
+        done_first=_done_first(options) if drawable else "",
+        beside=list(dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])),
+        every_workload=_every_workload(cases),
+    )
+
+
+def right_of_the_edge(found: charts.Curves, steps: int) -> list[str]:
+    """What lies beyond the last step of the chart: crossings with eager, and the plan of `steps`."""
+    said = []
+    if found.beyond:
+        said.append(f"Crossing beyond the right edge: {', '.join(found.beyond)}. The log scale shows it.")
+    if steps > found.last_step:
+        later = [f"{name} ({units.steps(at)})" for name, at in found.beyond.items() if at > steps]
+        passed = f"every crossing with eager{' that is drawn' if later else ''} is passed by then"
+        rest = f", not yet that of {', '.join(later)}" if later else ""
+        said.append(f"{units.steps(steps)} lie beyond the right edge; {passed}{rest}.")
+    return said
+
+
+def _done_first(options: list[ModeOption]) -> str:
+    parts = []
+    for part in lower_envelope(options):
+        until = "on" if part.last_steps is None else f"to {part.last_steps:,}"
+        parts.append(f"{part.strategy} from {part.first_steps:,} {until}")
+    return f"Done first, by steps per process: {'; '.join(parts)}."
+
+
+def _reasons(cases: pd.DataFrame) -> list[str]:
+    """Why a case has no break-even."""
+    return [
+        f"{case['workload_label']} with {case['strategy']}: break-even is {case['break_even']}, "
+        f"{case['break_even_reason']}"
+        for case in row_dicts(cases[["workload_label", "strategy", "break_even", "break_even_reason"]])
+        if case["strategy"] != EAGER.name and case["break_even"] != "steps"
+    ]
+
+
+def _every_workload(cases: pd.DataFrame) -> pd.DataFrame:
+    """Break-even in words, a row per workload and a column per strategy; no rows for a single workload."""
+    rows: dict[str, dict[str, str]] = {}
+    told = cases[["workload_label", "strategy", "break_even", "break_even_steps", "bound"]]
+    for case in row_dicts(told):
+        if case["strategy"] == EAGER.name:
+            continue
+        words = ", ".join(filter(None, (steps_words(case), bound_word(case["bound"]))))
+        rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
+            words
+        )
+    return pd.DataFrame([rows[name] for name in sorted(rows)]) if len(rows) > 1 else pd.DataFrame()
+
+
+# Break-even of a workload from build to build: a row per build, and the chart of what is a number.
+
+_METRIC = "break_even"
+MOST_BUILDS = 100
+_HISTORY_COLUMNS = ["workload_label", "cache", "break_even"]
+
+
+@dataclass(frozen=True)
+class History:
+    """Of the newest `MOST_BUILDS` a row each, newest first, a column per strategy in words; and the chart,
+    with what is left out of either.
+    """
+
+    table: pd.DataFrame
+    strategies: tuple[str, ...]
+    chart: PreparedChart
+
+
+@cached
+def history(snapshot: Snapshot, link: Link, focus: str) -> History:
+    filters = filters_of(replace(link, build=None))
+    everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
+    points = everything[[*_HISTORY_COLUMNS, *trend_rows.needed(_METRIC)]]
+    points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
+    points = with_caches(with_strategies(points, link.strategy), link.cache)
+    names = read_choices(snapshot).builds
+    with_points = set(points["build_id"])
+    measured = [key for key in names if key in with_points]
+    newest = measured[-MOST_BUILDS:]
+    points = points[points["build_id"].isin(newest)]
+    builds = tuple(names[key] for key in newest)
+    strategies = tuple(theme.ordered(points["strategy"]))
+    cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
+    for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
+        cells[names[point["build_id"]]][point["strategy"]] = steps_words(point)
+    table = pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies])
+    ordered = trend_rows.in_order(points, "torch", list(names))
+    rows = trend_rows.frame(ordered, _METRIC, names)
+    notes = [_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch")]
+    drawn = rows["build"].nunique() > 1
+    if drawn:
+        notes.append(gaps.sentence(ordered, _METRIC, names))
+    return History(
+        table=table,
+        strategies=strategies,
+        chart=PreparedChart(
+            finding=_finding(table, focus),
+            spec=_spec(rows, builds, link) if drawn else None,
+            frames={"main": rows, "events": rows.iloc[:0]},
+            notes=[note for note in notes if note],
+        ),
+    )
+
+
+def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
+    return trends.spec(
+        _METRIC,
+        axis="torch",
+        scale=link.scale,
+        strategies=tuple(theme.ordered(rows["strategy"])),
+        builds=builds,
+        shown=trend_rows.window(rows),
+    )
+
+
+def _unseen(measured: int) -> str:
+    return f"The newest {MOST_BUILDS} of {measured} builds." if measured > MOST_BUILDS else ""
+
+
+def _finding(table: pd.DataFrame, focus: str) -> str:
+    """How the first strategy whose words changed moved between the last two builds, where there are two."""
+    for strategy in table.columns[1:] if len(table) > 1 else ():
+        new, old = table[strategy].iloc[:2]
+        if isinstance(old, str) and isinstance(new, str) and old != new:
+            return f"{strategy} on {focus}: break-even {old} before, {new} with {table['build'].iloc[0]}"
+    return f"Break-even on {focus} is as it was before {table['build'].iloc[0]}" if len(table) else ""

@@ -1,0 +1,248 @@
+"""Process start to first result, one stacked bar per case, one colour per phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dashboard.charts import style
+from dashboard.read.cold_start_cache import ColdStarts
+from dashboard.render import theme
+from db.metrics.groups import Groups, row_dicts
+from db.queries.cold_start import PHASES as MEASURED
+from db.queries.cold_start import UNATTRIBUTED
+from db.records.strategies import sort_key
+from db.records.trial import PhasesNs
+from db.wording import units
+
+_BAR = 13
+_ROW = 38
+MOST_CASES = 24
+"""More bars are no chart that anybody reads, and take a browser seconds."""
+# What the legend (six lines on a phone) and the axis take of the height.
+_AROUND = 150
+# What stands for cases, and for the height that they take, until they are known.
+_STAND_IN_CASES, _STAND_IN_PX = ("\0",), 987_654_321
+
+# Phases of `db.records.trial.ColdStart`, in the order in which a process goes through them, as they are said.
+PHASES = {
+    "interpreter": "interpreter",
+    "import_torch": "import torch",
+    "harness": "measuring program",
+    "import_libraries": "import libraries",
+    "import_compile_stack": "import compile stack",
+    "build_model": "build model",
+    "eager_first": "eager first call",
+    "dynamo": "dynamo",
+    "aot_autograd": "AOTAutograd",
+    "inductor": "inductor",
+    "kernel_compile": "kernel compile",
+    "isa_probe": "ISA probe",
+    "autotune": "autotune",
+    "backward": "backward",
+    "cudagraph_capture": "CUDA-graph capture",
+    "first_call": "first call",
+    "other": "other",
+    "unattributed": "unattributed",
+}
+_PHASE_WORDS = [PHASES.get(phase, phase.replace("_", " ")) for phase in MEASURED]
+# Of these a case has one only where its first call, or the whole time to its first result, is known.
+_OF_FIRST_CALL = {PHASES[phase] for phase in (*PhasesNs.model_fields, "first_call", UNATTRIBUTED)}
+_PLACES = np.array([[*PHASES, phase].index(phase) for phase in MEASURED])
+
+
+def frame(starts: ColdStarts, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Median seconds per case and phase, those that took no time left out. `labels` name workloads by id."""
+    cases, of_trial = _cases_of(starts.trials, labels)
+    rows, phases = np.nonzero((starts.phase_ns > 0) & (of_trial >= 0)[:, None])
+    bars, first, of_row = np.unique(
+        of_trial[rows] * len(MEASURED) + phases, return_index=True, return_inverse=True
+    )
+    found = Groups(of_row.astype(np.int64), len(bars)).present(starts.phase_ns[rows, phases].astype(float))
+    # The oldest trial's first.
+    order = np.argsort(first)
+    of_bar, phase_of_bar = np.divmod(bars[order], len(MEASURED))
+    median_ns, trials = found.quantile(0.5)[order], found.n[order]
+    total_ns = np.bincount(of_bar, weights=median_ns, minlength=len(cases))
+    names = [cases[number] for number in of_bar]
+    return pd.DataFrame(
+        {
+            "workload": [workload for workload, _, _ in names],
+            "strategy": [strategy for _, strategy, _ in names],
+            "cache": [cache for _, _, cache in names],
+            "case": [_case_name(*name) for name in names],
+            "phase": [_PHASE_WORDS[number] for number in phase_of_bar],
+            "place": _PLACES[phase_of_bar],
+            "seconds": median_ns / 1e9,
+            "share": median_ns / total_ns[of_bar],
+            "median_ns": median_ns,
+            "trials": trials,
+        }
+    )
+
+
+def _cases_of(
+    trials: pd.DataFrame, labels: Mapping[str, str]
+) -> tuple[list[tuple[str, str, str]], NDArray[np.int64]]:
+    """Workload, strategy and cache state of each case, and per trial which it is of; -1 for one of none."""
+    numbers: dict[tuple[str, str, str], int] = {}
+    columns = (trials[name].tolist() for name in ("workload_id", "strategy", "cache"))
+    of_trial = [
+        numbers.setdefault((labels[workload_id], strategy, cache), len(numbers))
+        if workload_id in labels
+        else -1
+        for workload_id, strategy, cache in zip(*columns, strict=True)
+    ]
+    return list(numbers), np.array(of_trial, dtype=np.int64)
+
+
+def _case_name(workload: str, strategy: str, cache: str) -> str:
+    """One row of the chart: the cache state is told where it is not the usual one."""
+    state = "" if cache in {"cold", "none"} else f" ({cache} cache)"
+    return f"{workload} · {strategy}{state}"
+
+
+def totals(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per case where its bar ends and the text that stands there."""
+    ends = rows.groupby("case", sort=False)["seconds"].sum().reset_index()
+    return ends.assign(text=[units.duration(seconds * 1e9) for seconds in ends["seconds"]])
+
+
+class Drawn(NamedTuple):
+    """The bars that are drawn: their rows, the cases from top to bottom, the phases that they have, and what
+    to say of cases that are left out.
+    """
+
+    rows: pd.DataFrame
+    cases: tuple[str, ...]
+    phases: tuple[str, ...]
+    left_out: str
+
+
+def bars(cases: pd.DataFrame, starts: ColdStarts) -> Drawn:
+    """The bars of `cases`; `starts` are of other cases too."""
+    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
+    chosen = starts.trials["strategy_id"].isin(set(cases["strategy_id"])).to_numpy(dtype=np.bool_)
+    return drawn(frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels))
+
+
+def drawn(rows: pd.DataFrame) -> Drawn:
+    """All cases of `frame`, strategies of a workload beside each other; of more than `MOST_CASES` those that
+    take longest, longest first.
+    """
+    sums = rows.groupby("case", sort=False)["seconds"].sum()
+    if len(sums) > MOST_CASES:
+        cases = tuple(sums.nlargest(MOST_CASES).index)
+        rows = rows[rows["case"].isin(cases)].reset_index(drop=True)
+        left_out = f"The {MOST_CASES} slowest of {len(sums)} cases."
+    else:
+        found = row_dicts(rows[["workload", "strategy", "case"]])
+        found.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
+        cases, left_out = tuple(dict.fromkeys(row["case"] for row in found)), ""
+    present = set(rows["phase"])
+    phases = tuple(name for name in dict.fromkeys(PHASES.values()) if name in present)
+    return Drawn(_with_texts(rows), cases, phases, left_out)
+
+
+def _with_texts(rows: pd.DataFrame) -> pd.DataFrame:
+    """`rows` with their figures as texts, which most cases need not be given: they are not drawn."""
+    return rows.drop(columns=["share", "median_ns", "trials"]).assign(
+        share_text=[units.percent(share) for share in rows["share"].tolist()],
+        seconds_text=[units.duration(median_ns) for median_ns in rows["median_ns"].tolist()],
+        trials_text=[units.count(trials) for trials in rows["trials"].tolist()],
+    )
+
+
+@lru_cache(maxsize=64)
+def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
+    """Bars over the frame `main`, with the case's name above each and its total at the end (`totals`).
+
+    Names above the bars leave these the whole width, which a phone needs.
+    """
+    height = _ROW * len(cases) + _AROUND
+    spec: style.Spec = style.filled(
+        _built(phases), ((list(_STAND_IN_CASES), list(cases)), (_STAND_IN_PX, height))
+    )
+    return spec
+
+
+@lru_cache(maxsize=64)
+def _built(phases: tuple[str, ...]) -> style.Spec:
+    """`spec` as Altair builds it, over stand-ins of cases."""
+    rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
+    y = alt.Y("case", type="nominal", sort=list(_STAND_IN_CASES), axis=None, scale=rows)
+    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=_STAND_IN_PX))
+
+
+def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
+    colours = [theme.PHASE_COLOURS.get(phase, theme.GREY) for phase in phases]
+    bars: alt.Chart = (
+        alt.Chart(style.data("main"))
+        .mark_bar(height=_BAR, yOffset=_BAR / 2 + 1, stroke=None)
+        .encode(
+            x=alt.X(
+                "seconds",
+                type="quantitative",
+                stack="zero",
+                title="Time since process start (s)",
+                axis=alt.Axis(tickCount=6, grid=True),
+            ),
+            y=y,
+            color=alt.Color(
+                "phase",
+                type="nominal",
+                title=None,
+                scale=alt.Scale(domain=list(phases), range=colours),
+                legend=style.top_legend(7),
+            ),
+            order=alt.Order("place", type="quantitative"),
+            tooltip=style.text_tooltip(
+                case="Case",
+                phase="Phase",
+                seconds_text="Median",
+                share_text="Share of the bar",
+                trials_text="Trials (n)",
+            ),
+        )
+    )
+    return bars
+
+
+def _texts(y: alt.Y) -> list[alt.Chart]:
+    """The name above each bar and the total at its end."""
+    base = style.inked("totals")
+    names = base.mark_text(align="left", baseline="bottom", dy=-1, fontSize=12, aria=False).encode(
+        x=alt.value(2), y=y, text=alt.Text("case", type="nominal"), fill=style.ink_fill()
+    )
+    middle = _BAR / 2 + 1
+    ends = base.mark_text(
+        align="left", baseline="middle", dx=6, dy=middle, fontSize=12, fontWeight=600, aria=False
+    ).encode(
+        x=alt.X("seconds", type="quantitative"),
+        y=y,
+        text=alt.Text("text", type="nominal"),
+        fill=style.ink_fill(),
+    )
+    return [names, ends]
+
+
+def finding(rows: pd.DataFrame) -> str:
+    """The slowest case and the phase that takes most of it, of those whose first call is known."""
+    if rows.empty:
+        return "No cold start is known"
+    told = rows[rows["case"].isin(set(rows.loc[rows["phase"].isin(_OF_FIRST_CALL), "case"]))]
+    if told.empty:
+        return "No time to first result is known: no case tells its first call"
+    sums = told.groupby("case")["seconds"].sum()
+    slowest = str(sums.idxmax())
+    inside = told[told["case"] == slowest]
+    leading = inside.sort_values("seconds").iloc[-1]
+    share = units.percent(leading["seconds"] / sums[slowest])
+    needs = units.duration(sums[slowest] * 1e9)
+    return f"{slowest} needs {needs} to its first result; {leading['phase']} is {share} of it"

@@ -1,0 +1,158 @@
+"""The evidence of a verdict on one case: the trials of both sides, and every number with how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
+from dashboard.charts.style import PreparedChart
+from dashboard.pages.evidence import charts
+from dashboard.pages.upgrade import content as upgrade_rows
+from dashboard.read.data import read_choices, read_points
+from dashboard.read.policy import policy_in_force
+from dashboard.read.snapshots import Snapshot, cached
+from db.judge.results import BuildSide, CaseKey, Row
+from db.judge.vocabulary import Metric
+from db.queries.filters import Filters
+from db.records.strategies import EAGER
+from db.wording import units
+from db.wording.metrics import HISTORY_METRICS, METRICS
+
+_MEANS = " (the table has the geometric mean of those compared)"
+
+NUMBERS = ("base", "head", "change", "interval", "q", "trials")
+TITLES = {
+    "metric": "Figure",
+    "base": "Base",
+    "head": "Head",
+    "change": "Change",
+    "interval": "Interval",
+    "q": "q",
+    "verdict": "Verdict",
+    "moved": "Who moved",
+    "trials": "Trials",
+    "reason": "Why",
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is shown of one case; `without_value` counts trials that have no value to draw."""
+
+    strip: pd.DataFrame
+    middles: pd.DataFrame
+    table: pd.DataFrame
+    without_value: int
+
+
+def evidence(
+    trials: pd.DataFrame, sides: Sequence[BuildSide], case: CaseKey, rows: Sequence[Row], metric: Metric
+) -> Evidence:
+    """Of the verdicts `rows` on `case`, and of its `trials` on both `sides`, base first."""
+    found = [charts.side_trials(trials, side, case) for side in sides]
+    strip = charts.frame(found, case, metric)
+    drawn = strip.loc[strip["strategy"] == case.strategy, "trial_id"].nunique()
+    return Evidence(
+        strip=strip,
+        middles=charts.middles(strip),
+        table=upgrade_rows.case_table(rows),
+        without_value=sum(map(len, found)) - drawn,
+    )
+
+
+def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
+    """Compiled first, eager below it, each with base above head."""
+    ordered = sorted(strategies, key=lambda name: name == EAGER.name)
+    return tuple(f"{side} · {name}" for name in ordered for side in charts.SIDES)
+
+
+def reading(metric: Metric, found: Evidence) -> str:
+    said = f"A point is a trial, the upright line the median of them{_MEANS}."
+    if metric is Metric.LATENCY:
+        said = "A point is the median of a trial, its bar the 5th to 95th percentile, the upright line the "
+        said += f"median of the trials{_MEANS}; eager is the control of the same processes."
+    if found.without_value:
+        said += f" {units.plural(found.without_value, 'trial')} without a value left out."
+    return said
+
+
+# The history of one case on its machine, over runs or over builds, with the changes of its level.
+
+_READING = {
+    "time": "run by run. Dashed lines: the build changed. Ring: the level changed. Hollow: a suspect "
+    "measurement.",
+    "torch": "build by build. Hollow: a suspect measurement.",
+}
+_POINT = {axis: f"{word} by {word}" for axis, word in trend_rows.POINT_WORDS.items()}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Frames as `dashboard.charts.trend_rows` and `build_events` make them, over the `axis` that sets the
+    builds apart. `builds` are names, oldest version first; `missing` names those without a number, `told` the
+    changes of level in the frame `changes`.
+    """
+
+    axis: str
+    rows: pd.DataFrame
+    events: pd.DataFrame
+    changes: pd.DataFrame
+    told: list[str]
+    builds: tuple[str, ...]
+    missing: str
+
+
+@cached
+def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
+    filters = Filters(machines=(machine_id,), workloads=(case.workload,))
+    points = read_points(snapshot, filters, "run")
+    axis = trend_rows.natural_axis(points)
+    if axis == "torch":
+        points = read_points(snapshot, filters, "build")
+    mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
+    names = read_choices(snapshot).builds
+    mine = trend_rows.in_order(mine, axis, list(names))
+    rows = trend_rows.frame(mine, metric, names)
+    changes = change_points.over(axis, mine, rows, metric, policy_in_force())
+    return Series(
+        axis=axis,
+        rows=rows,
+        events=build_events.events(mine, rows),
+        changes=changes.frame,
+        told=changes.told,
+        builds=gaps.axis_builds(mine, names),
+        missing=gaps.sentence(mine, metric, names) if axis == "torch" else "",
+    )
+
+
+def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str) -> PreparedChart | None:
+    """The chart of `series`, titled with what it shows; None for a figure without a history, or where fewer
+    than two of its points have it.
+    """
+    if machine_id is None or metric not in HISTORY_METRICS:
+        return None
+    found = series(snapshot, machine_id, case, metric)
+    if len(found.rows) < 2:
+        return None
+    spec = trends.spec(
+        metric,
+        axis=found.axis,
+        scale="linear",
+        strategies=(case.strategy,),
+        builds=found.builds,
+        shown=trend_rows.window(found.rows),
+        changes=not found.changes.empty,
+    )
+    frames = {"main": found.rows, "events": found.events}
+    if len(found.changes):
+        frames["changes"] = found.changes
+    word = METRICS[metric].name
+    return PreparedChart(
+        finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[found.axis]}",
+        spec=spec,
+        frames=frames,
+        notes=[f"{word} {_READING[found.axis]}", *found.told, *filter(None, (found.missing,))],
+    )

@@ -1,0 +1,109 @@
+"""Speedup of every case as a point with its interval: the main chart of the Overview."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import altair as alt
+import pandas as pd
+
+from dashboard.charts import style
+from db.wording import units
+
+_ROW, _LANE = 34, 14
+# Rows of many workloads move together: what stands below the chart is not screens away, and names still fit.
+_TALLEST, _LOWEST_ROW = 1000, 22
+_POINT_AREA, _SMALL_POINT_AREA = 95, 50
+# What the legend and the axis take of the height.
+_AROUND = 110
+_OF_CASES = [
+    *("workload_label", "strategy", "speedup", "speedup_low", "speedup_high"),
+    *("latency_ns", "control_latency_ns", "counted_trials"),
+]
+
+
+def frame(cases: pd.DataFrame) -> pd.DataFrame:
+    """Rows of compiled cases that have a speedup, with the texts of the tooltip."""
+    # The columns that are looked at, of ninety.
+    rows = cases[_OF_CASES][cases["speedup"].notna() & (cases["strategy"] != "eager")]
+    lows, highs = rows["speedup_low"].tolist(), rows["speedup_high"].tolist()
+    return pd.DataFrame(
+        {
+            "workload": rows["workload_label"],
+            "strategy": rows["strategy"],
+            "speedup": rows["speedup"].astype(float),
+            "low": rows["speedup_low"].fillna(rows["speedup"]).astype(float),
+            "high": rows["speedup_high"].fillna(rows["speedup"]).astype(float),
+            "speedup_text": [units.ratio(value) for value in rows["speedup"].tolist()],
+            "interval_text": [
+                units.interval(low, high, units.ratio, trials=trials)
+                for low, high, trials in zip(lows, highs, rows["counted_trials"].tolist(), strict=True)
+            ],
+            "latency_text": [units.duration(value) for value in rows["latency_ns"].tolist()],
+            "eager_text": [units.duration(value) for value in rows["control_latency_ns"].tolist()],
+            "trials_text": [units.count(value) for value in rows["counted_trials"].tolist()],
+        }
+    )
+
+
+@lru_cache(maxsize=64)
+def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
+    """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager."""
+    rows = alt.Y(
+        "workload",
+        type="nominal",
+        sort=list(workloads),
+        title=None,
+        axis=style.names_axis(grid=True, tickBand="extent", labelOverlap=False),
+    )
+    lane = alt.YOffset("strategy", type="nominal", sort=list(strategies))
+    x_axis = alt.Axis(format=".3~g", labelExpr="datum.label + 'x'", tickCount=6, grid=True)
+    x = alt.X(
+        "low", type="quantitative", title="Speedup over eager", axis=x_axis, scale=alt.Scale(zero=False)
+    )
+    roomy = max(_ROW, _LANE * len(strategies))
+    row = max(_LOWEST_ROW, min(roomy, _TALLEST // max(1, len(workloads))))
+    point_area = _POINT_AREA if row == roomy else _SMALL_POINT_AREA
+    base = alt.Chart(style.data("main"))
+    eager = (
+        style.inked("eager")
+        .mark_rule(strokeDash=[2, 2], strokeWidth=1.5, aria=False)
+        .encode(x=alt.X("speedup", type="quantitative"), stroke=style.ink_stroke())
+    )
+    interval = base.mark_rule(strokeWidth=3, opacity=0.45, aria=False).encode(
+        x=x,
+        x2="high",
+        y=rows,
+        yOffset=lane,
+        color=style.strategy_colour(strategies),
+    )
+    points = base.mark_point(filled=True, size=point_area, opacity=1).encode(
+        x=alt.X("speedup", type="quantitative"),
+        y=rows,
+        yOffset=lane,
+        color=style.strategy_colour(strategies),
+        shape=style.strategy_shape(strategies),
+        tooltip=style.text_tooltip(
+            workload="Workload",
+            strategy="Strategy",
+            speedup_text="Speedup",
+            interval_text="95 % interval",
+            latency_text="Latency",
+            eager_text="Eager latency",
+            trials_text="Trials (n)",
+        ),
+    )
+    height = len(workloads) * row + _AROUND
+    return style.spec_of(alt.layer(eager, interval, points).properties(height=height))
+
+
+def finding(rows: pd.DataFrame) -> str:
+    """What the chart shows, as its title."""
+    if rows.empty:
+        return "No compiled case has a speedup yet"
+    best = rows.sort_values("speedup").iloc[-1]
+    slower = int((rows["high"] < 1).sum())
+    text = f"{best['strategy']} reaches {units.ratio(best['speedup'])} over eager on {best['workload']}"
+    if slower:
+        text += f"; {slower} of {len(rows)} cases are slower than eager"
+    return text

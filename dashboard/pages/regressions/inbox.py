@@ -1,0 +1,179 @@
+"""Recorded regressions as rows of an inbox, and what can be said about one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import pandas as pd
+
+from dashboard.links.links import Link
+from dashboard.pages.upgrade.content import row_cells
+from dashboard.render import verdict_words
+from db.judge.results import BuildSide, Row
+from db.judge.vocabulary import Metric
+from db.queries.regressions import RegressionState
+from db.records.regressions import Regression, TriageState, side_title
+from db.wording import units
+from db.wording.metrics import METRICS
+
+_MOST_NAMED = 3
+OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
+"""States that somebody still has to do something about."""
+
+MEANINGS: dict[TriageState, str] = {
+    TriageState.NEW: "nobody has looked at it, and no second look has confirmed it",
+    TriageState.CONFIRMED: "it is real: fresh trials show it again, or somebody says so",
+    TriageState.ACKNOWLEDGED: "somebody owns it",
+    TriageState.EXPECTED: "wanted or accepted: it no longer fails a gate",
+    TriageState.FIXED: "a later build mends it",
+    TriageState.FALSE_ALARM: "it was no regression: it no longer fails a gate",
+}
+MARKS: dict[TriageState, str] = {
+    TriageState.NEW: "●",
+    TriageState.CONFIRMED: "✗",
+    TriageState.ACKNOWLEDGED: "◐",
+    TriageState.EXPECTED: "○",
+    TriageState.FIXED: "✓",
+    TriageState.FALSE_ALARM: "∅",
+}
+
+
+def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionState]:
+    """Those that the selectors of `link` let through, what is open first and the newest first within."""
+    found = [
+        each
+        for each in states
+        if link.machine in (None, each.regression.machine_id)
+        and _among(link.workload, each.regression.row.workload)
+        and _among(link.strategy, each.regression.row.strategy)
+        and _among(link.task, each.regression.row.case.task)
+        and _among(link.state, each.state.value)
+        and (link.base is None or link.base in each.regression.base.build_ids)
+        and (link.head is None or link.head in each.regression.head.build_ids)
+    ]
+    order = list(TriageState)
+    found.sort(key=lambda each: each.regression.recorded_at, reverse=True)
+    return sorted(found, key=lambda each: order.index(each.state))
+
+
+def _among(wanted: Sequence[str], value: str | None) -> bool:
+    return not wanted or value in wanted
+
+
+def counted(states: Sequence[RegressionState]) -> str:
+    """ "3 confirmed, 1 new, 2 acknowledged": only the states there are, those first that are sure."""
+    first = (TriageState.CONFIRMED, *(state for state in TriageState if state is not TriageState.CONFIRMED))
+    numbers = {state: sum(each.state is state for each in states) for state in first}
+    return ", ".join(f"{units.count(number)} {state.value}" for state, number in numbers.items() if number)
+
+
+def confirmed_slower(states: Sequence[RegressionState]) -> frozenset[tuple[str, str]]:
+    """Workload and strategy id of each case with a confirmed regression in latency or in speedup, which says
+    the same of a compiled case.
+    """
+    return frozenset(
+        (each.regression.row.case.workload_id, each.regression.row.case.strategy_id)
+        for each in states
+        if each.state is TriageState.CONFIRMED
+        and each.regression.row.metric in (Metric.LATENCY, Metric.SPEEDUP)
+    )
+
+
+def state_text(state: TriageState) -> str:
+    """Mark and word."""
+    return f"{MARKS[state]} {state.value}"
+
+
+def inbox_table(states: Sequence[RegressionState]) -> pd.DataFrame:
+    """One row per regression, in the order given."""
+    return pd.DataFrame([_inbox_row(each) for each in states])
+
+
+def _inbox_row(each: RegressionState) -> dict[str, object]:
+    regression = each.regression
+    last = each.triage[-1] if each.triage else None
+    return {
+        "state": state_text(each.state),
+        **finding_row(regression.row),
+        "cause": regression.row.cause.value if regression.row.cause else units.MISSING,
+        "from": side_title(regression.base, regression.changed_components),
+        "to": side_title(regression.head, regression.changed_components),
+        "machine": regression.machine,
+        "recorded_at": regression.recorded_at,
+        "by": last.author if last else units.MISSING,
+        "note": (last.note if last else None) or units.MISSING,
+        "link": web_link(last.url if last else None),
+    }
+
+
+def finding_row(row: Row) -> dict[str, object]:
+    """A verdict on one case, in one line."""
+    cells = row_cells(row)
+    kept = ("metric", "base", "head", "change", "interval", "q", "moved", "bound", "reason")
+    return {"workload": row.workload, "strategy": row.strategy, **{name: cells[name] for name in kept}}
+
+
+def line(each: RegressionState) -> str:
+    """A regression in one line."""
+    return f"{name(each)}, {each.state.value}, recorded {units.moment(each.regression.recorded_at)}"
+
+
+def name(each: RegressionState) -> str:
+    """Which regression it is: its case, figure and change."""
+    row = each.regression.row
+    metric = METRICS[row.metric].word
+    return f"{row.workload} with {row.strategy}: {metric} {verdict_words.change(row)}"
+
+
+def first_names(states: Sequence[RegressionState]) -> list[str]:
+    """The names of the first `_MOST_NAMED`, and how many more there are."""
+    more = [f"and {units.count(len(states) - _MOST_NAMED)} more"] if len(states) > _MOST_NAMED else []
+    return [*map(name, states[:_MOST_NAMED]), *more]
+
+
+def web_link(url: str | None) -> str | None:
+    """`url` where a browser may follow it."""
+    return url if url is not None and url.startswith(("https://", "http://")) else None
+
+
+def story(each: RegressionState) -> pd.DataFrame:
+    """Who said what when, oldest first, beginning with the verdict itself."""
+    rows: list[dict[str, object]] = [
+        {
+            "at": each.regression.recorded_at,
+            "state": state_text(TriageState.NEW),
+            "by": "the judge",
+            "note": each.regression.row.reason,
+            "link": None,
+        }
+    ]
+    rows += [
+        {
+            "at": event.at,
+            "state": state_text(event.state),
+            "by": event.author,
+            "note": event.note or units.MISSING,
+            "link": web_link(event.url),
+        }
+        for event in each.triage
+    ]
+    return pd.DataFrame(rows)
+
+
+def environment(regression: Regression) -> pd.DataFrame:
+    """The parts of the build that differ between the sides, as they were when the verdict was recorded."""
+    base, head = regression.base.components, regression.head.components
+    return pd.DataFrame(verdict_words.environment_diff(base, head, regression.changed_components))
+
+
+def compare_command(regression: Regression) -> str:
+    """The command that judges the same sides again, on all that is stored of them."""
+    words = ["compilewatch", "compare", _side_name(regression.base), _side_name(regression.head)]
+    words += ["--workload", regression.row.workload, "--strategy", regression.row.strategy]
+    return shlex.join(words)
+
+
+def _side_name(side: BuildSide) -> str:
+    """What the command line calls it: its only run, else its build."""
+    return side.run_ids[0] if len(side.run_ids) == 1 else side.build_ids[0]

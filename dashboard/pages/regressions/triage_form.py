@@ -1,0 +1,109 @@
+"""The form in which somebody says what a regression is: typed, asked once in a dialog, recorded, told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from dashboard.login.access import Role, person_here
+from dashboard.pages.regressions import inbox
+from dashboard.pages.regressions.inbox import MEANINGS, state_text
+from dashboard.read.database import database_url
+from dashboard.render import elements
+from dashboard.render import forms as signing
+from dashboard.render.foreign_text import escaped
+from dashboard.write import triage
+from db.queries.regressions import RegressionState
+from db.records.regressions import TriageState
+from db.wording.units import plural
+
+PAGE = "triage"
+_ASKED, _NAME = "triage-asked", "triage-name"
+_IS = {True: "is", False: "are"}
+_CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
+
+
+def draw(regressions: Sequence[RegressionState]) -> None:
+    """The form over the regressions that are chosen, and the question whether to record what was typed."""
+    regression_ids = tuple(each.regression.regression_id for each in regressions)
+    if not person_here().may(Role.EDITOR):
+        elements.note("Saying what a regression is needs the role editor.")
+        return
+    chosen = plural(len(regression_ids), "chosen regression")
+    # Folded, it keeps the evidence in sight and stands next to the rows on the way of the Tab key.
+    with (
+        st.expander(f"Say what the {chosen} {_IS[len(regression_ids) == 1]}", icon=":material/edit_note:"),
+        st.form("triage", border=False),
+    ):
+        elements.note("Whoever acknowledges one owns it.")
+        st.radio(
+            "State",
+            _CHOICES,
+            index=_CHOICES.index(TriageState.ACKNOWLEDGED),
+            format_func=state_text,
+            captions=[f"{MEANINGS[state]}." for state in _CHOICES],
+            key="triage-state",
+        )
+        signing.name_field(_NAME, "Your name (the owner)")
+        st.text_area("Note", max_chars=triage.LONGEST_NOTE, key="triage-note", height=90)
+        st.text_input(
+            "Link",
+            max_chars=triage.LONGEST_URL,
+            key="triage-link",
+            placeholder="https:// of an issue or a pull request",
+        )
+        if st.form_submit_button("Record", icon=":material/edit_note:"):
+            _ask(regression_ids)
+    asked: triage.TriageDecision | None = st.session_state.get(_ASKED)
+    if asked is not None and asked.regression_ids == regression_ids:
+        _question(asked, inbox.first_names(regressions))
+    else:
+        _forget()
+
+
+def _ask(regression_ids: Sequence[str]) -> None:
+    state = st.session_state
+    what = triage.triage_decision(
+        regression_ids,
+        state["triage-state"],
+        author=person_here().name or state[_NAME],
+        note=state["triage-note"],
+        url=state["triage-link"],
+    )
+    problem = what.problem()
+    if problem:
+        st.warning(problem, icon=":material/report:")
+        return
+    state[_ASKED] = what
+
+
+def _forget() -> None:
+    st.session_state.pop(_ASKED, None)
+
+
+@st.dialog("Record this?", on_dismiss=_forget)
+def _question(asked: triage.TriageDecision, names: Sequence[str]) -> None:
+    """In sight wherever the page is scrolled to. A rerun closes it. `names` of the regressions, the first."""
+    st.markdown(escaped(asked.question))
+    elements.notes([*names, *filter(None, [asked.note]), *([f"Link: {asked.url}"] if asked.url else [])])
+    with st.container(horizontal=True):
+        yes = st.button(
+            "Record it",
+            type="primary",
+            icon=":material/check:",
+            on_click=_record,
+            args=(asked,),
+            key="triage-yes",
+        )
+        no = st.button("Cancel", icon=":material/close:", on_click=_forget, key="triage-no")
+    if yes or no:
+        st.rerun()
+
+
+def _record(asked: triage.TriageDecision) -> None:
+    sentence, all_written = triage.record(database_url(), asked)
+    signing.say(PAGE, sentence, done=all_written)
+    if all_written:
+        st.session_state.update({"triage-note": "", "triage-link": ""})
+    _forget()

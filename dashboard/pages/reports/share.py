@@ -1,0 +1,159 @@
+"""What can be done with a page as it stands: send its link, freeze it as a report, export what it shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+import streamlit as st
+
+from dashboard.links import links, stored_views
+from dashboard.links.links import Link, Page
+from dashboard.links.sentence import sentence
+from dashboard.login.access import Role, person_here, require
+from dashboard.read.database import database_url
+from dashboard.render import elements, exporting
+from dashboard.render import forms as signing
+from dashboard.render.foreign_text import escaped
+from dashboard.render.shell import View
+from dashboard.reports.freeze import freeze_link, store_report
+from dashboard.reports.pages import FREEZABLE
+from db.errors import CompilewatchError
+
+_SHORT, _FROZEN = "short-links", "frozen"
+_FORMAT_ICONS = {"CSV": ":material/csv:", "PNG": ":material/image:"}
+
+
+def draw(view: View) -> None:
+    """The buttons beside the title; `view` has its link settled by the page that was drawn."""
+    origin = _origin(view)
+    with st.container(horizontal=True, width="content"):
+        with st.popover("Share", icon=":material/ios_share:", key="share"):
+            _share(view.link, origin)
+        shown = elements.shown()
+        if shown:
+            with st.popover("Export", icon=":material/download:", key="export"):
+                _export(shown, origin)
+
+
+def base_url(page: Page) -> str:
+    """Scheme, host and base path under which the reader sees the dashboard."""
+    url = st.context.url or ""
+    path = f"/{page.value}"
+    return url.rstrip("/").removesuffix(path) if page.value else url.rstrip("/")
+
+
+def _origin(view: View) -> exporting.Origin:
+    base = base_url(view.link.page)
+    return exporting.Origin(
+        link=view.link,
+        sentence=sentence(view.link, view.choices.names),
+        permalink=links.permalink(view.link, view.snapshot.version, base),
+        data_version=view.snapshot.version,
+    )
+
+
+@st.fragment
+def _share(link: Link, origin: exporting.Origin) -> None:
+    """A fragment: what happens in here draws nothing else anew."""
+    st.markdown("Everything chosen on this page is written out in this link.")
+    st.code(origin.permalink, language=None, wrap_lines=True)
+    st.caption(escaped(origin.sentence))
+    _short_link(link, origin)
+    if link.page in FREEZABLE:
+        _freeze(link, origin)
+
+
+def _short_link(link: Link, origin: exporting.Origin) -> None:
+    kept: dict[str, str] = st.session_state.setdefault(_SHORT, {})
+    wanted = links.href(replace(link, data=origin.data_version), full=True)
+    if wanted in kept:
+        st.code(f"{base_url(link.page)}/?{links.STORED_VIEW}={kept[wanted]}", language=None, wrap_lines=True)
+        return
+    if st.button("Short link", icon=":material/link:", help="Keeps this view in the database under an id."):
+        try:
+            kept[wanted] = stored_views.keep(wanted)
+        except CompilewatchError as error:
+            _trouble(error)
+        else:
+            st.rerun(scope="fragment")
+
+
+def _freeze(link: Link, origin: exporting.Origin) -> None:
+    """Freezing what is seen: data, verdicts, policy and environment are kept as they are now."""
+    st.divider()
+    if not person_here().may(Role.EDITOR):
+        st.caption("Freezing a report needs the role editor.")
+        return
+    st.markdown("**Freeze** this view as a report that never changes.")
+    # Above the form: what is below its button lies beyond the lower edge of the popover.
+    place = st.container()
+    with st.form("freeze", border=False):
+        st.text_input("Title", key="freeze-title", max_chars=200, placeholder=origin.sentence[:80])
+        signing.name_field("freeze-name")
+        asked = st.form_submit_button("Freeze", icon=":material/ac_unit:")
+    if asked:
+        with place:
+            _frozen(link)
+    for title, address in st.session_state.get(_FROZEN, [])[-1:]:
+        place.success(f"Frozen: {escaped(title)}", icon=":material/check:")
+        place.code(f"{base_url(link.page)}{address}", language=None, wrap_lines=True)
+
+
+def _frozen(link: Link) -> None:
+    name = signing.name_of("freeze-name")
+    if name is None:
+        st.warning(signing.NO_NAME, icon=":material/report:")
+        return
+    try:
+        require(Role.EDITOR)
+        title = str(st.session_state["freeze-title"]).strip() or None
+        with st.spinner("Freezing"):
+            content = freeze_link(links.href(link, full=True), title=title, by=name, at=datetime.now(UTC))
+            report_id = store_report(database_url(), content)
+    except CompilewatchError as error:
+        _trouble(error)
+        return
+    st.session_state.setdefault(_FROZEN, []).append((content.title, f"/report/{report_id}"))
+
+
+def _trouble(error: CompilewatchError) -> None:
+    st.warning(escaped(str(error)), icon=":material/report:")
+
+
+@st.fragment
+def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
+    """What is seen as a file, made when its button is pressed."""
+    place = st.selectbox(
+        "What",
+        range(len(shown)),
+        format_func=lambda number: _name(shown[number]),
+        key="export-what",
+    )
+    what = shown[place or 0]
+    formats = exporting.formats_of(what)
+    if not formats:
+        st.caption("Charts are drawn by vl-convert: pip install 'compilewatch\\[report\\]'.")
+        return
+    with st.container(horizontal=True):
+        for chosen in formats.values():
+            st.download_button(
+                chosen.name,
+                partial(_file, chosen, what, origin),
+                file_name=exporting.file_name(what, origin, chosen.suffix),
+                mime=chosen.media_type,
+                icon=_FORMAT_ICONS.get(chosen.name, ":material/download:"),
+                on_click="ignore",
+                key=f"export-{what.key}-{chosen.suffix}",
+            )
+    st.caption("The file's name says the filters and the data version. CSV and JSON have what is seen.")
+
+
+def _file(chosen: exporting.Format, what: exporting.Shown, origin: exporting.Origin) -> bytes:
+    return chosen.make(what, origin, datetime.now(UTC))
+
+
+def _name(shown: exporting.Shown) -> str:
+    kind = "Chart" if isinstance(shown, exporting.Chart) else "Table"
+    return f"{kind}: {shown.title if len(shown.title) <= 70 else f'{shown.title[:69]}…'}"

@@ -1,0 +1,281 @@
+"""Runs, machines, schedules and the queue as rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dashboard.read.data import read_queue_length, read_requests, read_runs
+from dashboard.read.shaping import joined, number
+from dashboard.read.snapshots import Snapshot
+from db.judge.compare.noise_floor import NoiseFloor
+from db.metrics.groups import row_dicts
+from db.records.requests import RequestSpec, RequestState, RunRequest, RunStatus
+from db.records.schedules import SILENT_AFTER as HOST_SILENT_AFTER
+from db.records.schedules import Firing, HostDevice, HostState, Schedule
+from db.records.trial import SourceKind
+from db.wording import units
+from db.wording.noise import floor_words
+
+SILENT_AFTER = timedelta(hours=1)
+"""A run that claims to be running and stored nothing for so long may have been killed."""
+
+_STATES = {
+    RunStatus.RUNNING.value: "▶ running",
+    RunStatus.FINISHED.value: "✓ finished",
+    RunStatus.CANCELLED.value: "✗ cancelled",
+}
+_NOT_ANNOUNCED = "○ unannounced"
+"""Its trials came without the announcement of a run, as those of a file that `compilewatch import` read."""
+
+
+def run_rows(
+    runs: pd.DataFrame, parts: pd.DataFrame, machines: Mapping[str, str], builds: Mapping[str, str]
+) -> pd.DataFrame:
+    """One row per run, in the order given, with its machine and build by name and its progress.
+
+    `progress` is the share of the planned trials that are stored, in percent; missing where none was planned.
+    """
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for part in row_dicts(parts):
+        by_run.setdefault(part["run_id"], []).append(part)
+    rows = []
+    for run in row_dicts(runs):
+        mine = by_run.get(run["run_id"], [])
+        where = {
+            "machine_id": mine[0]["machine_id"] if mine else None,
+            "machine": _names(machines, [part["machine_id"] for part in mine]),
+            "build": _names(builds, [part["build_id"] for part in mine]),
+        }
+        rows.append(_run_row(run) | where)
+    return pd.DataFrame(rows)
+
+
+def _names(names: Mapping[str, str], ids: Sequence[str]) -> str | None:
+    return joined(names.get(each, each) for each in dict.fromkeys(ids)) if ids else None
+
+
+def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
+    planned, stored = number(run["planned_trials"]), float(run["trials"])
+    status = run["status"] if isinstance(run["status"], str) else None
+    return {
+        "run_id": run["run_id"],
+        "started_at": run["started_at"],
+        "last_seen_at": run["last_seen_at"],
+        "state": _STATES[status] if status else _unannounced(run["source"]),
+        "running": status == RunStatus.RUNNING.value,
+        "suite": run["suite"],
+        "label": run["label"],
+        "trials": int(stored),
+        "planned": None if planned is None else int(planned),
+        "failed": int(run["failed_trials"]),
+        "progress": min(100.0, 100 * stored / planned) if planned else None,
+    }
+
+
+def _unannounced(source: str) -> str:
+    """Results of other tools name their format; our own records do not tell by which way they came."""
+    return _NOT_ANNOUNCED if source == SourceKind.MEASURED else f"↓ imported from {source}"
+
+
+def progress_words(row: Mapping[str, Any], now: datetime) -> str:
+    """What a running run has done so far, and whether it has fallen silent."""
+    planned = number(row["planned"])
+    wanted = f" of {units.count(planned)}" if planned is not None else ""
+    said = f"{row['suite'] or 'no suite'}: {units.count(row['trials'])}{wanted} trials"
+    if row["failed"]:
+        said += f", {units.count(row['failed'])} failed"
+    last = row["started_at"] if pd.isna(row["last_seen_at"]) else row["last_seen_at"]
+    if now - last > SILENT_AFTER:
+        hours = int((now - last) / timedelta(hours=1))
+        return f"{said}; nothing new for {units.plural(hours, 'hour')}, it may have been killed"
+    if planned is not None and 0 < row["trials"] < planned:
+        left = (last - row["started_at"]) / row["trials"] * (planned - row["trials"])
+        said += f"; about {units.duration(left.total_seconds() * 1e9)} left at this pace"
+    return said
+
+
+class HostWords(NamedTuple):
+    """What the service of a host last said, in words; missing where it did not tell."""
+
+    name: str
+    service: str
+    service_seen_at: datetime
+    disk: str | None
+    devices: str | None
+
+
+def host_words(hosts: Sequence[HostState], now: datetime) -> tuple[HostWords, ...]:
+    """Every host as it is at `now`."""
+    return tuple(
+        HostWords(
+            host.name, service_words(host, now), host.seen_at, _disk_words(host), device_words(host.devices)
+        )
+        for host in hosts
+    )
+
+
+def machine_rows(
+    machines: pd.DataFrame, hosts: Sequence[HostWords], noise: Mapping[str, Sequence[NoiseFloor]]
+) -> pd.DataFrame:
+    """One row per machine, the one seen last first, then hosts whose service never measured anything.
+
+    `noise` maps machine ids to their noise floors. What nobody told is missing.
+    """
+    _, *told = HostWords._fields
+    heard = {name: dict(zip(told, words, strict=True)) for name, *words in hosts}
+    unheard = dict.fromkeys(told)
+    rows = [
+        {
+            "machine": row["machine"],
+            **heard.get(row["machine"], unheard),
+            "noise": floor_words(noise.get(row["machine_id"], ())) or None,
+            "device": row["device_name"],
+            "cpu": row["cpu_name"],
+            "threads": row["threads"],
+            "memory": units.size(number(row["ram_bytes"])),
+            "device_memory": units.size(number(row["device_memory_bytes"])),
+            "trials": int(row["trials"]),
+            "failed": int(row["failed_trials"]),
+            "first_seen_at": row["first_seen_at"],
+            "last_seen_at": row["last_seen_at"],
+            "machine_id": row["machine_id"],
+        }
+        for row in row_dicts(machines.sort_values("last_seen_at", ascending=False))
+    ]
+    measured = set(machines["machine"])
+    rows += [
+        {"machine": name, **words, "noise": None} for name, words in heard.items() if name not in measured
+    ]
+    return pd.DataFrame(rows)
+
+
+def _disk_words(host: HostState) -> str | None:
+    if host.free_bytes is None:
+        return None
+    return f"{units.size(host.free_bytes)} free of {units.size(host.total_bytes)}"
+
+
+def service_words(host: HostState, now: datetime) -> str:
+    """Whether the service of a host lives."""
+    if host.stopped_at is not None and host.stopped_at >= host.seen_at:
+        return "○ stopped"
+    silent = now - host.seen_at
+    if silent <= HOST_SILENT_AFTER:
+        return "● running"
+    return f"✗ silent for {units.duration(silent.total_seconds() * 1e9)}"
+
+
+def device_words(devices: Sequence[HostDevice] | None) -> str | None:
+    """The state of every GPU of a host in one line; None where nobody asked, "none" where there is none."""
+    if devices is None:
+        return None
+    return "; ".join(map(_device_words, devices)) or "no GPU"
+
+
+def _device_words(device: HostDevice) -> str:
+    parts = [device.name or "GPU"]
+    if device.temperature_c is not None:
+        parts.append(f"{device.temperature_c:.0f} °C")
+    if device.utilization_percent is not None:
+        parts.append(f"{device.utilization_percent:.0f} % busy")
+    if device.power_w is not None:
+        limit = f" of {device.power_limit_w:.0f}" if device.power_limit_w is not None else ""
+        parts.append(f"{device.power_w:.0f}{limit} W")
+    if device.used_bytes is not None:
+        parts.append(f"{units.size(device.used_bytes)} of {units.size(device.total_bytes)} used")
+    if device.throttle_reasons:
+        parts.append(f"slowed by {joined(reason.replace('_', ' ') for reason in device.throttle_reasons)}")
+    if device.uncorrected_ecc_errors:
+        parts.append(units.plural(device.uncorrected_ecc_errors, "uncorrected memory error"))
+    return ", ".join(parts)
+
+
+def schedule_rows(schedules: Sequence[Schedule], last: Mapping[str, Firing]) -> pd.DataFrame:
+    """One row per schedule."""
+    return pd.DataFrame(
+        [
+            {
+                "name": schedule.name,
+                "cron": schedule.spec.cron,
+                "timezone": schedule.spec.timezone,
+                "suite": schedule.spec.suite,
+                "machine": schedule.spec.machine or "any",
+                "state": "‖ paused" if schedule.paused else "▶ active",
+                "next_run_at": schedule.next_run_at,
+                "then": _following(schedule),
+                "changed_by": schedule.changed_by,
+                "last_fired_at": last[schedule.name].fire_at if schedule.name in last else None,
+                "outcome": last[schedule.name].outcome.value if schedule.name in last else None,
+            }
+            for schedule in schedules
+        ]
+    )
+
+
+def _following(schedule: Schedule) -> str | None:
+    """The firings after the next one, as a service planned them."""
+    later = (schedule.upcoming or ())[1:]
+    return ", ".join(f"{at.astimezone(UTC):%m-%d %H:%M}" for at in later) or None
+
+
+def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:
+    """One row per run request, in the order given."""
+    return pd.DataFrame(
+        [
+            {
+                "state": request.state.value,
+                "kind": request.kind.value,
+                "what": _request_words(request.spec),
+                "machine": request.spec.machine or "any",
+                "asked_by": request.asked_by,
+                "asked_at": request.asked_at,
+                "owner": request.owner,
+                "note": request.history[-1].note if request.history else None,
+                "request_id": request.request_id,
+            }
+            for request in requests
+        ]
+    )
+
+
+def _request_words(spec: RequestSpec) -> str:
+    """What a request wants measured."""
+    parts = [f"suite {spec.suite}"] if spec.suite else []
+    parts += (
+        [joined(f"{workload} with {strategy}" for workload, strategy in spec.cases)] if spec.cases else []
+    )
+    parts += [joined(spec.workloads)] if spec.workloads else []
+    parts += [f"with {joined(spec.strategies)}"] if spec.strategies else []
+    parts += [f"on {joined(spec.builds)}"] if spec.builds else []
+    return ", ".join(parts) or "everything configured"
+
+
+# Which runs and run requests are shown, and in how many rows.
+
+NEWEST = 200
+QUEUED_REQUESTS = 200
+ENDED_REQUESTS = 10
+
+
+def chosen(snapshot: Snapshot, machine: str | None, suite: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Of the `NEWEST` runs those of one machine and of one suite, None for any, and the parts of all."""
+    found, parts = read_runs(snapshot, NEWEST)
+    if machine is not None:
+        found = found[found["run_id"].isin(parts.loc[parts["machine_id"] == machine, "run_id"])]
+    if suite is not None:
+        found = found[found["suite"] == suite]
+    return found, parts
+
+
+def listed_requests() -> tuple[list[RunRequest], str | None]:
+    """The requests that are shown, and a sentence about those that wait unseen, if there are any."""
+    shown = read_requests(QUEUED_REQUESTS, ENDED_REQUESTS)
+    queued = sum(request.state is RequestState.QUEUED for request in shown)
+    unseen = read_queue_length() - queued if queued >= QUEUED_REQUESTS else 0
+    if unseen <= 0:
+        return shown, None
+    return shown, f"The first {queued} of the queue are listed; {units.count(unseen)} more wait."

@@ -1,0 +1,100 @@
+"""What operators can do on the Runs page: each asks once, says what came of it, and is recorded by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from dashboard.login.access import Role, person_here
+from dashboard.render import forms as signing
+from dashboard.render.foreign_text import escaped
+from dashboard.render.shell import View
+from dashboard.write import run_actions
+from db.records.requests import UNFINISHED, RequestSpec, RunRequest
+from db.records.schedules import HostState, Schedule
+
+PAGE = "runs"
+
+
+def may_operate() -> bool:
+    """Whether whoever drives the page may ask for runs, cancel them and pause schedules."""
+    return person_here().may(Role.OPERATOR)
+
+
+def ask_for_run(view: View, hosts: Sequence[HostState]) -> None:
+    """Ask for a suite on a machine, or on whichever is free first."""
+    with st.popover("Ask for a run", icon=":material/add:", key="ask-run"):
+        st.selectbox(
+            "Suite",
+            list(view.choices.suites),
+            index=None,
+            accept_new_options=True,
+            placeholder="the suite of the measuring host",
+            key="ask-suite",
+        )
+        st.selectbox(
+            "Machine",
+            [host.name for host in hosts],
+            index=None,
+            accept_new_options=True,
+            placeholder="any",
+            key="ask-machine",
+            help="A host name, or a pattern such as gpu-*.",
+        )
+        signing.name_field("ask-name")
+        st.button("Queue it", type="primary", on_click=_asked, key="ask-yes")
+
+
+def _asked() -> None:
+    state = st.session_state
+    suite, machine = (state.get(f"ask-{name}") or None for name in ("suite", "machine"))
+    signing.act(
+        PAGE,
+        "ask-name",
+        lambda by: run_actions.ask_for_run(RequestSpec(suite=suite, machine=machine), by=by),
+    )
+
+
+def about_request(request: RunRequest) -> None:
+    """Cancel the chosen request, if it still waits or runs."""
+    if request.state not in UNFINISHED or not may_operate():
+        return
+    _confirmed(
+        "Cancel",
+        f"Request {request.request_id} of {request.asked_by}",
+        icon=":material/cancel:",
+        key="cancel-request",
+        act=lambda by: run_actions.cancel_run(request.request_id, by=by),
+    )
+
+
+def about_schedule(schedule: Schedule) -> None:
+    """Run the chosen schedule now, pause or resume it."""
+    if not may_operate():
+        return
+    with st.container(horizontal=True):
+        _confirmed(
+            "Run now",
+            f"What schedule {schedule.name} measures, beside its own firings",
+            icon=":material/play_arrow:",
+            key="run-now",
+            act=lambda by: run_actions.run_now(schedule, by=by),
+        )
+        _confirmed(
+            "Resume" if schedule.paused else "Pause",
+            f"Schedule {schedule.name}",
+            icon=":material/play_circle:" if schedule.paused else ":material/pause_circle:",
+            key="pause",
+            act=lambda by: run_actions.set_paused(schedule.name, paused=not schedule.paused, by=by),
+        )
+
+
+def _confirmed(title: str, what: str, *, icon: str, key: str, act: Callable[[str], str]) -> None:
+    """A button that asks once: who says so, and yes."""
+    with st.popover(title, icon=icon, key=key):
+        st.markdown(escaped(f"{what}: {title.lower()}?"))
+        signing.name_field(f"{key}-name")
+        st.button(
+            "Yes", type="primary", on_click=signing.act, args=(PAGE, f"{key}-name", act), key=f"{key}-yes"
+        )

@@ -1,0 +1,168 @@
+"""The form in which an editor brings in result files: looked at first, then stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from dashboard.login.access import Role, person_here, require
+from dashboard.read.database import database_url
+from dashboard.render import elements
+from dashboard.render import forms as telling
+from dashboard.render.foreign_text import escaped
+from dashboard.write import uploading
+from dashboard.write.uploading import QUESTIONS, Preview, Upload
+from db.errors import CompilewatchError
+from db.interchange.read.csv_mapping import FIELDS, GROUPS, is_field
+from db.interchange.read.formats import Format
+from db.interchange.read.importing import AUTO
+
+_PAGE = "import"
+_LOOKED, _ASKED, _ROUND = "import-looked", "import-asked", "import-round"
+_COLUMNS = "import-columns"
+_UNUSED = ""
+
+
+def draw() -> None:
+    """The form, what the chosen files would bring, and the question whether to bring it in."""
+    if not person_here().may(Role.EDITOR):
+        return
+    st.markdown("#### Bring results in")
+    telling.tell(_PAGE)
+    state = st.session_state
+    looked: Preview | None = state.get(_LOOKED)
+    with st.form(f"import-{state.get(_ROUND, 0)}", border=True):
+        uploaded = st.file_uploader(
+            f"Result files of compilewatch or other tools, {uploading.LARGEST_MB} MiB together",
+            accept_multiple_files=True,
+            max_upload_size=uploading.LARGEST_MB,
+            key=f"import-files-{state.get(_ROUND, 0)}",
+            help="Both halves of a pair belong together: performance and accuracy, report and config.",
+        )
+        chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
+        told = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
+        meanings = _meanings(state.get(_COLUMNS, {}))
+        if st.form_submit_button("Look at them", icon=":material/preview:"):
+            _look({file.name: file.getvalue() for file in uploaded}, chosen, told, meanings)
+            looked = state.get(_LOOKED)
+    if looked is not None:
+        _show(looked)
+
+
+def _question(name: str) -> str:
+    label, example = QUESTIONS[name]
+    return st.text_input(label, placeholder=example, max_chars=uploading.LONGEST_ANSWER, key=f"import-{name}")
+
+
+def _meanings(columns: Mapping[str, str]) -> dict[str, str]:
+    """Ask of every column of a CSV which field it is."""
+    if not columns:
+        return {}
+    st.markdown("**What the columns mean**")
+    elements.note(
+        "A workload and a latency are needed, all else may stay unused. A metric keeps the column's name and "
+        "unit."
+    )
+    places = st.columns(3)
+    found = {}
+    for number, (column, cell) in enumerate(columns.items()):
+        names = _names(column)
+        with places[number % len(places)]:
+            found[column] = st.selectbox(
+                escaped(column) or "(no name)",
+                names,
+                index=names.index(column) if column in names else 0,
+                format_func=lambda name: name or "not used",
+                help=escaped(f"First cell: {cell[:80]}") if cell else None,
+                key=f"import-column-{st.session_state.get(_ROUND, 0)}-{number}",
+            )
+    return found
+
+
+def _names(column: str) -> list[str]:
+    """What a column can mean, by the names of fields; one that has such a name can mean that."""
+    own = [column] if is_field(column) and column not in FIELDS else []
+    return [_UNUSED, *FIELDS, *own, *(f"{group}.{column}" for group in GROUPS if column)]
+
+
+def _look(
+    files: Mapping[str, bytes], chosen: str, told: Mapping[str, str], meanings: Mapping[str, str]
+) -> None:
+    """Find out what the files would bring; what they do not say is asked from now on."""
+    state = st.session_state
+    state.pop(_LOOKED, None)
+    if not files:
+        st.warning("Choose at least one file.", icon=":material/report:")
+        return
+    try:
+        require(Role.EDITOR)
+        seen = uploading.preview(database_url(), Upload(uploading.files_of(files), chosen, told, meanings))
+    except CompilewatchError as error:
+        st.warning(escaped(str(error)), icon=":material/report:")
+        return
+    state[_LOOKED] = seen
+    asked = state.get(_ASKED, ())
+    more = tuple(name for name in seen.missing if name not in asked)
+    offered = seen.unused if seen.asks_of_unused else {}
+    columns = {**state.get(_COLUMNS, {}), **seen.unmapped, **offered}
+    if more or columns != state.get(_COLUMNS, {}):
+        state[_ASKED] = (*asked, *more)
+        state[_COLUMNS] = columns
+        st.rerun()
+
+
+def _show(looked: Preview) -> None:
+    with st.container(border=True):
+        for problem in looked.problems:
+            st.warning(escaped(problem), icon=":material/report:")
+        if looked.left_out:
+            elements.note(looked.left_out)
+        if looked.rows.empty:
+            elements.note("Nothing would come in.")
+            return
+        elements.finding(f"Would bring in {looked.sentence}", "The first rows of each file:")
+        elements.table(
+            looked.rows,
+            {
+                "workload": "Workload",
+                "strategy": "Strategy",
+                "status": "Status",
+                "latency_ms": st.column_config.NumberColumn("Latency (ms)", format="%.4g"),
+                "device_name": "Device",
+                "torch": "torch",
+                "batch_size": st.column_config.NumberColumn("Batch"),
+                "dtype": "Dtype",
+                "source": "Source",
+                "started_at": st.column_config.DatetimeColumn("Measured (UTC)", format="YYYY-MM-DD HH:mm"),
+                "file": "File",
+            },
+            key="import-rows",
+            alt="The first trials of every uploaded file, as they would be stored",
+        )
+        with st.container(horizontal=True):
+            st.button(
+                "Bring them in",
+                type="primary",
+                icon=":material/check:",
+                on_click=_bring_in,
+                args=(looked.upload,),
+                disabled=looked.new == 0,
+                key="import-yes",
+            )
+            st.button("Cancel", icon=":material/close:", on_click=_forget, key="import-no")
+
+
+def _bring_in(upload: Upload) -> None:
+    sentence, whole = uploading.bring_in(database_url(), upload)
+    telling.say(_PAGE, sentence, done=whole)
+    _forget()
+
+
+def _forget() -> None:
+    """Begin anew: an uploader lets its files go under another key only."""
+    state = st.session_state
+    state.pop(_LOOKED, None)
+    state.pop(_ASKED, None)
+    state.pop(_COLUMNS, None)
+    state[_ROUND] = state.get(_ROUND, 0) + 1

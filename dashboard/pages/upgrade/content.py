@@ -1,0 +1,170 @@
+"""The tables of a comparison: every figure of one case, compile cost and break-even, what passes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from dashboard.links.links import Link
+from dashboard.render import verdict_words
+from db.judge.results import Comparison, LeftOut, Row
+from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
+from db.records.strategies import sort_key
+from db.wording import verdicts as wording
+from db.wording.marks import bound_cell, bound_word
+from db.wording.metrics import METRICS
+
+CASE_COLUMNS = (
+    "metric",
+    "base",
+    "head",
+    "change",
+    "interval",
+    "q",
+    "verdict",
+    "moved",
+    "trials",
+    "reason",
+)
+_SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
+
+
+def row_cells(row: Row) -> dict[str, str]:
+    """One verdict as texts."""
+    return {
+        "metric": METRICS[row.metric].name,
+        "base": verdict_words.figure(row.metric, row.base),
+        "head": verdict_words.figure(row.metric, row.head),
+        "change": verdict_words.change_beside(row),
+        "interval": verdict_words.interval(row),
+        "q": verdict_words.q_value(row),
+        "verdict": wording.row_verdict(row),
+        "moved": verdict_words.moved(row),
+        "bound": bound_cell(row.bound),
+        "trials": verdict_words.side_sizes(row),
+        "reason": row.reason,
+    }
+
+
+def case_title(row: Row) -> str:
+    """Workload and strategy of a verdict, and what bounds the case: "mlp with default, host-bound"."""
+    return ", ".join(filter(None, (f"{row.workload} with {row.strategy}", bound_word(row.bound))))
+
+
+def case_table(rows: Sequence[Row]) -> pd.DataFrame:
+    """One row per metric of one case."""
+    return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
+
+
+def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
+    """One row per case that was not compared, with its reason, the most common reasons first."""
+    common = Counter((case.verdict, case.reason) for case in left_out)
+    ordered = sorted(
+        left_out,
+        key=lambda case: (-common[case.verdict, case.reason], case.reason, case.workload, case.strategy),
+    )
+    return pd.DataFrame(
+        [
+            (verdict_words.left_out_label(case), case.strategy, case.verdict.value, case.reason)
+            for case in ordered
+        ],
+        columns=["workload", "strategy", "verdict", "reason"],
+    )
+
+
+def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
+    """One row per compiled case: compile cost and break-even before and after, the worst shift first."""
+    by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
+    for row in comparison.rows:
+        if row.metric in _SHIFT:
+            by_case.setdefault((verdict_words.workload_label(row.case, labels), row.strategy), {})[
+                row.metric
+            ] = row
+    ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
+    return pd.DataFrame(
+        [
+            {"workload": workload, "strategy": strategy, "bound": _bound(found), **_shift_cells(found)}
+            for (workload, strategy), found in ordered
+        ]
+    )
+
+
+def _worst(found: Mapping[Metric, Row]) -> int:
+    return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
+
+
+def _bound(found: Mapping[Metric, Row]) -> str:
+    return bound_cell(next(iter(found.values())).bound)
+
+
+def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
+    cells: dict[str, str | None] = {}
+    for metric in _SHIFT:
+        row = found.get(metric)
+        cells |= {
+            f"{metric.value}_from_to": None
+            if row is None
+            else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
+            f"{metric.value}_change": None if row is None else verdict_words.change_beside(row),
+            f"{metric.value}_verdict": None if row is None else wording.row_verdict(row),
+        }
+    return cells
+
+
+def _from_to(base: str, head: str) -> str:
+    """Both values, a unit that they share named once: "1,719 → 3,069 steps"."""
+    number, _, unit = base.partition(" ")
+    shared = unit and head.endswith(f" {unit}")
+    return f"{number if shared else base} → {head}"
+
+
+def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Cases that pass no more or again, or whose graph breaks or recompiles changed, the worst first."""
+    moved = [
+        row
+        for row in comparison.rows
+        if row.metric in COUNTED_METRICS and row.verdict is not Verdict.UNCHANGED
+    ]
+    return pd.DataFrame(
+        [
+            {
+                "workload": verdict_words.workload_label(row.case, labels),
+                "strategy": row.strategy,
+                **row_cells(row),
+            }
+            for row in wording.worst_first(moved)
+        ]
+    )
+
+
+def failing_on_both(comparison: Comparison, labels: Mapping[str, str]) -> list[str]:
+    """Cases that fail on either side alike: no change, and yet no pass."""
+    return [
+        f"{verdict_words.workload_label(row.case, labels)} with {row.strategy}: "
+        f"{verdict_words.figure(row.metric, row.head)}"
+        for row in comparison.rows
+        if row.metric is Metric.NUMERICS and row.verdict is Verdict.UNCHANGED and row.head != "pass"
+    ]
+
+
+# Which two builds the page Upgrade sets against each other where its link names none or one.
+
+
+def with_builds(link: Link, measured: Sequence[str], builds: Sequence[str]) -> Link:
+    """Both builds named: the one measured last against the one measured before it, unless asked otherwise.
+
+    Both lists begin with the newest, and `builds` has at least two. Imported ones of `builds` come after all
+    that were `measured`.
+    """
+    order = [*measured, *builds]
+    head = link.head or next(build for build in order if build != link.base)
+    return replace(link, base=link.base or [*_before(head, measured), *_before(head, builds)][0], head=head)
+
+
+def _before(head: str, builds: Sequence[str]) -> list[str]:
+    """The others of `builds`, newest first: those before `head`, then those after it."""
+    place = builds.index(head) if head in builds else len(builds)
+    return [*builds[place + 1 :], *builds[:place]]

@@ -1,0 +1,1 @@
+"""What pages read, and its caches."""

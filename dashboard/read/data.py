@@ -1,0 +1,269 @@
+"""What the pages read, at one data version, through caches keyed by that version.
+
+Nothing here writes. Cached frames are shared between sessions and must not be changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, time
+from functools import lru_cache
+from typing import Literal
+
+import pandas as pd
+
+from dashboard.links.links import Link, Page
+from dashboard.read import shaping
+from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
+from dashboard.read.cold_start_cache import ColdStartCache, ColdStarts
+from dashboard.read.database import opened, reader, trial_cache_of
+from dashboard.read.policy import policy_in_force
+from dashboard.read.snapshots import Snapshot, cached
+from db.judge import noise_floors
+from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.compare.sides import Selection
+from db.judge.gateway import compare
+from db.judge.results import Comparison
+from db.metrics.eligibility import without_canaries
+from db.queries import facets, records, schedules
+from db.queries import run_parts as parts
+from db.queries.cold_start import cold_starts
+from db.queries.data_version import data_version
+from db.queries.filters import Filters
+from db.queries.offered import offered
+from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.schedules import requests_by_state
+from db.queries.series import measured_workloads
+from db.queries.trials import count_trials, newest_trials_frame, ungated_shown
+from db.records.requests import UNFINISHED, RequestState, RunRequest
+from db.records.schedules import Firing, HostState, Schedule
+from db.records.trial import SourceKind, Status, Task, Trial
+
+RECENT_RUNS = 30
+"""How many runs a small history shows: as many points as a sparkline has room for."""
+
+
+@lru_cache(maxsize=4)
+def _builds_of(url: str) -> KnownBuilds:
+    return KnownBuilds(lambda build_ids: facets.builds(opened(url), build_ids))
+
+
+@cached
+def read_choices(snapshot: Snapshot) -> Choices:
+    """What there is to choose from."""
+    found = offered(opened(snapshot.url), newest_runs=NEWEST_RUNS)
+    return choices(found, _builds_of(snapshot.url).named(found.builds))
+
+
+def _known(snapshot: Snapshot, found: pd.DataFrame) -> pd.DataFrame:
+    """`found` without builds and machines that `read_choices` does not name.
+
+    While pages are still drawn of an earlier version, what was read before is kept and the rest is read now.
+    What came in between waits for the next version with all that names it.
+    """
+    if data_version(opened(snapshot.url)) == snapshot.version:
+        return found
+    choices_then = read_choices(snapshot)
+    chosen = found["build_id"].isin(list(choices_then.builds))
+    chosen &= found["machine_id"].isin(list(choices_then.machines))
+    return found if chosen.all() else found[chosen].reset_index(drop=True)
+
+
+@cached
+def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
+    kept = trial_cache_of(snapshot.url)
+    found = kept.trials(opened(snapshot.url), snapshot.version, filters)
+    return shaping.with_labels(_known(snapshot, found))
+
+
+@cached
+def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
+    kept = trial_cache_of(snapshot.url)
+    found = kept.cases(opened(snapshot.url), snapshot.version, filters)
+    return shaping.with_labels(_known(snapshot, found))
+
+
+def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
+    """`frame` without the machine's control series, unless workloads were chosen by name."""
+    return frame if filters.workloads else without_canaries(frame)
+
+
+@cached
+def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
+    """The build of the newest trial among those that `filters` let through."""
+    found = parts.newest_build(opened(snapshot.url), filters)
+    if found is None or found in read_choices(snapshot).builds:
+        return found
+    return next(iter(read_measured_builds(snapshot, filters)), None)
+
+
+@cached
+def read_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
+    """The builds of the trials that `filters` let through, the one with the newest trial first."""
+    known = read_choices(snapshot).builds
+    return [build for build in parts.stored_builds(opened(snapshot.url), filters) if build in known]
+
+
+@cached
+def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
+    """Those of them that were measured, the one measured last first; where none was, the imported ones."""
+    known = read_choices(snapshot).builds
+    return [build for build in parts.measured_builds(opened(snapshot.url), filters) if build in known]
+
+
+@cached
+def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
+    found = measured_workloads(opened(snapshot.url), filters)
+    return shaping.with_labels(_cases_of(found, filters))
+
+
+def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:
+    """`filters` narrowed to the workload called `label` under them, and to its namesakes of other sizes."""
+    known = read_workloads(snapshot, filters)
+    names = known.loc[known["workload_label"] == label, "workload"]
+    return replace(filters, workloads=(label,) if names.empty else (str(names.iloc[0]),))
+
+
+@cached
+def read_comparison(
+    snapshot: Snapshot, filters: Filters, base: str, head: str, by: Literal["build", "run"] = "build"
+) -> Comparison:
+    """The verdict on build or run `head` against `base`, on the machine that `filters` name.
+
+    Raises VerdictError where the two cannot be set against each other.
+    """
+    names = read_choices(snapshot).builds if by == "build" else {}
+    first, second = (
+        Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
+    )
+    return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force())
+
+
+@cached
+def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
+    """Every recorded regression that no later verdict replaced, oldest first."""
+    return standing_regressions(opened(snapshot.url))
+
+
+@cached
+def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
+    database = opened(snapshot.url)
+    found = facets.runs(database, newest=newest)
+    return found, _known(snapshot, parts.run_parts(database, found["run_id"]))
+
+
+@cached
+def read_machines(snapshot: Snapshot) -> pd.DataFrame:
+    """One row per machine, as `db.queries.facets.machines` returns them."""
+    return facets.machines(opened(snapshot.url))
+
+
+def read_requests(queued: int, ended: int) -> list[RunRequest]:
+    """What is being measured, the first of the queue in its order, and the requests that ended last.
+
+    Not cached: a change of the queue is no new data and leaves the data version as it is.
+    """
+    database = reader()
+    done = schedules.requests(
+        database, states=tuple(state for state in RequestState if state not in UNFINISHED), limit=ended
+    )
+    return [*schedules.running_requests(database), *schedules.queue(database, limit=queued), *done]
+
+
+def read_queue_length() -> int:
+    """How many requests wait. Not cached, as the queue."""
+    return requests_by_state(reader())[RequestState.QUEUED]
+
+
+def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:
+    """All schedules by name, and the newest firing of each that ever fired. Not cached, as the queue."""
+    database = reader()
+    return schedules.schedules(database), schedules.last_firings(database)
+
+
+def read_hosts() -> list[HostState]:
+    """Every measuring host as its service last described it. Not cached, as the queue."""
+    return schedules.hosts(reader())
+
+
+@cached
+def read_noise_floors(snapshot: Snapshot) -> dict[str, tuple[NoiseFloor, ...]]:
+    """As `db.judge.noise_floors.read_noise_floors` returns them."""
+    return noise_floors.read_noise_floors(opened(snapshot.url))
+
+
+@cached
+def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
+    """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
+    kept = trial_cache_of(snapshot.url)
+    found = kept.points(opened(snapshot.url), snapshot.version, filters, by)
+    return shaping.with_labels(_known(snapshot, found))
+
+
+def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) -> Filters:
+    """`filters` narrowed to the newest `RECENT_RUNS` runs, with `up_to` those up to that build's last one."""
+    database = opened(snapshot.url)
+    if up_to is not None:
+        filters = replace(filters, until=parts.last_measured_at(database, replace(filters, builds=(up_to,))))
+    began = parts.newest_runs_began(database, filters, RECENT_RUNS)
+    if began is None or (filters.since is not None and filters.since > began):
+        return filters
+    return replace(filters, since=began)
+
+
+@cached
+def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
+    """The newest trials, oldest first, with labels added, and how many there are in all."""
+    database = opened(snapshot.url)
+    found = newest_trials_frame(database, filters, limit)
+    return shaping.with_labels(_known(snapshot, found)), count_trials(database, filters)
+
+
+@lru_cache(maxsize=4)
+def _phases_of(url: str) -> ColdStartCache:
+    return ColdStartCache(
+        lambda trial_ids: cold_starts(opened(url), trial_ids), lambda: data_version(opened(url))
+    )
+
+
+@cached
+def read_cold_start(snapshot: Snapshot, filters: Filters) -> ColdStarts:
+    """What the processes of trials spent until their first results, phase by phase."""
+    kept = trial_cache_of(snapshot.url)
+    found = kept.trials(opened(snapshot.url), snapshot.version, filters)
+    return _phases_of(snapshot.url).of(_known(snapshot, found))
+
+
+@cached
+def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
+    """One whole trial. Raises NotFoundError."""
+    return records.trial_record(opened(snapshot.url), trial_id)
+
+
+@cached
+def read_ungated(snapshot: Snapshot, filters: Filters) -> bool:
+    """Whether what these filters show has ungated times: see `db.queries.trials.ungated_shown`."""
+    return ungated_shown(opened(snapshot.url), filters)
+
+
+def filters_of(link: Link) -> Filters:
+    """The database filters that a settled link stands for."""
+    per_trial = link.page is Page.TRIAL
+    return Filters(
+        workloads=link.workload,
+        # Elsewhere eager must stay in: others are set against it.
+        strategies=link.strategy if per_trial else (),
+        machines=(link.machine,) if link.machine else (),
+        builds=(link.build,) if link.build else (),
+        suites=(link.suite,) if link.suite else (),
+        tasks=tuple(Task(task) for task in link.task),
+        runs=(link.run,) if per_trial and link.run else (),
+        since=datetime.combine(link.since, time.min, UTC) if link.since else None,
+        until=datetime.combine(link.until, time.max, UTC) if link.until else None,
+        statuses=tuple(Status(status) for status in link.status) if per_trial else (),
+        sources=tuple(SourceKind(kind) for kind in link.source) if per_trial else (),
+    )

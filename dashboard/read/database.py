@@ -1,0 +1,61 @@
+"""The database that the dashboard reads: where it is, opened once for all threads, and what is kept of it.
+
+Opened for reading only. Nothing here migrates.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+from typing import Literal
+
+from dashboard.read.trial_cache import TrialCache
+from db.engine.session import Database, open_database
+from db.queries.data_version import data_version
+
+DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
+DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
+
+_open: dict[str, Database] = {}
+_kept: dict[tuple[str, str], TrialCache] = {}
+_opening = Lock()
+
+
+def database_url() -> str:
+    """The URL that the environment names, else that of a file in the working directory."""
+    return os.environ.get(DATABASE_VARIABLE, DEFAULT_DATABASE_URL)
+
+
+def opened(url: str) -> Database:
+    """The database at `url`, open for reading, shared by all threads. Raises DatabaseError."""
+    with _opening:
+        if url not in _open:
+            _open[url] = open_database(url, read_only=True)
+        return _open[url]
+
+
+def trial_cache_of(url: str, asker: Literal["pages", "api"] = "pages") -> TrialCache:
+    """What is kept of the trials of the database at `url`, shared by all threads.
+
+    A program that goes through all builds must not crowd out what pages show, so each asker has its own.
+    """
+    with _opening:
+        return _kept.setdefault((url, asker), TrialCache())
+
+
+def reader() -> Database:
+    """`opened` for the database of this process. Raises DatabaseError."""
+    return opened(database_url())
+
+
+def read_version() -> int:
+    """The data version now. Raises DatabaseError when the database cannot be read."""
+    return data_version(reader())
+
+
+def close_databases() -> None:
+    """Close what was opened for reading, and forget what was kept of it; a later read opens it again."""
+    with _opening:
+        _kept.clear()
+        while _open:
+            _open.popitem()[1].close()

@@ -1,0 +1,268 @@
+"""Labels that tell things apart, and history as rows: pure steps between frames of `db` and charts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from db.metrics import case_modes
+from db.metrics.groups import row_dicts
+from db.records.strategies import BUILTIN, not_applicable_reason
+from db.records.trial import CacheState
+from db.wording import units
+from db.wording.marks import BOUND_TITLE, origin_mark
+
+# What a build is made of, in the order in which a difference is told.
+BUILD_COMPONENTS = (
+    "torch",
+    "torch_variant",
+    "torch_git",
+    "cuda",
+    "driver",
+    "triton",
+    "cudnn",
+    "python",
+    "os",
+    "compiler",
+)
+# Components that change with every torch release and so never stand beside it as a second cause.
+_CARRIED_BY_TORCH = frozenset({"torch_git", "triton", "torch_variant"})
+# Which component tells two builds of one torch apart first.
+_NAMING_ORDER = (
+    "torch_variant",
+    "driver",
+    "cuda",
+    "triton",
+    "cudnn",
+    "python",
+    "os",
+    "compiler",
+    "torch_git",
+)
+_WORKLOAD_PARTS = ("batch_size", "dtype", "shape", "task")
+_OF_WORKLOAD = ["workload_id", "workload", "workload_version", *_WORKLOAD_PARTS, "source_kind", "source_name"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One component of a build that differs: its name and both values, empty where there is none."""
+
+    component: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.component} {self.before or 'none'} → {self.after or 'none'}"
+
+
+def number(value: object) -> float | None:
+    """A value of a nullable column as a float, None where it is missing."""
+    if value is None or value is pd.NA:
+        return None
+    found = float(str(value))
+    return None if math.isnan(found) else found
+
+
+def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` with `workload_label`: the short name, and sizes, task or version where that is not unique.
+
+    What was imported says so and from where: its numbers were taken by other means than one's own.
+    """
+    # The few columns that tell workloads apart, once per workload: frames of points have ninety.
+    of_row, ids = frame["workload_id"].array.factorize()
+    _, first = np.unique(of_row, return_index=True)
+    known = [frame[name].array.take(first).tolist() for name in _OF_WORKLOAD]
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for row in (dict(zip(_OF_WORKLOAD, values, strict=True)) for values in zip(*known, strict=True)):
+        by_name.setdefault(str(row["workload"]), []).append(row)
+    labels: dict[str, str] = {}
+    for name, rows in by_name.items():
+        telling = [part for part in _WORKLOAD_PARTS if len({_words(row[part]) for row in rows}) > 1]
+        sized = [
+            " ".join([name, *filter(None, (_sized(part, row[part]) for part in telling))]) for row in rows
+        ]
+        texts = [f"{text}{_origin(row)}" for text, row in zip(sized, rows, strict=True)]
+        if len(set(texts)) < len(texts):
+            texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]
+        if len(set(texts)) < len(texts):
+            texts = [f"{text} {row['workload_id'][:6]}" for text, row in zip(texts, rows, strict=True)]
+        labels |= {row["workload_id"]: text for text, row in zip(texts, rows, strict=True)}
+    return frame.assign(workload_label=pd.array([labels[key] for key in ids], dtype="str").take(of_row))
+
+
+def _origin(row: Mapping[str, Any]) -> str:
+    """Nothing for what was measured; an imported workload has a version of its own, and so one origin."""
+    return origin_mark(row["source_kind"], row["source_name"])
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return "x".join(str(size) for size in value.values())
+    missing = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else str(value)
+
+
+def _sized(part: str, value: object) -> str:
+    """Empty for what is not known."""
+    words = _words(value)
+    return f"b{words}" if words and part == "batch_size" else words
+
+
+def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Build id -> a name that is unique among `builds`: torch, its label, then whatever tells it apart."""
+    names: dict[str, str] = {}
+    by_torch: dict[str, list[Mapping[str, Any]]] = {}
+    for row in builds:
+        by_torch.setdefault(_words(row["torch"]), []).append(row)
+    for torch, group in by_torch.items():
+        parts = {
+            row["build_id"]: [f"torch {torch}", *filter(None, [_words(row["build_label"])])] for row in group
+        }
+        telling = _telling_values(group)
+        while len(set(map(tuple, parts.values()))) < len(parts) and (values := next(telling, None)):
+            parts = {key: [*words, *filter(None, [values[key]])] for key, words in parts.items()}
+        names |= {key: " · ".join(words) for key, words in parts.items()}
+    taken = Counter(names.values())
+    return {key: name if taken[name] == 1 else f"{name} · {key[:6]}" for key, name in names.items()}
+
+
+def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Per component that differs among `builds`, and then per setting and package: build id -> its words."""
+    for part in _NAMING_ORDER:
+        values = {row["build_id"]: _words(row[part]) for row in builds}
+        if len(set(values.values())) > 1:
+            prefix = "" if part == "torch_variant" else f"{units.words(part)} "
+            # A part that is not known is left out: the names differ by it all the same.
+            yield {key: f"{prefix}{value}" if value else "" for key, value in values.items()}
+    for part in ("settings", "packages"):
+        stored = {row["build_id"]: _flat(row[part] or {}) for row in builds}
+        for name in sorted({name for mapping in stored.values() for name in mapping}):
+            values = {key: _stated(mapping, name, part) for key, mapping in stored.items()}
+            if len(set(values.values())) > 1:
+                yield {key: f"{name} {value}" if value else "" for key, value in values.items()}
+
+
+def _flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """`mapping` with the entries of mappings inside it in their place."""
+    flat: dict[str, Any] = {}
+    for name, value in mapping.items():
+        flat |= _flat(value) if isinstance(value, dict) else {name: value}
+    return flat
+
+
+def _stated(mapping: Mapping[str, Any], name: str, part: str) -> str:
+    """The value of `name`, cut short. Empty where it is not stated, but for a setting of a build that states
+    others: it was left at its default.
+    """
+    value = mapping.get(name)
+    if value in (None, ""):
+        return "default" if part == "settings" and mapping else ""
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """What differs between two rows with the columns of a build; a column that one lacks is no change."""
+    changes = []
+    for part in BUILD_COMPONENTS:
+        if part not in before or part not in after:
+            continue
+        old, new = _words(before[part]), _words(after[part])
+        if old != new:
+            changes.append(Change(units.words(part), old, new))
+    return changes
+
+
+def confounded(changes: Sequence[Change]) -> bool:
+    """Whether more than one thing changed that could each be the cause."""
+    causes = {change.component for change in changes} - {units.words(part) for part in _CARRIED_BY_TORCH}
+    return len(causes) > 1
+
+
+ASIDE_COLUMNS = [
+    *("workload_label", "strategy", "status", "failure_kind", "trials", "failed_trials", "nothing_compiled")
+]
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A case that has no number, and why: shown beside the numbers, never as a zero."""
+
+    workload: str
+    strategy: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.workload} with {self.strategy}: {self.reason}"
+
+
+def asides(cases: pd.DataFrame) -> list[Aside]:
+    """Failed cases, cases with some failed trials, and cases in which nothing was compiled.
+
+    `cases` has the columns `ASIDE_COLUMNS`.
+    """
+    return [
+        Aside(case["workload_label"], case["strategy"], reason)
+        for case in row_dicts(cases[ASIDE_COLUMNS])
+        if (reason := _aside_reason(case))
+    ]
+
+
+def _aside_reason(case: dict[str, Any]) -> str:
+    if case["status"] not in ("failed", "mixed") and not case["nothing_compiled"]:
+        return ""
+    kind = units.words(_words(case["failure_kind"]))
+    why = f" ({kind})" if kind else ""
+    total, failed = units.count(case["trials"]), units.count(case["failed_trials"])
+    if case["status"] == "failed":
+        return f"failed in {'its only trial' if total == '1' else f'all {total} trials'}{why}"
+    if case["status"] == "mixed":
+        return f"{failed} of {total} trials failed{why}; the numbers are of the others"
+    return "nothing was compiled: the graph count is 0, so this is eager's speed"
+
+
+def joined(items: Iterable[str], limit: int = 3) -> str:
+    """`items` as a list in a sentence, cut after `limit`."""
+    everything = list(items)
+    if len(everything) > limit:
+        return f"{', '.join(everything[:limit])} and {len(everything) - limit} more"
+    return " and ".join([", ".join(everything[:-1]), everything[-1]] if len(everything) > 1 else everything)
+
+
+def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
+    """Built-in strategies that mean nothing on the device of `cases` and were not measured there, with why.
+
+    With `asked` only those among it.
+    """
+    measured = set(cases["strategy"])
+    device = str(cases["device"].iloc[0])
+    return {
+        name: reason
+        for name, strategy in BUILTIN.items()
+        if name not in measured
+        and (not asked or name in asked)
+        and (reason := not_applicable_reason(strategy, device)) is not None
+    }
+
+
+def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
+    """Rows of the chosen cache states, and those that have none, as eager; all for none chosen."""
+    return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
+
+
+def told_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+    """`columns` of `frame` without that of what bounds a case where no row says it, as on a CPU."""
+    return {
+        name: title
+        for name, title in columns.items()
+        if name not in BOUND_TITLE or (name in frame and (frame[name] != units.MISSING).any())
+    }
+
+
+with_strategies = case_modes.with_strategies

@@ -1,0 +1,178 @@
+"""Widgets that show a selector of the link and write a changed one back to the URL.
+
+The URL is the only state. Before a widget is drawn it is given the link's value, and a change replaces the
+query string, which the browser records, so that back and forward undo and redo every filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import streamlit as st
+
+from dashboard.links import links
+from dashboard.links.links import Link, Page
+from dashboard.render.foreign_text import escaped, shortened
+
+_LINK = "link"
+_PAGES = "pages"
+_STEP_MARKS = tuple(lead * 10**power for power in range(9) for lead in (1, 2, 5))
+
+
+def remember(link: Link) -> None:
+    """Make `link` the one that changes of widgets start from."""
+    st.session_state[_LINK] = link
+
+
+def current() -> Link:
+    """The link that `remember` was given last in this session."""
+    link = st.session_state[_LINK]
+    assert isinstance(link, Link)
+    return link
+
+
+def _show(link: Link) -> None:
+    """Put `link` into the address bar; its page must be the page shown."""
+    st.query_params.from_dict(links.query(link))
+
+
+def change(**changes: object) -> None:
+    """Callback: show the current link with `changes`. The data version it was made at is forgotten."""
+    wanted: dict[str, Any] = {"data": None, **changes}
+    _show(replace(current(), **wanted))
+
+
+def _widget(key: str, value: object) -> str:
+    """The widget's name, with its state set to `value` unless it is already."""
+    name = f"select-{key}"
+    if name not in st.session_state or st.session_state[name] != value:
+        st.session_state[name] = value
+    return name
+
+
+def _changed(key: str, name: str) -> None:
+    value = st.session_state[name]
+    change(**{key: tuple(value) if isinstance(value, list) else value})
+
+
+def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
+    """A drop-down for a selector with one value; `words` says each, and the value "" stands for none chosen.
+
+    A link that chooses none, or what is not offered, shows the first.
+    """
+    if not words:
+        return
+    value = getattr(current(), key) or ""
+    name = _widget(key, value if value in words else next(iter(words)))
+    st.selectbox(
+        label,
+        list(words),
+        format_func=words.__getitem__,
+        key=name,
+        on_change=_chose_one,
+        args=(key, name, frozenset(words)),
+    )
+
+
+def _chose_one(key: str, name: str, offered: frozenset[str]) -> None:
+    chosen = st.session_state[name]
+    # Back on a page that words its options differently, the browser still sends the words of the other page,
+    # and Streamlit takes what it does not know for a new option. Nobody chose that.
+    if chosen in offered:
+        change(**{key: chosen or None})
+
+
+def segments(key: str, label: str, words: dict[str, str], *, value: str | None = None) -> None:
+    """A segmented control for a selector with few fixed values; `words` says each.
+
+    `value` is what the page made of the link's own, where it left the choice to the page.
+    """
+    name = _widget(key, getattr(current(), key) if value is None else value)
+    st.segmented_control(
+        label,
+        list(words),
+        format_func=words.__getitem__,
+        key=name,
+        on_change=_changed,
+        args=(key, name),
+        required=True,
+    )
+
+
+def several(key: str, label: str, options: Sequence[str], *, everything: str) -> None:
+    """A multi-select for a selector with many values; none chosen means all, which `everything` says."""
+    name = _widget(key, [item for item in getattr(current(), key) if item in options])
+    st.multiselect(label, options, key=name, on_change=_changed, args=(key, name), placeholder=everything)
+
+
+def pills(key: str, label: str, words: dict[str, str]) -> None:
+    """Pills for a selector with a handful of values; none chosen means all.
+
+    Draw many on a line of their own: there they wrap on a phone, in a row of widgets they would be cut.
+    """
+    name = _widget(key, [item for item in getattr(current(), key) if item in words])
+    st.pills(
+        label,
+        list(words),
+        format_func=lambda value: escaped(shortened(words[value])),
+        selection_mode="multi",
+        key=name,
+        on_change=_changed,
+        args=(key, name),
+    )
+
+
+def step_slider(key: str, label: str, *, low: int, high: int, help_: str) -> None:
+    """A slider over 1, 2, 5, 10, 20, 50, ... that also holds whatever value the link carries."""
+    value = getattr(current(), key)
+    marks = sorted({mark for mark in _STEP_MARKS if low <= mark <= high} | {value})
+    name = _widget(key, value)
+    st.select_slider(
+        label, marks, format_func="{:,}".format, key=name, on_change=_changed, args=(key, name), help=help_
+    )
+
+
+def number(key: str, label: str, *, low: float, high: float, step: float, help_: str) -> None:
+    """A field for a selector with a decimal number, two places."""
+    name = _widget(key, float(getattr(current(), key)))
+    st.number_input(
+        label,
+        min_value=low,
+        max_value=high,
+        step=step,
+        format="%.2f",
+        key=name,
+        on_change=_changed,
+        args=(key, name),
+        help=help_,
+    )
+
+
+def day(key: str, label: str, *, first: date, last: date) -> None:
+    """A day in UTC, or none."""
+    value = getattr(current(), key)
+    name = _widget(key, value)
+    st.date_input(
+        label,
+        value=None,
+        min_value=min(first, value or first),
+        max_value=max(last, value or last),
+        format="YYYY-MM-DD",
+        key=name,
+        on_change=_changed,
+        args=(key, name),
+    )
+
+
+def go(page: Page, **changes: object) -> None:
+    """Callback: open `page` with the global selectors kept and `changes` made."""
+    target = links.move(current(), page, **changes)
+    st.switch_page(st.session_state[_PAGES][page], query_params=links.query(target))
+
+
+def register(pages: Mapping[Page, st.Page]) -> None:
+    """Tell `go` which Streamlit page stands for which page."""
+    st.session_state[_PAGES] = pages

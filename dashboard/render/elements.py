@@ -1,0 +1,269 @@
+"""Small drawing words shared by the pages: charts, tables, cards, empty states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal
+from weakref import ref
+
+import pandas as pd
+import pyarrow as pa
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard.charts import sparklines
+from dashboard.read.shaping import told_columns
+from dashboard.render import exporting
+from dashboard.render.foreign_text import escaped, readable_frame, readable_spec
+from db.wording import units
+
+# Frames in the form in which they are sent to browsers, made once for each that is shown again and again.
+
+_MOST_WITHOUT_ROWS = 100
+
+
+class OfFrames:
+    """What is made of frames, kept as long as they are there. Safe to share between threads.
+
+    Frames that are shown must not be changed, so what was made of one stays true.
+    """
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        """`make`: of a frame, and of what is passed beside it."""
+        self._make = make
+        self._kept: dict[int, tuple[ref[pd.DataFrame], dict[Hashable, Any]]] = {}
+        self._without_rows: dict[Hashable, pd.DataFrame] = {}
+
+    def of(self, frame: pd.DataFrame, *beside: Hashable) -> Any:
+        """What `make` makes, now or when it was asked for first."""
+        if not len(frame):
+            frame = self._like(frame)
+        key = id(frame)
+        kept = self._kept.get(key)
+        if kept is None or kept[0]() is not frame:
+            kept = self._kept[key] = ref(frame, lambda _: self._kept.pop(key, None)), {}
+        if beside not in kept[1]:
+            kept[1][beside] = self._make(frame, *beside)
+        return kept[1][beside]
+
+    def _like(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The first frame without rows with the columns of `frame`: such are made anew time and again."""
+        if len(self._without_rows) >= _MOST_WITHOUT_ROWS:
+            self._without_rows.clear()
+        alike = (type(frame.index), *frame.columns, *frame.dtypes)
+        return self._without_rows.setdefault(alike, frame)
+
+
+def _arrow(frame: pd.DataFrame) -> pa.Table | pd.DataFrame:
+    try:
+        return pa.Table.from_pandas(frame)
+    except (pa.ArrowException, OverflowError):
+        # Streamlit has its ways with columns of mixed kinds.
+        return frame
+
+
+def _chart_rows(frame: pd.DataFrame) -> pa.Table | pd.DataFrame:
+    return _arrow(readable_frame(frame))
+
+
+def _table_rows(frame: pd.DataFrame, columns: tuple[str, ...]) -> pa.Table | pd.DataFrame:
+    return _arrow(frame[list(columns)])
+
+
+CHART_ROWS = OfFrames(_chart_rows)
+"""The rows of a chart with every text readable."""
+TABLE_ROWS = OfFrames(_table_rows)
+"""The rows of a table, of the columns that are named beside it."""
+
+
+Spec = dict[str, Any]
+MEASURE = "compilewatch run --suite smoke"
+# A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
+MOST_ROWS_WHOLE = 20
+_SHOWN = "shown"
+
+
+def begin() -> None:
+    """Forget what an earlier run of the page drew."""
+    st.session_state[_SHOWN] = []
+
+
+def shown() -> list[exporting.Shown]:
+    """The charts and tables that were drawn since `begin`, from the top."""
+    return list(st.session_state.get(_SHOWN, []))
+
+
+def _remember(what: exporting.Shown) -> None:
+    st.session_state.setdefault(_SHOWN, []).append(what)
+
+
+def chart(
+    spec: Spec,
+    frames: Mapping[str, pd.DataFrame],
+    *,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | None = None,
+) -> None:
+    """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
+    more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
+    _remember(exporting.Chart(key, alt, spec, frames))
+    drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
+    st.vega_lite_chart(None, {**readable_spec(spec), "datasets": drawn}, key=key, alt=alt, **more)
+
+
+def picked(key: str) -> dict[str, Any] | None:
+    """The fields of the mark that was clicked in the chart `key`, or None."""
+    state = st.session_state.get(key)
+    chosen = (state or {}).get("selection", {}).get("pick") or []
+    return dict(chosen[0]) if chosen else None
+
+
+def table(
+    frame: pd.DataFrame,
+    columns: Mapping[str, Any],
+    *,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | Literal["rerun"] | None = None,
+    values: Sequence[object] = (),
+    several: bool = False,
+    chosen: Sequence[int] = (),
+) -> None:
+    """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash.
+
+    `values` has what `picked_value` gives for each row. With `several` more than one row can be chosen;
+    `chosen` are the rows that are ticked at first.
+    """
+    columns = told_columns(columns, frame)
+    st.session_state[_values_of(key)] = list(values)
+    mode = "multi-row" if several else "single-row"
+    more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
+    if on_select and chosen:
+        more["selection_default"] = {"selection": {"rows": list(chosen)}}
+    titles = {name: _title(name, config) for name, config in columns.items()}
+    _remember(exporting.Table(key, alt, frame, titles))
+    st.dataframe(
+        TABLE_ROWS.of(frame, tuple(columns)),
+        column_config=columns,
+        hide_index=True,
+        placeholder=units.MISSING,
+        height="content" if len(frame) <= MOST_ROWS_WHOLE else "auto",
+        key=key,
+        alt=alt,
+        **more,
+    )
+
+
+def _title(name: str, config: Any) -> str:
+    """The title of a column as it is configured."""
+    label = config if isinstance(config, str) else (config or {}).get("label")
+    return label or name
+
+
+def picked_value(key: str) -> Any:
+    """What the table `key` was drawn with as the value of the row that was chosen, or None."""
+    rows, values = picked_rows(key), st.session_state.get(_values_of(key), [])
+    return values[rows[0]] if rows and rows[0] < len(values) else None
+
+
+def _values_of(key: str) -> str:
+    return f"{key}-values"
+
+
+def picked_rows(key: str) -> list[int]:
+    """The positions of the rows that were chosen in the table `key`, from the top."""
+    rows = (st.session_state.get(key) or {}).get("selection", {}).get("rows") or []
+    return sorted(int(row) for row in rows)
+
+
+def finding(text: str, detail: str = "") -> None:
+    """The title of a chart: what it found, and below it how to read it. Both may hold foreign strings."""
+    # a number and its unit stay on one line
+    st.markdown(f"#### {escaped(text).replace(' %', chr(160) + '%')}")
+    if detail:
+        st.caption(escaped(detail))
+
+
+def note(text: str) -> None:
+    """A sentence in small grey letters; it may hold foreign strings."""
+    st.caption(escaped(text))
+
+
+def notes(lines: Sequence[str]) -> None:
+    """Sentences below each other, as one block."""
+    if lines:
+        st.caption("  \n".join(escaped(line) for line in lines))
+
+
+def card(title: str, text: str, *, explained: str, beside: str | None = None) -> None:
+    """A figure in a box; `beside` stands below it in grey and says nothing of better or worse."""
+    st.metric(
+        title,
+        text,
+        beside,
+        delta_color="off",
+        delta_arrow="off",
+        border=True,
+        height="stretch",
+        help=explained,
+    )
+
+
+def name_card(title: str, name: str, *, explained: str) -> None:
+    """A name in a box: other than a figure it is as long as it is, and `card` would cut it."""
+    with st.container(border=True, height="stretch", gap=None):
+        st.markdown(f":small[{title}]", help=explained)
+        st.markdown(f"## {escaped(name)}")
+
+
+def part(title: str) -> DeltaGenerator:
+    """A box with a title, to be filled as a context."""
+    box = st.container(border=True)
+    box.markdown(f"#### {title}")
+    return box
+
+
+def pairs(texts: Mapping[str, str | None]) -> None:
+    """A compact list of names and texts, both shown as they are, a missing text as a dash."""
+    st.table(
+        {escaped(name): escaped(text or units.MISSING) for name, text in texts.items()}, border="horizontal"
+    )
+
+
+def moment_column(title: str) -> Any:
+    """A column of times in UTC, which `title` says."""
+    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
+
+
+def history_column(title: str, reach: float) -> Any:
+    """A column of `dashboard.charts.sparklines.relative` histories."""
+    return st.column_config.LineChartColumn(
+        title, width="medium", y_min=1 - reach, y_max=1 + reach, help=sparklines.EXPLAINED
+    )
+
+
+def nothing_to_show(reason: str, *, next_step: str = "") -> None:
+    """In the place of what has no data: why, and what to do. Both may hold foreign strings."""
+    st.info(f"{escaped(reason)} {escaped(next_step)}".strip(), icon=":material/filter_alt_off:")
+
+
+def nothing_measured() -> None:
+    """The empty state of a new database: what to do next."""
+    with st.container(border=True):
+        st.markdown("#### Nothing has been measured yet")
+        st.markdown(
+            "Measure the smoke suite on this machine. It takes a few minutes; this page fills by itself."
+        )
+        st.code(MEASURE, language="bash")
+        st.markdown("Or bring results you already have:")
+        st.code("compilewatch import results.jsonl", language="bash")
+
+
+def listed(title: str, lines: Sequence[str], *, icon: str) -> None:
+    """A short list of plain sentences under a title, nothing when there are none."""
+    if not lines:
+        return
+    with st.container(border=True):
+        st.markdown(f"{icon} **{escaped(title)}**")
+        st.markdown("\n".join(f"- {escaped(line)}" for line in lines))

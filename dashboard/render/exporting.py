@@ -1,0 +1,206 @@
+"""What a page shows as a file: tables as CSV, JSON and Markdown, charts as SVG, PNG and PDF.
+
+Nothing here is prepared before somebody asks for it: a rerun only remembers what was drawn.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from typing import Any
+
+import pandas as pd
+
+from dashboard.charts.style import Spec
+from dashboard.links import links
+from dashboard.links.links import Link
+from dashboard.reports import svg
+from db.metrics.groups import row_dicts
+from db.wording import units
+from db.wording.csv_cells import harmless
+from db.wording.markdown_cells import as_it_stands
+
+TABLE_SCHEMA = "compilewatch.table/1"
+# A number as tables show it: signed, with its unit.
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:\s?%|x|\s[A-Za-zµ]{1,5})?")
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is drawn: the columns shown, by name, with their titles."""
+
+    key: str
+    title: str
+    frame: pd.DataFrame
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as it is drawn: its specification over named frames."""
+
+    key: str
+    title: str
+    spec: Spec
+    frames: Mapping[str, pd.DataFrame]
+
+
+Shown = Table | Chart
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an export comes from: the view in words and as a link, and the data version."""
+
+    link: Link
+    sentence: str
+    permalink: str
+    data_version: int
+
+    def line(self, at: datetime) -> str:
+        """What stands above or below an export, so that it can be found again."""
+        return f"{self.sentence} Data version {self.data_version}, exported {units.moment(at)}."
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of file: its name, the end of the file's name, its media type, and how it is made."""
+
+    name: str
+    suffix: str
+    media_type: str
+    make: Callable[[Any, Origin, datetime], bytes]
+
+
+def formats_of(shown: Shown) -> dict[str, Format]:
+    """The formats that `shown` can have, by name. Charts need vl-convert, which may not be installed."""
+    if isinstance(shown, Table):
+        return {each.name: each for each in _TABLE_FORMATS}
+    return {each.name: each for each in _CHART_FORMATS} if find_spec("vl_convert") else {}
+
+
+def file_name(shown: Shown, origin: Origin, suffix: str) -> str:
+    """A name that says the page, what of it, the filters and the data version."""
+    filters = [
+        text
+        for key, text in links.params(origin.link)
+        if key not in {links.DATA_VERSION, "machine", "build", "base", "head", "trial", "run"}
+    ]
+    parts = ["compilewatch", shown.key, *filters]
+    words = re.sub(r"[^A-Za-z0-9._+-]+", "-", "_".join(parts)).strip("-")
+    return f"{words[:_LONGEST_NAME]}_v{origin.data_version}.{suffix}"
+
+
+def _as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG001 - a header would be no CSV
+    """A header of titles and a line per row (RFC 4180), as UTF-8."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(map(_cell, table.columns.values()))
+    for row in _rows(table):
+        writer.writerow([_cell(_text(row[name])) for name in table.columns])
+    return out.getvalue().encode(errors="replace")
+
+
+def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
+    """The rows by column name, with the titles, and where they come from."""
+    document = {
+        "schema": TABLE_SCHEMA,
+        "title": table.title,
+        "view": origin.sentence,
+        "link": origin.permalink,
+        "data_version": origin.data_version,
+        "exported_at": at.isoformat(),
+        "columns": dict(table.columns),
+        "rows": [{name: _value(row[name]) for name in table.columns} for row in _rows(table)],
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
+
+
+def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
+    """A table for chat, issues and pull requests, with the view and its link above."""
+    names = [name for name in table.columns if not _holds_lists(table.frame[name])]
+    lines = [
+        f"**{as_it_stands(table.title)}**",
+        "",
+        f"{as_it_stands(origin.line(at))} [Open the view]({origin.permalink.replace(')', '%29')})",
+        "",
+        _line([table.columns[name] for name in names]),
+        _line(["---"] * len(names), escape=False),
+    ]
+    lines += [_line([_text(row[name]) or units.MISSING for name in names]) for row in _rows(table)]
+    return ("\n".join(lines) + "\n").encode(errors="replace")
+
+
+def _svg(chart: Chart, origin: Origin, at: datetime) -> bytes:
+    return svg.draw(chart.spec, chart.frames, title=chart.title, subtitle=origin.line(at)).encode()
+
+
+def _png(chart: Chart, origin: Origin, at: datetime) -> bytes:
+    return svg.as_png(svg.draw(chart.spec, chart.frames, title=chart.title, subtitle=origin.line(at)))
+
+
+def _pdf(chart: Chart, origin: Origin, at: datetime) -> bytes:
+    return svg.as_pdf(svg.draw(chart.spec, chart.frames, title=chart.title, subtitle=origin.line(at)))
+
+
+_TABLE_FORMATS = (
+    Format("CSV", "csv", "text/csv", _as_csv),
+    Format("JSON", "json", "application/json", _as_json),
+    Format("Markdown", "md", "text/markdown", _as_markdown),
+)
+_CHART_FORMATS = (
+    Format("PNG", "png", "image/png", _png),
+    Format("SVG", "svg", "image/svg+xml", _svg),
+    Format("PDF", "pdf", "application/pdf", _pdf),
+)
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    return row_dicts(table.frame[list(table.columns)])
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or value is pd.NaT or (not _is_list(value) and value != value)  # noqa: PLR0124
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0)
+
+
+def _holds_lists(column: pd.Series) -> bool:
+    return any(_is_list(value) for value in column)
+
+
+def _value(value: Any) -> Any:
+    """As JSON: numbers stay numbers, moments are RFC 3339, what is missing is null."""
+    if _is_missing(value) or value == units.MISSING:
+        return None
+    if _is_list(value):
+        return [_value(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    plain = value.item() if hasattr(value, "item") else value
+    return plain if isinstance(plain, bool | int | float | str) else str(plain)
+
+
+def _text(value: Any) -> str:
+    """As a cell: what is missing is empty, lists are JSON."""
+    found = _value(value)
+    if found is None:
+        return ""
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+def _cell(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else harmless(text)
+
+
+def _line(cells: Sequence[str], *, escape: bool = True) -> str:
+    return f"| {' | '.join(as_it_stands(cell) if escape else cell for cell in cells)} |"

@@ -1,0 +1,239 @@
+"""The frame around every page: navigation, global filters, title, freshness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard.links import links
+from dashboard.links.links import TITLES, Link, Page
+from dashboard.login.access import person_here, sign_out_path
+from dashboard.read.choices import Choices
+from dashboard.read.data import filters_of, newest_build, read_ungated
+from dashboard.read.database import reader
+from dashboard.read.snapshots import Snapshot, drawn_version
+from dashboard.render import controls
+from dashboard.render.foreign_text import escaped
+from db.engine.session import Database
+from db.errors import CompilewatchError
+from db.queries import data_version
+from db.queries.reports import reports_revision
+from db.records.strategies import EAGER
+from db.records.trial import CacheState, Task
+from db.wording import units
+from db.wording.marks import UNGATED_MEANS
+
+ICONS: dict[Page, str] = {
+    Page.OVERVIEW: ":material/dashboard:",
+    Page.TRENDS: ":material/show_chart:",
+    Page.UPGRADE: ":material/compare_arrows:",
+    Page.MODES: ":material/grid_on:",
+    Page.BREAK_EVEN: ":material/balance:",
+    Page.COLD_START: ":material/ac_unit:",
+    Page.REGRESSIONS: ":material/inbox:",
+    Page.TRIAL: ":material/biotech:",
+    Page.RUNS: ":material/play_circle:",
+    Page.REPORTS: ":material/description:",
+    Page.GUIDE: ":material/menu_book:",
+}
+QUESTIONS: dict[Page, str] = {
+    Page.OVERVIEW: "Is all well?",
+    Page.TRENDS: "What changed, and with which build?",
+    Page.UPGRADE: "What does another build change, and is it real?",
+    Page.MODES: "Which strategy for which workload?",
+    Page.BREAK_EVEN: "After how many steps does compiling pay off?",
+    Page.COLD_START: "Where does the first call spend its time?",
+    Page.REGRESSIONS: "What got worse, and who looks after it?",
+    Page.TRIAL: "What exactly happened in one process?",
+    Page.RUNS: "What runs now, what comes next, and on which machines?",
+    Page.REPORTS: "What was frozen, by whom, and is it still there?",
+    Page.GUIDE: "What do the words and numbers mean?",
+}
+# Pages whose default is every build rather than the newest one.
+ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
+# Pages whose default is every machine rather than the newest one.
+ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS, Page.REPORTS})
+# Pages that the filters of the sidebar mean nothing to.
+WITHOUT_FILTERS = frozenset({Page.REPORTS, Page.GUIDE})
+
+_CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page gets: the link as asked for, the same with its defaults resolved, and where to read."""
+
+    asked: Link
+    link: Link
+    newest_build: str | None
+    snapshot: Snapshot
+    choices: Choices
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been measured yet."""
+        return self.choices.newest_machine is None
+
+
+def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
+    """Links to every page that keep the global filters."""
+    with st.container(gap="xxsmall"):
+        for page, target in pages.items():
+            st.page_link(target, query_params=links.query(links.move(link, page)), width="stretch")
+
+
+def filters(view: View) -> None:
+    """The global filters of the sidebar."""
+    if view.empty or view.link.page in WITHOUT_FILTERS:
+        return
+    choices = view.choices
+    newest_machine = choices.machines.get(choices.newest_machine or "", "none")
+    newest_build = choices.builds.get(view.newest_build or "", "none")
+    no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
+    newest_first = {key: choices.builds[key] for key in reversed(list(choices.builds))}
+    no_machine = "All machines" if view.link.page in ALL_MACHINES else f"Newest: {newest_machine}"
+    keys = links.keys_of(view.link.page)
+    controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
+    if "build" in keys:
+        controls.one_of("build", "Build", {"": no_build, **newest_first})
+    if "suite" in keys:
+        controls.one_of("suite", "Suite", {"": "All suites", **{suite: suite for suite in choices.suites}})
+    if "task" in keys:
+        controls.pills("task", "Task", {str(task): task.capitalize() for task in Task})
+    if "workload" in keys:
+        controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
+
+
+def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
+    """Title and question, how fresh the data is, and what the link asked for in vain.
+
+    Returns the place beside the title that is kept for what can be done with the page.
+    """
+    page = view.link.page
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title(TITLES[page], anchor=False, width="content")
+        place = st.container(width="content")
+    st.caption(f"{QUESTIONS[page]} {_freshness(view)}")
+    of_filters = not view.empty and page not in WITHOUT_FILTERS and not view.link.trial
+    if of_filters and read_ungated(view.snapshot, filters_of(view.link)):
+        st.caption(UNGATED_MEANS)
+    if problems:
+        st.warning(
+            "This link could not be applied in full. " + " ".join(escaped(problem) for problem in problems),
+            icon=":material/link_off:",
+        )
+    if view.link.data is not None and view.link.data != view.snapshot.version:
+        st.caption(
+            f":material/history: This link was made at data version {view.link.data}; "
+            f"the data is now at version {view.snapshot.version}, so numbers may differ."
+        )
+    return place
+
+
+def trouble(error: CompilewatchError) -> None:
+    """A page that cannot be drawn for a reason that somebody can act on: the sentence and the next step."""
+    st.error(escaped(str(error)), icon=":material/database_off:")
+
+
+def _freshness(view: View) -> str:
+    last = view.choices.newest_result_at
+    if last is None:
+        return ""
+    return f"Newest result {moment(last)} · data version {view.snapshot.version} · times are UTC."
+
+
+def moment(when: pd.Timestamp | datetime) -> str:
+    """A time with "today" or "yesterday" where that is what a reader would say."""
+    now = datetime.now(UTC)
+    day = {0: "today", 1: "yesterday"}.get((now.date() - when.date()).days)
+    return f"{when:%H:%M} UTC {day}" if day else units.moment(when)
+
+
+def strategies(view: View) -> None:
+    """The page's filter of strategies. Eager is always there, except where trials are listed one by one."""
+    names = list(view.choices.strategies)
+    if view.link.page is not Page.TRIAL:
+        names = [name for name in names if name != EAGER.name]
+    if len(names) > 1:
+        controls.pills("strategy", "Strategies", {name: name for name in names})
+
+
+def caches(view: View, measured: Set[str]) -> None:
+    """The page's filter of cache states; nothing where `measured` leaves no choice."""
+    offered = [state for state in _CACHES if state in {*measured, *view.link.cache}]
+    if len(offered) > 1:
+        controls.pills("cache", "Cache state", {state: state for state in offered})
+
+
+def focused(link: Link, workloads: list[str]) -> str:
+    """The workload that the page is about: the one asked for, else the first. `workloads` is not empty."""
+    if link.focus in workloads:
+        return str(link.focus)
+    if link.focus is not None:
+        st.caption(escaped(f"{link.focus} has nothing under these filters; showing {workloads[0]}."))
+    return workloads[0]
+
+
+def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
+    """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
+    if choices.newest_machine is None or link.page in ALL_MACHINES | {Page.GUIDE}:
+        return View(link, link, None, snapshot, choices)
+    resolved = replace(link, machine=link.machine or choices.newest_machine)
+    if link.page in ALL_BUILDS:
+        return View(link, resolved, None, snapshot, choices)
+    newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))
+    return View(link, replace(resolved, build=link.build or newest), newest, snapshot, choices)
+
+
+# Who is signed in, at the foot of the sidebar, and the way out.
+
+
+def draw() -> None:
+    """Nothing where there is no login."""
+    person = person_here()
+    if person.name is None:
+        return
+    st.caption(f"{escaped(person.name)} · {person.role.value}")
+    if path := sign_out_path():
+        st.link_button("Sign out", path, icon=":material/logout:", type="tertiary")
+
+
+# An open page follows the database: it looks whether anything new was stored, and only then draws anew.
+
+EVERY_S = 8
+"""New results are on an open page within twice this time, the drawing included."""
+
+_BESIDE_THE_DATA: dict[Page, Callable[[Database], object]] = {
+    Page.RUNS: data_version.service_pulse,
+    Page.REPORTS: reports_revision,
+    Page.UPGRADE: data_version.sign_off_pulse,
+}
+
+
+def pulse(page: Page, version: int) -> object:
+    """What tells whether a page drawn of the data at `version` would look different.
+
+    The queue, the hosts, reports and sign-offs are no measurements and leave the data version as it is.
+    """
+    beside = _BESIDE_THE_DATA.get(page)
+    return version, beside(reader()) if beside else None
+
+
+def follow(page: Page, seen: object) -> None:
+    """Draw `page` anew once its pulse differs from what it was when the page was drawn, which is `seen`.
+
+    A look costs one small query and sends next to nothing; widgets, selections and the place on the page
+    stay, since it is the same session that draws again.
+    """
+    _look(page, seen, iter((True,)))
+
+
+@st.fragment(run_every=EVERY_S)
+def _look(page: Page, seen: object, drawn_just_now: Iterator[bool]) -> None:
+    if not next(drawn_just_now, False) and pulse(page, drawn_version()) != seen:
+        st.rerun()

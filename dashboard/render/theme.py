@@ -1,0 +1,201 @@
+"""One palette and one look: Streamlit's theme options, and the colour, dash and shape of every strategy.
+
+The colours are those of Okabe and Ito, "Color Universal Design" (2008), which people with any kind of colour
+blindness can tell apart. No colour stands alone: every strategy has its own dash and shape as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from db.judge.vocabulary import Verdict
+from db.records.strategies import sort_key
+
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREY = "#8A8F98"
+
+_BASE_COLOURS = {
+    "eager": GREY,
+    "default": BLUE,
+    "reduce-overhead": VERMILLION,
+    "max-autotune": GREEN,
+    "max-autotune-no-cudagraphs": PURPLE,
+}
+_FURTHER_COLOURS = (ORANGE, SKY)
+_BASE_SHAPES = {
+    "eager": "cross",
+    "default": "circle",
+    "reduce-overhead": "square",
+    "max-autotune": "triangle-up",
+    "max-autotune-no-cudagraphs": "diamond",
+}
+_FURTHER_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
+_BASE_DASHES: dict[str, list[int]] = {
+    "eager": [2, 2],
+    "default": [1, 0],
+    "reduce-overhead": [8, 3],
+    "max-autotune": [10, 3, 2, 3],
+    "max-autotune-no-cudagraphs": [4, 2],
+}
+_VARIANT_DASHES: list[list[int]] = [[5, 2, 1, 2], [3, 4], [12, 4], [1, 3]]
+# A variant has its base's colour, so its mark must tell it: by its first modifier, whatever the base.
+_VARIANT_SHAPES = {
+    "dynamic": "triangle-up",
+    "static": "triangle-down",
+    "fullgraph": "square",
+    "regional": "triangle-right",
+    "warm": "diamond",
+    "portable": "triangle-left",
+}
+_OTHER_VARIANT = "stroke"
+
+PHASE_COLOURS = {
+    "interpreter": "#B8BEC7",
+    "import torch": "#949BA6",
+    "import libraries": "#7A818C",
+    "import compile stack": "#616873",
+    "build model": SKY,
+    "eager first call": GREY,
+    "dynamo": BLUE,
+    "AOTAutograd": PURPLE,
+    "inductor": VERMILLION,
+    "kernel compile": ORANGE,
+    "ISA probe": "#F0E442",
+    "autotune": GREEN,
+    "backward": "#7B4EA3",
+    "CUDA-graph capture": "#3B4CC0",
+    "first call": "#7F5539",
+    "other": "#A39E93",
+    "unattributed": "#CFC9BE",
+}
+
+
+@dataclass(frozen=True)
+class StrategyLook:
+    """How a strategy is drawn: `colour` as hex, `dash` as a Vega stroke dash, `shape` as a Vega symbol."""
+
+    colour: str
+    dash: list[int]
+    shape: str
+
+
+def ordered(strategies: Iterable[str]) -> list[str]:
+    """Strategy names in the order in which every page shows them."""
+    return sorted(set(strategies), key=sort_key)
+
+
+def looks(strategies: Iterable[str]) -> dict[str, StrategyLook]:
+    """The look of each strategy. It depends on the name alone, so it is the same on every page.
+
+    A variant (`default+dynamic`) keeps the colour of its base and differs in its dash and shape.
+    """
+    return {name: _look(name) for name in ordered(strategies)}
+
+
+def _look(name: str) -> StrategyLook:
+    base, _, variant = name.partition("+")
+    further = sum(base.encode())
+    colour = _BASE_COLOURS.get(base) or _FURTHER_COLOURS[further % len(_FURTHER_COLOURS)]
+    shape = _BASE_SHAPES.get(base) or _FURTHER_SHAPES[further % len(_FURTHER_SHAPES)]
+    dash = _BASE_DASHES.get(base, [6, 2])
+    if variant:
+        dash = _VARIANT_DASHES[sum(variant.encode()) % len(_VARIANT_DASHES)]
+        shape = _VARIANT_SHAPES.get(variant.partition("+")[0], _OTHER_VARIANT)
+    return StrategyLook(colour, dash, shape)
+
+
+def colours(strategies: Sequence[str]) -> list[str]:
+    """The colour of each strategy as hex, in the order given."""
+    return [_look(name).colour for name in strategies]
+
+
+# Speedup of a cell, below 1 to above 1, through a neutral grey: blue is faster, vermillion slower.
+DIVERGING = [
+    "#8C3A00",
+    "#B94F00",
+    "#D98243",
+    "#EDBB94",
+    "#F3E6DC",
+    "#DCE9F2",
+    "#9CC7E3",
+    "#4F9BCB",
+    "#0072B2",
+    "#004B78",
+]
+
+# What a cell that holds a verdict is filled with, and the ink that is readable on it.
+VERDICT_COLOURS: dict[str, tuple[str, str]] = {
+    Verdict.REGRESSED.value: ("#B94F00", "#FFFFFF"),
+    Verdict.IMPROVED.value: ("#0072B2", "#FFFFFF"),
+    Verdict.UNCHANGED.value: ("#B9C3CE", "#17202B"),
+    Verdict.INCONCLUSIVE.value: ("#F0DFA0", "#17202B"),
+    Verdict.NOT_COMPARABLE.value: ("#66707D", "#FFFFFF"),
+    Verdict.MISSING.value: ("#66707D", "#FFFFFF"),
+}
+
+_SHARED: dict[str, Any] = {
+    "theme.baseRadius": "8px",
+    "theme.baseFontSize": 15,
+    "theme.headingFontSizes": ["1.9rem", "1.4rem", "1.15rem", "1rem", "0.95rem", "0.9rem"],
+    "theme.headingFontWeights": [700, 650, 600, 600, 600, 600],
+    "theme.metricValueFontSize": "1.75rem",
+    "theme.metricValueFontWeight": 650,
+    "theme.linkUnderline": False,
+    "theme.showWidgetBorder": True,
+    "theme.showSidebarBorder": True,
+    "theme.paddingTop": "1rem",
+    "theme.paddingBottom": "3rem",
+    "theme.chartDivergingColors": DIVERGING,
+}
+_LIGHT: dict[str, Any] = {
+    # Marks that name no colour take the first one: text and rules in charts are drawn in ink.
+    "chartCategoricalColors": ["#3A4654", BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY],
+    "primaryColor": "#0067A5",
+    "linkColor": "#0067A5",
+    "backgroundColor": "#FFFFFF",
+    "secondaryBackgroundColor": "#F3F5F8",
+    # Captions are drawn in 60 % of it: this dark, they still have the contrast of 4.5 that WCAG AA asks for.
+    "textColor": "#0F161F",
+    "borderColor": "#D9DEE5",
+    "codeTextColor": "#22303F",
+    "codeBackgroundColor": "#F3F5F8",
+    "dataframeHeaderBackgroundColor": "#F3F5F8",
+    "dataframeBorderColor": "#E3E7EC",
+    "redColor": "#B93A00",
+    "greenColor": "#00795A",
+    "sidebar.backgroundColor": "#F7F8FA",
+    "sidebar.secondaryBackgroundColor": "#FFFFFF",
+}
+_DARK: dict[str, Any] = {
+    "chartCategoricalColors": ["#B9C3CF", BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY],
+    "primaryColor": "#2F8FD0",
+    "linkColor": "#6FBDF0",
+    "backgroundColor": "#10151C",
+    "secondaryBackgroundColor": "#1A212B",
+    "textColor": "#E8EDF3",
+    "borderColor": "#303A47",
+    "codeTextColor": "#D3DCE6",
+    "codeBackgroundColor": "#1A212B",
+    "dataframeHeaderBackgroundColor": "#1A212B",
+    "dataframeBorderColor": "#2A3340",
+    "redColor": "#F0814A",
+    "greenColor": "#2FBF95",
+    "sidebar.backgroundColor": "#0B0F15",
+    "sidebar.secondaryBackgroundColor": "#1A212B",
+}
+
+
+def options() -> dict[str, Any]:
+    """Streamlit's theme options, flat: a light and a dark look that the reader's system chooses from."""
+    return {
+        **_SHARED,
+        **{f"theme.light.{key}": value for key, value in _LIGHT.items()},
+        **{f"theme.dark.{key}": value for key, value in _DARK.items()},
+    }

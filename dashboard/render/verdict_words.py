@@ -1,0 +1,164 @@
+"""Verdicts as texts: values in their unit, signed changes with intervals, and a mark beside every colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from db.judge.compare.whole import overall_verdict
+from db.judge.results import CaseKey, Comparison, LeftOut, Row
+from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
+from db.wording import units
+from db.wording.marks import origin_mark
+from db.wording.metrics import METRICS
+
+NAMED_CASES = 5
+SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."
+# A smaller change is told as none.
+_LEAST_CHANGE = 5e-5
+
+
+def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
+    """What the workload of `case` is called; `labels`: workload id -> label."""
+    return labels.get(case.workload_id, case.workload)
+
+
+def left_out_label(case: LeftOut) -> str:
+    """What the workload of a case that was not compared is called: imported ones say so, as labels do."""
+    return case.workload + origin_mark(case.source_kind, case.source_name)
+
+
+def figure(metric: Metric, value: float | str | None) -> str:
+    """`value` of `metric` in its unit."""
+    return units.MISSING if value is None else units.words(METRICS[metric].write(value))
+
+
+def change(row: Row) -> str:
+    """How the value moved: a signed share, or the words where one side has no number."""
+    if row.change is not None:
+        return units.percent(row.change if abs(row.change) >= _LEAST_CHANGE else 0, signed=True)
+    if row.metric in COUNTED_METRICS and row.base == row.head:
+        return units.MISSING
+    base, head = figure(row.metric, row.base), figure(row.metric, row.head)
+    return head if base == head else f"{base} → {head}"
+
+
+def change_beside(row: Row) -> str:
+    """`change` where both values stand beside it: in words only the one that says what became of it."""
+    base, head = figure(row.metric, row.base), figure(row.metric, row.head)
+    if row.change is not None or base == head:
+        return change(row)
+    return f"from {base}" if base == units.NEVER else f"→ {head}"
+
+
+def interval(row: Row) -> str:
+    """The interval of the change, as two signed shares."""
+    if row.interval is None:
+        return units.TWO_TRIALS if min(row.trials) == 2 and row.change is not None else units.MISSING
+    low, high = (units.percent(bound, signed=True) for bound in row.interval)
+    return f"{low} to {high}"
+
+
+def interval_title(confidence: float | None) -> str:
+    """The title over intervals of changes. `confidence` is that of the policy they were judged by; None where
+    several may have been, as with what was recorded in the course of time.
+    """
+    return "Interval" if confidence is None else f"{units.level(confidence)} interval"
+
+
+def moved(row: Row) -> str:
+    """Who moved: the compiled side, eager, or the machine."""
+    return row.who_moved.value if row.who_moved else units.MISSING
+
+
+def q_value(row: Row) -> str:
+    """The q-value of the change (Benjamini and Hochberg), to two digits."""
+    return units.MISSING if row.q_value is None else f"{row.q_value:.2g}"
+
+
+def side_sizes(row: Row) -> str:
+    """Trials of the base and of the head side."""
+    return " + ".join(units.count(trials) for trials in row.trials)
+
+
+@dataclass(frozen=True)
+class NoRegression:
+    """What a comparison without a regressed row says. `shown` is False where it shows nothing: cases that
+    were not compared, or that are not decided, are no good news.
+    """
+
+    shown: bool
+    sentence: str
+    left_out: list[str]
+
+
+def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoRegression:
+    """Of the rows of `strategies`, of which none regressed; all strategies where none is named."""
+
+    def wanted(found: Row | LeftOut) -> bool:
+        return not strategies or found.strategy in strategies
+
+    rows = [row for row in comparison.rows if wanted(row)]
+    left_out = [case for case in comparison.left_out if wanted(case)]
+    compared = len({(row.case.workload_id, row.case.strategy_id) for row in rows})
+    total = units.plural(compared + len(left_out), "case")
+    undecided = sum(row.verdict is Verdict.INCONCLUSIVE for row in rows)
+    still = f"{units.count(undecided)} of {units.plural(len(rows), 'figure')} not decided"
+    verdict = overall_verdict(rows, comparison.policy)
+    if verdict is Verdict.NOT_COMPARABLE:
+        said = f"Nothing could be compared (0 of {total}), so whether anything regressed is not known."
+    elif verdict is Verdict.INCONCLUSIVE:
+        said = f"No regression is shown, but that is no all-clear: {still}."
+    else:
+        said = f"Nothing regressed in the newest run: {units.count(compared)} of {total} compared"
+        said += f", {still}." if undecided else "."
+    return NoRegression(verdict in (Verdict.IMPROVED, Verdict.UNCHANGED), said, left_out_lines(left_out))
+
+
+def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
+    """One line per reason, the most common first, with the first cases by name."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for case in left_out:
+        by_reason.setdefault((case.verdict.value, case.reason), []).append(
+            f"{left_out_label(case)} with {case.strategy}"
+        )
+    return [
+        f"{units.plural(len(cases), 'case')} {verdict}: {reason.rstrip('.')}: {_named(cases)}"
+        for (verdict, reason), cases in sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def _named(cases: Sequence[str]) -> str:
+    named = ", ".join(cases[:NAMED_CASES])
+    more = len(cases) - NAMED_CASES
+    return f"{named} and {units.count(more)} more" if more > 0 else named
+
+
+def environment_diff(
+    base: Mapping[str, object], head: Mapping[str, object], changed: Iterable[str]
+) -> list[dict[str, str]]:
+    """One row per part that differs between two builds: `part`, `base`, `head`.
+
+    `changed` names components; packages and settings, which are mappings, are set against each other by name.
+    """
+    rows = [_part(units.words(name), base.get(name), head.get(name)) for name in changed]
+    for kind in ("packages", "settings"):
+        before, after = (_mapping(side.get(kind)) for side in (base, head))
+        rows += [
+            _part(name, before.get(name), after.get(name))
+            for name in sorted({*before, *after})
+            if before.get(name) != after.get(name)
+        ]
+    return rows
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _part(name: str, base: object, head: object) -> dict[str, str]:
+    return {"part": name, "base": _cell(base), "head": _cell(head)}
+
+
+def _cell(value: object) -> str:
+    return units.MISSING if value is None or value == "" or value != value else str(value)  # noqa: PLR0124

@@ -1,0 +1,83 @@
+"""The HTML that a browser gets first: title and description for previews, base URL, a way to the content.
+
+Streamlit serves one anonymous `index.html` under every path, and its script then guesses where it was mounted
+by asking for `trends/_stcore/health`, which does not exist. The script here tells it, so that a deep link
+opens without failed requests. It reads the address it was loaded from and so works under any base path.
+
+Before that it puts the address of a stored view in the place of its short link, to which nobody gets back.
+A redirect would do the same, but proxies let only a few kilobytes of one through, and short links are made
+where an address is longer.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+
+from dashboard.links.links import Page, tab_title
+
+DESCRIPTION = "The performance history of torch.compile on your own machines."
+_STORED = "stored-view"
+_TITLE, _ROOT = "<title>Streamlit</title>", '<div id="root">'
+# Twenty steps of the Tab key lie between the top and what a page shows (WCAG 2.2, 2.4.1). Streamlit draws the
+# page's place later, so the way there is looked up when it is taken. Links and folded parts have no ring of
+# their own when the focus is on them (2.4.7). What a popover holds is the end of the document: from its
+# button the Tab key leads into it and from its ends back (2.4.3).
+_SKIP = """<style>
+      #skip{position:fixed;left:-99em;top:8px;z-index:1000001;padding:8px 14px;border-radius:8px;
+        background:#0F161F;color:#FFFFFF;font:600 15px sans-serif}
+      #skip:focus{left:8px;outline:3px solid #56B4E9}
+      [data-testid=stMain]:focus{outline:none}
+      a:focus-visible,summary:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:1px}
+    </style>
+    <a id="skip" href="#root">Skip to what this page shows</a>
+    <script>document.getElementById("skip").addEventListener("click",(event)=>{event.preventDefault();
+      const main=document.querySelector("[data-testid=stMain]");
+      if(main){main.tabIndex=-1;main.focus()}})
+      addEventListener("keydown",(event)=>{const body=document.querySelector("[data-testid=stPopoverBody]");
+      if(event.key!=="Tab"||!body)return;const at=document.activeElement;
+      const stops=[...body.querySelectorAll("a[href],button,input,textarea,select,[tabindex='0']")]
+      .filter((part)=>!part.disabled&&part.tabIndex>=0&&part.getClientRects().length);
+      const last=event.shiftKey?stops[0]:stops[stops.length-1];
+      const opener=document.querySelector("[data-testid=stPopoverButton][aria-expanded=true]");
+      if(at===opener&&!event.shiftKey&&stops.length){event.preventDefault();stops[0].focus()}
+      else if(at===last&&opener){event.preventDefault();opener.focus()}},true)</script>
+    """
+
+
+def index_pages(streamlit_html: str) -> dict[Page, str]:
+    """Streamlit's `index.html` for each page, with what it lacks. Raises ValueError where it has changed."""
+    for needed in (_TITLE, _ROOT):
+        if needed not in streamlit_html:
+            raise ValueError(f"Streamlit's index.html has changed: it has no {needed}")
+    return {page: _page(streamlit_html, page) for page in Page}
+
+
+def opened_at(page_html: str, address: str) -> str:
+    """`page_html` as it puts `address`, relative to the one it was asked under, in the place of that."""
+    meta = f'<meta name="{_STORED}" content="{html.escape(address)}" />'
+    return page_html.replace("<title>", f"{meta}\n    <title>", 1)
+
+
+def _page(streamlit_html: str, page: Page) -> str:
+    title = html.escape(tab_title(page))
+    head = (
+        f"<title>{title}</title>\n"
+        f'    <meta name="description" content="{html.escape(DESCRIPTION)}" />\n'
+        f'    <meta property="og:title" content="{title}" />\n'
+        f'    <meta property="og:description" content="{html.escape(DESCRIPTION)}" />\n'
+        f"    <script>{_base_script()}</script>"
+    )
+    return streamlit_html.replace(_TITLE, head, 1).replace(_ROOT, _SKIP + _ROOT, 1)
+
+
+def _base_script() -> str:
+    pages = json.dumps([page.value for page in Page if page.value])
+    return (
+        f"(()=>{{const stored=document.querySelector('meta[name={_STORED}]');"
+        "if(stored)history.replaceState(null,'',stored.content);"
+        "const parts=location.pathname.replace(/\\/+$/,'').split('/');"
+        f"if({pages}.includes(parts[parts.length-1]))parts.pop();"
+        "const base=location.origin+parts.join('/')+'/';"
+        "window.__streamlit={BACKEND_BASE_URL:base,HOST_CONFIG_BASE_URL:base,MAIN_PAGE_BASE_URL:base};})()"
+    )

@@ -1,0 +1,1 @@
+"""What readers of the dashboard may change."""

@@ -1,0 +1,85 @@
+"""What readers decide about an upgrade: writing it, taking it back, and saying which one is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ulid import ULID
+
+from dashboard.login.access import Role, require
+from dashboard.read.database import database_url
+from db.engine.session import open_database
+from db.records.reports import Decision, SignOff
+from db.store.reports import save_sign_off, withdraw_sign_off
+from db.wording import units
+
+MARKS = {Decision.ACCEPTED: "✓", Decision.REJECTED: "✗"}
+LONGEST_NOTE = 2_000
+_SHORT_NOTE, _SHORT_NOTE_LINES = 500, 6
+
+
+def in_force(sign_offs: Sequence[SignOff]) -> SignOff | None:
+    """The newest decision that nobody withdrew. `sign_offs` come oldest first."""
+    return next((each for each in reversed(sign_offs) if each.withdrawn_at is None), None)
+
+
+def sentence(sign_off: SignOff) -> str:
+    """Who decided what when, and on which data."""
+    return (
+        f"{MARKS[sign_off.decision]} {sign_off.decision.value} by {sign_off.author} on "
+        f"{units.moment(sign_off.at)}, at data version {sign_off.data_version}."
+    )
+
+
+def shortened(note: str) -> str:
+    """The beginning of a long note, a short one as it is: what stands below must not be out of reach."""
+    lines = note.splitlines()
+    if len(note) <= _SHORT_NOTE and len(lines) <= _SHORT_NOTE_LINES:
+        return note
+    return f"{chr(10).join(lines[:_SHORT_NOTE_LINES])[:_SHORT_NOTE].rstrip()} …"
+
+
+def withdrawal(sign_off: SignOff) -> str:
+    """A decision that is no longer in force, and who took it back."""
+    return (
+        f"{sentence(sign_off)} Withdrawn by {sign_off.withdrawn_by} on {units.moment(sign_off.withdrawn_at)}."
+    )
+
+
+def sign(
+    *,
+    machine_id: str,
+    base: str,
+    head: str,
+    decision: Decision,
+    note: str,
+    by: str,
+    verdict: str,
+    data_version: int,
+) -> str:
+    """Store a decision for every reader: a sentence on it. Raises CompilewatchError."""
+    require(Role.EDITOR)
+    decided = SignOff(
+        sign_off_id=str(ULID()),
+        machine_id=machine_id,
+        base_build_id=base,
+        head_build_id=head,
+        decision=decision,
+        author=by,
+        at=datetime.now(UTC),
+        note=note.strip()[:LONGEST_NOTE] or None,
+        verdict=verdict,
+        data_version=data_version,
+    )
+    with open_database(database_url()) as database:
+        save_sign_off(database, decided)
+    return f"Recorded: {decision.value} by {by}. Every reader sees it."
+
+
+def withdraw(sign_off_id: str, *, by: str) -> str:
+    """Take a decision back: a sentence on it. Raises CompilewatchError."""
+    require(Role.EDITOR)
+    with open_database(database_url()) as database:
+        done = withdraw_sign_off(database, sign_off_id, by=by, at=datetime.now(UTC))
+    return f"Withdrawn by {by}." if done else "It was withdrawn already."

@@ -1,0 +1,219 @@
+"""Result files that somebody uploads: what would come in, what must still be told, and bringing them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from dashboard.login.access import Role, require
+from dashboard.read.snapshots import REFRESH_THROTTLE
+from db.engine.session import open_database
+from db.errors import CompilewatchError
+from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
+from db.interchange.read.csv_mapping import UnmappedError, not_used
+from db.interchange.read.foreign_trials import UntoldError
+from db.interchange.read.importing import AUTO, ImportReport, import_uploads
+from db.records.samples import percentile_ns
+from db.records.trial import Task, Trial
+from db.wording.units import plural
+
+LARGEST_MB = 16
+MOST_FILES = 20
+LONGEST_ANSWER = 200
+# Of a CSV whose columns are asked about one by one.
+MOST_COLUMNS = 60
+# What is asked of a person, by field of ImportOptions: a question and what an answer looks like.
+QUESTIONS: dict[str, tuple[str, str]] = {
+    "torch": ("torch version", "2.13.0+cu130"),
+    "device_name": ("GPU, or CPU where it ran on one", "NVIDIA H200"),
+    "device": ("Kind of device", ", ".join(StatedDevice)),
+    "measured_at": ("Measured when (UTC)", "2026-11-20 18:00"),
+    "dtype": ("Data type", "bfloat16"),
+    "task": ("Task", ", ".join(Task)),
+    "strategy": ("Strategy", ", ".join(StatedStrategy)),
+    "machine": ("Name of the machine", "gpu-box-3"),
+    "label": ("Name of the build", "nightly with our patch"),
+}
+# Asked of every file: no format says them, and a name helps to find the results again.
+ALWAYS = ("machine", "label")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Files as uploaded, and what was said about them; `told` is by field of ImportOptions, as typed.
+
+    `meanings` are the fields that columns of a CSV mean, by column.
+    """
+
+    files: Mapping[str, bytes]
+    format: str
+    told: Mapping[str, str]
+    meanings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What an upload would bring: `rows` are the first trials, `missing` what must be told before.
+
+    `unmapped` are the columns of which it must be said what they mean, `unused` those that bring nothing and
+    of which it may be said; each with its first cell. `problems` are sentences; a file with one brings
+    nothing, the others come in.
+    """
+
+    upload: Upload
+    rows: pd.DataFrame
+    new: int
+    known: int
+    problems: tuple[str, ...]
+    missing: tuple[str, ...]
+    unmapped: Mapping[str, str]
+    unused: Mapping[str, str]
+
+    @property
+    def left_out(self) -> str:
+        """Which columns are not used; empty where all are."""
+        if not self.unused:
+            return ""
+        step = "Say above what they mean" if self.asks_of_unused else "Name them as fields in the file"
+        return f"{not_used(self.unused)} {step}, or leave them out."
+
+    @property
+    def asks_of_unused(self) -> bool:
+        """Whether they are few enough to be asked about one by one."""
+        return len(self.unused) <= MOST_COLUMNS
+
+    @property
+    def sentence(self) -> str:
+        """How many trials are new and how many known."""
+        known = f", {plural(self.known, 'trial')} known already" if self.known else ""
+        return f"{plural(self.new, 'new trial')}{known}"
+
+
+def files_of(uploaded: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files by base name. Raises CompilewatchError where they are too many or too large."""
+    if len(uploaded) > MOST_FILES:
+        raise CompilewatchError(
+            f"These are {len(uploaded)} files, more than {MOST_FILES}.", "Pack them into one zip."
+        )
+    if sum(map(len, uploaded.values())) > LARGEST_MB * 2**20:
+        raise CompilewatchError(
+            f"These files have more than {LARGEST_MB} MiB together.",
+            "Compress them, or use `compilewatch import` on the server.",
+        )
+    return {name.replace("\\", "/").rpartition("/")[2] or "upload": data for name, data in uploaded.items()}
+
+
+def preview(url: str, upload: Upload) -> Preview:
+    """What `bring_in` would store; nothing is. Raises CompilewatchError for what was told wrongly."""
+    report = _import(url, upload, dry_run=True)
+    missing: dict[str, None] = {}
+    unmapped: dict[str, str] = {}
+    problems = []
+    for error in report.errors:
+        if isinstance(error, UntoldError):
+            missing |= dict.fromkeys(error.fields)
+        if isinstance(error, UnmappedError) and len(error.columns) <= MOST_COLUMNS:
+            unmapped |= error.columns
+        problems.append(f"{error.message} {_next_step(error)}".strip())
+    rows = [_row(file.path, trial) for file in report.files for trial in file.first]
+    frame = pd.DataFrame(rows)
+    unused = {column: cell for file in report.files for column, cell in file.unused.items()}
+    return Preview(upload, frame, report.new, report.known, tuple(problems), tuple(missing), unmapped, unused)
+
+
+def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
+    """Store the upload: a sentence on what came of it, and whether every file came in."""
+    try:
+        require(Role.EDITOR)
+        report = _import(url, upload, dry_run=False)
+    except CompilewatchError as error:
+        return str(error), False
+    REFRESH_THROTTLE.catch_up()
+    known = f" {plural(report.known, 'trial')} were known already." if report.known else ""
+    problems = [f"{error.message} {_next_step(error)}".strip() for error in report.errors]
+    return " ".join([f"Brought in {plural(report.new, 'new trial')}.{known}", *problems]), not problems
+
+
+def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
+    options = replace(options_of(upload.told), meanings=_meanings_of(upload.meanings))
+    with open_database(url) as database:
+        return import_uploads(
+            database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
+        )
+
+
+def options_of(told: Mapping[str, str]) -> ImportOptions:
+    """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
+    version of torch, kind of device, task or strategy.
+    """
+    given: dict[str, Any] = {name: " ".join(text.split()) for name, text in told.items() if text.strip()}
+    for name, text in given.items():
+        if len(text) > LONGEST_ANSWER:
+            raise CompilewatchError(f"{QUESTIONS[name][0]}: is longer than {LONGEST_ANSWER} characters.")
+    if "measured_at" in given:
+        given["measured_at"] = _moment(given["measured_at"])
+    for name, words in (("device", StatedDevice), ("task", Task), ("strategy", StatedStrategy)):
+        if name in given:
+            if given[name] not in list(words):
+                raise CompilewatchError(
+                    f"There is no {name} {given[name]}.", f"Name one of {', '.join(words)}."
+                )
+            given[name] = words(given[name])
+    if "torch" in given:
+        given["torch"] = torch_version(given["torch"])
+    if "device" in given:
+        given["device"] = given["device"].value
+    return ImportOptions(**given)
+
+
+def _meanings_of(meanings: Mapping[str, str]) -> dict[str, str]:
+    """What each column means, as chosen. Raises CompilewatchError for a field that two mean."""
+    columns: dict[str, str] = {}
+    for column, name in meanings.items():
+        if name in columns:
+            raise CompilewatchError(
+                f"Two columns mean {name}: {columns[name]} and {column}.", "Choose one of them."
+            )
+        if name:
+            columns[name] = column
+    return dict(meanings)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise CompilewatchError(f"{text} is no date and time.", "Write it as 2026-11-20 18:00.") from None
+    return past((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))
+
+
+def _next_step(error: CompilewatchError) -> str:
+    """The next step for a page, which has fields instead of options."""
+    if isinstance(error, UnmappedError):
+        if len(error.columns) > MOST_COLUMNS:
+            return f"Leave at most {MOST_COLUMNS} columns in it, or name some workload and latency_ms."
+        return "Say above what its columns mean, and look again."
+    return "Answer above and look again." if isinstance(error, UntoldError) else error.next_step
+
+
+def _row(file: str, trial: Trial) -> dict[str, Any]:
+    latency_ns = percentile_ns(sorted(trial.latency_samples_ns), 0.5)
+    if latency_ns is None and trial.summary is not None:
+        latency_ns = trial.summary.latency_ns
+    return {
+        "file": file,
+        "workload": trial.workload.name,
+        "strategy": trial.strategy.name,
+        "status": trial.status.value,
+        "latency_ms": None if latency_ns is None else latency_ns / 1e6,
+        "device_name": trial.machine.device_name,
+        "torch": trial.build.torch,
+        "batch_size": trial.workload.batch_size,
+        "dtype": trial.workload.dtype,
+        "source": trial.source.name,
+        "started_at": trial.started_at,
+    }

@@ -1,0 +1,1 @@
+"""Opening databases: sessions, drivers, backup, migrations."""

@@ -1,0 +1,158 @@
+"""A whole database as one file while others write to it, and back again.
+
+A backup is a SQLite file of the same tables, whichever database it was made of: it can be opened, checked and
+served like any other, and restored into either kind.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from db.engine.driver_errors import sentence
+from db.engine.session import Database, open_database, sqlite_file
+from db.engine.sqlite import remove_file, require_usable_file
+from db.errors import DatabaseError
+from db.store.copy import copy_into_empty
+from db.tables.trials import METADATA
+
+
+def back_up(url: str, file: Path) -> int:
+    """Write everything in the database `url`, as of one moment, into the new `file`; its size in bytes.
+
+    Writers are neither stopped nor seen half: what was committed before the backup began is in it, whole. The
+    file appears under its name once it is complete, checked and on the disk.
+
+    Raises DatabaseError where the database cannot be read or the file cannot be written or is there already.
+    """
+    _refuse_existing(file)
+    with _part_of(file) as part:
+        source = sqlite_file(url)
+        if source is None:
+            with open_database(url, read_only=True) as database:
+                _copy_into_file(database, part)
+        else:
+            _copy_file(source, part)
+        _require_sound(part)
+        size = part.stat().st_size
+        _put_in_place(part, file)
+    return size
+
+
+def restore(file: Path, url: str) -> int:
+    """Put the backup `file` into the database `url`, which must not be there or hold no row; its trials.
+
+    A backup of an older release is upgraded on the way; `file` itself is only read.
+    Raises DatabaseError where that cannot be.
+    """
+    if not file.is_file():
+        raise DatabaseError(f"There is no database at {file}.", "Check the path; nothing was restored.")
+    require_usable_file(file, writable=False)
+    target = sqlite_file(url)
+    if target is not None:
+        _refuse_existing(target)
+        with _part_of(target) as part:
+            _copy_file(file, part)
+            trials = _upgraded(part)
+            _put_in_place(part, target)
+        return trials
+    with tempfile.TemporaryDirectory(prefix="compilewatch-restore-") as directory:
+        part = Path(directory) / "backup.db"
+        _copy_file(file, part)
+        trials = _upgraded(part)
+        with (
+            open_database(f"sqlite:///{part}", read_only=True) as source,
+            open_database(url, migrate=True) as database,
+        ):
+            copy_into_empty(source, database)
+    return trials
+
+
+def _refuse_existing(file: Path) -> None:
+    if os.path.lexists(file):
+        raise DatabaseError(f"There is a file {file} already.", "Name another, or move that one away.")
+
+
+@contextmanager
+def _part_of(file: Path) -> Iterator[Path]:
+    """A name beside `file` to write to first; nothing stays there."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        yield part
+    except sqlite3.Error as error:
+        raise sentence(str(error), str(file)) from error
+    except OSError as error:
+        raise DatabaseError(
+            f"{file} could not be written: {error.strerror or error}.",
+            "Name a file in a directory that exists and can be written.",
+        ) from error
+    finally:
+        if part.parent.is_dir():
+            remove_file(part)
+
+
+def _copy_file(source: Path, part: Path) -> None:
+    """SQLite's online backup in one step: a reader's snapshot, which no writer waits for."""
+    require_usable_file(source, writable=False)
+    if not part.parent.is_dir():
+        raise DatabaseError(
+            f"The directory {part.parent} does not exist.", f"Create it with `mkdir -p {part.parent}`."
+        )
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as reading,
+        closing(sqlite3.connect(part)) as writing,
+    ):
+        try:
+            reading.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.Error as error:
+            raise sentence(str(error), str(source)) from error
+        reading.backup(writing)
+        # One file that is whole by itself, without a log beside it.
+        writing.execute("PRAGMA journal_mode=DELETE")
+
+
+def _copy_into_file(database: Database, part: Path) -> None:
+    with open_database(f"sqlite:///{part}", migrate=True) as target:
+        copy_into_empty(database, target)
+    with closing(sqlite3.connect(part)) as writing:
+        writing.execute("PRAGMA journal_mode=DELETE")
+
+
+def _upgraded(part: Path) -> int:
+    """Bring a copied backup to this release's schema; how many trials it holds."""
+    with open_database(f"sqlite:///{part}", migrate=True) as database, database.read() as connection:
+        trials = connection.scalar(select(func.count()).select_from(METADATA.tables["trial"]))
+    with closing(sqlite3.connect(part)) as writing:
+        writing.execute("PRAGMA journal_mode=DELETE")
+    return int(trials or 0)
+
+
+def _require_sound(part: Path) -> None:
+    with closing(sqlite3.connect(part)) as reading:
+        told = [str(row[0]) for row in reading.execute("PRAGMA integrity_check(1)")]
+    if told != ["ok"]:
+        raise DatabaseError(
+            f"The database is damaged ({told[0]}), and so would be its backup.",
+            "See `compilewatch db check`; an older backup is the one to keep.",
+        )
+
+
+def _put_in_place(part: Path, file: Path) -> None:
+    """Give the complete file its name, and do not return before both are on the disk."""
+    _sync(part)
+    part.rename(file)
+    _sync(file.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,1 +1,0 @@
-"""What differs between SQLite and PostgreSQL before a statement is sent: connecting and its troubles."""

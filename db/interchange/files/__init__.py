@@ -1,0 +1,1 @@
+"""Files and fields that readers and writers share."""

@@ -1,0 +1,278 @@
+"""Reading values out of foreign files: each one checked, each error naming file, line and field."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+from db.errors import RecordError, one_line
+from db.interchange.files.opening import InputFile
+from db.records.fields import INT64_MAX
+
+NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
+BYTES_PER_GB = 1_000_000_000
+BYTES_PER_MB = 1_000_000
+
+_MISSING_CELLS = {"", "nan", "na", "n/a", "none", "null", "-"}
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+_MILLISECOND_EPOCH = 100_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a file something was found; `line` is 1-based, None in a document read whole."""
+
+    file: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}, line {self.line}"
+
+    def error(
+        self, field: str, problem: str, next_step: str = "Correct the file and import it again."
+    ) -> RecordError:
+        """An error that names this place and `field`; `problem` is one clause, without the full stop."""
+        return RecordError(f"{self}: {one_line(field)}: {one_line(problem, 400)}.", next_step)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A JSON object or a CSV row; a missing key, an empty cell, null and NaN all read as None."""
+
+    place: Place
+    data: Mapping[str, Any]
+    path: str = ""
+
+    def name_of(self, key: str) -> str:
+        """`key` as people find it in the file: with the path of the object that holds it."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def fail(self, key: str, problem: str) -> NoReturn:
+        """Raise RecordError at this place about `key`."""
+        raise self.place.error(self.name_of(key), problem)
+
+    def number(self, key: str) -> float | None:
+        """A finite number, from JSON or as text."""
+        value = self.data.get(key)
+        if value is None or (isinstance(value, str) and value.strip().lower() in _MISSING_CELLS):
+            return None
+        return self._finite(key, value)
+
+    def numbers(self, key: str) -> list[float]:
+        """A list of finite numbers, empty where there is none; nulls in it are left out."""
+        values = self.data.get(key)
+        if values is None:
+            return []
+        if not isinstance(values, list):
+            self.fail(key, "must be a list of numbers")
+        return [self._finite(key, value) for value in values if value is not None]
+
+    def _finite(self, key: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            self.fail(key, f"must be a number, not {_shown(value)}")
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            self.fail(key, f"must be a number, not {_shown(value)}")
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            self.fail(key, f"must be a number, not {_shown(value)}")
+        if not math.isfinite(number):
+            self.fail(key, f"must be a finite number, not {_shown(value)}")
+        return number
+
+    def scaled(self, key: str, scale: float) -> int | None:
+        """`number(key) * scale` as a whole number that a database can hold; refuses what is negative."""
+        number = self.number(key)
+        return None if number is None else self.whole(key, number * scale)
+
+    def duration_ns(self, key: str, scale: float) -> int | None:
+        """As `scaled`, for what took time: refuses 0 too, which says that nothing was measured."""
+        value = self.scaled(key, scale)
+        if value == 0:
+            self.fail(key, "must be more than 0; leave it empty where it was not measured")
+        return value
+
+    def whole(self, key: str, value: float) -> int:
+        """`value` rounded to a number that a database can hold. Raises RecordError below 0 and above 2^63."""
+        if not 0 <= value <= INT64_MAX:
+            self.fail(key, "must lie between 0 and 2^63 in nanoseconds or bytes")
+        return min(round(value), INT64_MAX)
+
+    def count(self, key: str) -> int | None:
+        """A whole number of 0 or more."""
+        number = self.number(key)
+        if number is None:
+            return None
+        if number < 0 or number > INT64_MAX or not number.is_integer():
+            self.fail(key, f"must be a whole number of 0 or more, not {_shown(self.data.get(key))}")
+        return int(number)
+
+    def text(self, key: str, limit: int = 200) -> str | None:
+        """A non-empty text of at most `limit` characters that a database can store."""
+        value = self.data.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self.fail(key, f"must be text, not {_shown(value)}")
+        return self.storable(key, value.strip(), limit) or None
+
+    def storable(self, key: str, value: str, limit: int = 200) -> str:
+        """`value` where a database can store it: at most `limit` characters, no NUL, no half of a pair."""
+        if len(value) > limit:
+            self.fail(key, f"has {len(value)} characters, more than {limit}")
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            self.fail(key, "holds a character that no database stores")
+        return value
+
+    def required_text(self, key: str) -> str:
+        """As `text`; raises RecordError where there is none."""
+        value = self.text(key)
+        if value is None:
+            self.fail(key, "is missing")
+        return value
+
+    def flag(self, key: str) -> bool | None:
+        """True or false, from JSON."""
+        value = self.data.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.fail(key, f"must be true or false, not {_shown(value)}")
+        return value
+
+    def part(self, key: str) -> Fields:
+        """The object under `key`, an empty one where it is missing."""
+        value = self.data.get(key)
+        if value is None:
+            return Fields(self.place, {}, self.name_of(key))
+        return as_fields(self.place, value, self.name_of(key))
+
+    def parts(self) -> Iterator[tuple[str, Fields]]:
+        """Every entry of this object as an object."""
+        for key in self.data:
+            yield self.storable(key, key), self.part(key)
+
+
+def as_fields(place: Place, value: object, path: str = "") -> Fields:
+    """`value` as an object; raises RecordError when it is none."""
+    if not isinstance(value, dict):
+        raise place.error(path or "the record", f"must be an object, not {_shown(value)}")
+    return Fields(place, value, path)
+
+
+def _shown(value: object) -> str:
+    """`value` for a message, short whatever it is."""
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 64:
+        return "a number beyond 64 bits"
+    return repr(value)[:60]
+
+
+def load_json(data: bytes, place: Place) -> object:
+    """Strict JSON: duplicate keys, Infinity and endless nesting are refused, NaN reads as null."""
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant)
+    except UnicodeDecodeError as error:
+        raise place.error("the text", f"is not UTF-8 (byte {error.start})") from error
+    except RecursionError as error:
+        raise place.error("the document", "is nested too deeply") from error
+    except ValueError as error:
+        raise place.error("the document", f"is not JSON: {str(error)[:200]}") from error
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {_shown(twice)} occurs twice in one object")
+    return unique
+
+
+def _constant(text: str) -> None:
+    """NaN is how Python writes "could not be measured"; an infinite figure is a defect of the file."""
+    if text != "NaN":
+        raise ValueError(f"{text} is not a number")
+
+
+def json_document(file: InputFile) -> Fields:
+    """The one object that a whole file is."""
+    place = Place(file.shown)
+    return as_fields(place, load_json(file.document(), place))
+
+
+def csv_header(file: InputFile) -> list[str]:
+    """The column names; empty for an empty file. Raises RecordError where something else than a comma
+    separates them.
+    """
+    header = next(_csv_lines(file), (1, []))[1]
+    require_commas(file, header)
+    return header
+
+
+def require_commas(file: InputFile, header: Sequence[str]) -> None:
+    """Raise RecordError where the one column that was found is several, by another separator."""
+    if len(header) != 1:
+        return
+    for separator, name in _OTHER_SEPARATORS.items():
+        if separator in header[0]:
+            raise Place(file.shown, 1).error(
+                "the header",
+                f"has {name} between its columns, not commas",
+                "Save it with a comma as the separator and a point in its numbers.",
+            )
+
+
+def csv_rows(file: InputFile) -> Iterator[Fields]:
+    """One Fields per data row, by header; raises RecordError for a ragged row or a repeated column."""
+    lines = _csv_lines(file)
+    _, header = next(lines, (1, []))
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise Place(file.shown, 1).error(_shown(twice), "is the name of two columns")
+    for number, cells in lines:
+        place = Place(file.shown, number)
+        if len(cells) != len(header):
+            raise place.error("the row", f"has {len(cells)} cells, the header has {len(header)}")
+        yield Fields(place, dict(zip(header, cells, strict=True)))
+
+
+def _csv_lines(file: InputFile) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(_text_lines(file), strict=True)
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise Place(file.shown, reader.line_num).error("the row", f"is not CSV: {error}") from error
+        if any(cell.strip() for cell in cells):
+            yield reader.line_num, [cell.strip() for cell in cells]
+
+
+def _text_lines(file: InputFile) -> Iterator[str]:
+    for number, line in file.lines():
+        try:
+            yield line.decode("utf-8") + "\n"
+        except UnicodeDecodeError as error:
+            raise Place(file.shown, number).error("the text", f"is not UTF-8 (byte {error.start})") from error
+
+
+def moment(fields: Fields, key: str) -> datetime | None:
+    """A point in time: ISO 8601 (UTC when it names no zone), or seconds or milliseconds since 1970."""
+    value = fields.data.get(key)
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, str):
+            parsed = datetime.fromisoformat(value)
+            return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+        seconds = fields.number(key) or 0.0
+        return datetime.fromtimestamp(seconds / 1000 if seconds > _MILLISECOND_EPOCH else seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        fields.fail(key, f"is no date and time: {_shown(value)}")

@@ -1,0 +1,85 @@
+"""What a foreign file does not say and the user must tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from db.errors import ConfigError
+from db.records.trial import Task
+
+# The date of today is that of tomorrow where the sun rises first.
+_AHEAD = timedelta(days=1)
+_TORCH = re.compile(r"\d+\.\d+")
+
+
+class StatedDevice(StrEnum):
+    """What a user can say it was executed on, as records and the names of torch's devices have it."""
+
+    CUDA = "cuda"
+    HIP = "hip"
+    CPU = "cpu"
+
+
+class StatedStrategy(StrEnum):
+    """How a workload was executed, as a user can tell it: eager, or a mode of `torch.compile`."""
+
+    EAGER = "eager"
+    DEFAULT = "default"
+    REDUCE_OVERHEAD = "reduce-overhead"
+    MAX_AUTOTUNE = "max-autotune"
+    MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Facts told by the user. They fill what the file's content does not say and outrank its name.
+
+    `measured_at` must be aware. `strategy` outranks no name: of a pair the names tell which is which.
+    `columns` maps our field names to the columns of a generic CSV, all of which it must have; it outranks
+    `usual_columns`, those of the configuration. `meanings` are fields by column, empty for a column that is
+    none, for files that have it.
+    `pair_key` names the pytest-benchmark parameter that tells eager from compiled.
+    """
+
+    torch: str | None = None
+    cuda: str | None = None
+    driver: str | None = None
+    python: str | None = None
+    device: str | None = None
+    device_name: str | None = None
+    machine: str | None = None
+    measured_at: datetime | None = None
+    dtype: str | None = None
+    task: Task | None = None
+    strategy: StatedStrategy | None = None
+    batch_size: int | None = None
+    suite: str | None = None
+    label: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    usual_columns: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    pair_key: str | None = None
+
+
+def past(told: datetime) -> datetime:
+    """`told`, an aware moment at which something was measured. Raises ConfigError for one to come."""
+    if told > datetime.now(UTC) + _AHEAD:
+        raise ConfigError(
+            f"It cannot have been measured on {told:%Y-%m-%d}, which is yet to come.",
+            "Say when it was measured.",
+        )
+    return told
+
+
+def torch_version(told: str) -> str:
+    """`told` as a version of torch. Raises ConfigError for what does not begin like one."""
+    version = told.strip()
+    if not _TORCH.match(version):
+        raise ConfigError(
+            f"{version or 'Nothing'} is no version of torch.", "Write it as 2.13.0 or 2.13.0+cu130."
+        )
+    return version

@@ -1,0 +1,134 @@
+"""Which column of a CSV is which of our fields: as the user says, else the configuration, else its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from db.errors import RecordError, one_line
+from db.interchange.files.fields import csv_header, csv_rows
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+
+NS_OF_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+BYTES_OF_UNITS = {"bytes": 1, "mb": 10**6, "gb": 10**9, "mib": 2**20, "gib": 2**30}
+FACTS = ("device", "device_name", "machine", "cuda", "driver", "python", "dtype", "suite")
+GROUPS = ("shape", "package", "metric")
+_OTHERS = (
+    "workload", "strategy", "torch", "task", "measured_at", "batch_size", "speedup", "samples",
+    "throughput_per_s", "graphs", "graph_breaks", "failure",
+)  # fmt: skip
+# Field -> what it tells, for the fields that carry a unit.
+_STATED_BY = {
+    f"{name}_{unit}": name for name in ("latency", "eager_latency", "compile") for unit in NS_OF_UNITS
+}
+_STATED_BY |= {f"{name}_{unit}": name for name in ("peak", "eager_peak") for unit in BYTES_OF_UNITS}
+FIELDS: tuple[str, ...] = (*_OTHERS, *FACTS, *_STATED_BY)
+
+
+class UnmappedError(RecordError):
+    """No column is known to hold what is needed; `columns` are the file's, each with its first cell."""
+
+    def __init__(self, message: str, next_step: str, columns: Mapping[str, str]) -> None:
+        super().__init__(message, next_step)
+        self.columns = columns
+
+
+def is_field(name: str) -> bool:
+    """Whether a column can be mapped to `name`."""
+    group, dot, rest = name.partition(".")
+    return name in FIELDS or bool(dot and rest and group in GROUPS)
+
+
+def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
+    """Field -> column. A column that is said to mean something does not mean its own name as well.
+
+    Raises UnmappedError without a workload and a latency, RecordError for what is no field and for a column
+    that the file lacks; one of the configuration only where the file needs it.
+    """
+    header = csv_header(file)
+    told = _stated(file, header, options)
+    usual = _usual(file, header, options, told)
+    explicit = _over(usual, told)
+    meant = {*explicit.values(), *options.meanings}
+    mapping = _over(_own(name for name in header if name not in meant), explicit)
+    if not _suffices(mapping):
+        raise UnmappedError(
+            f"{file.shown}: no column is mapped to workload and to a latency; its columns are "
+            f"{', '.join(header)[:500]}.",
+            "Say which they are, such as --column workload=model --column latency_ms=time.",
+            _first_cells(file, header),
+        )
+    return mapping
+
+
+def unused_columns(file: InputFile, options: ImportOptions) -> dict[str, str]:
+    """The columns that are no field, each with its first cell. Raises RecordError as `mapping_of` does."""
+    used = set(mapping_of(file, options).values())
+    return {name: cell for name, cell in _first_cells(file, csv_header(file)).items() if name not in used}
+
+
+def not_used(columns: Iterable[str]) -> str:
+    """The sentence that names columns which are no field."""
+    return f"Not used: {one_line(', '.join(name or '(no name)' for name in columns), 500)}."
+
+
+def _stated(file: InputFile, header: Sequence[str], options: ImportOptions) -> dict[str, str]:
+    for field, column in options.columns.items():
+        _require_field(file, field)
+        if column not in header:
+            raise _no_column(file, header, field, column)
+    meanings = {field: column for column, field in options.meanings.items() if field and column in header}
+    return {**meanings, **options.columns}
+
+
+def _usual(
+    file: InputFile, header: Sequence[str], options: ImportOptions, told: Mapping[str, str]
+) -> dict[str, str]:
+    """What the configuration says of columns that the file has."""
+    otherwise = _over(_own(header), told)
+    known = set(map(_quantity, otherwise))
+    for field, column in options.usual_columns.items():
+        _require_field(file, field)
+        if column not in header and _quantity(field) not in known and not _suffices(otherwise):
+            raise _no_column(file, header, field, column)
+    return {field: column for field, column in options.usual_columns.items() if column in header}
+
+
+def _require_field(file: InputFile, field: str) -> None:
+    if not is_field(field):
+        raise RecordError(
+            f"{file.shown}: {field}: is no field that a CSV can be mapped to.",
+            f"Known are {', '.join(_OTHERS + FACTS)}, times and sizes with their unit such as "
+            "latency_ms, compile_s and peak_gb, and shape.NAME, package.NAME and metric.NAME.",
+        )
+
+
+def _no_column(file: InputFile, header: Sequence[str], field: str, column: str) -> RecordError:
+    return RecordError(
+        f"{file.shown}, line 1: {column}: is no column of this file, and {field} is mapped to it.",
+        f"Its columns are {', '.join(header)[:500]}.",
+    )
+
+
+def _own(names: Iterable[str]) -> dict[str, str]:
+    return {name: name for name in names if is_field(name)}
+
+
+def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:
+    """Both, and `upper` where both tell the same, be it in another unit."""
+    told = set(map(_quantity, upper))
+    return {field: column for field, column in lower.items() if _quantity(field) not in told} | dict(upper)
+
+
+def _quantity(field: str) -> str:
+    return _STATED_BY.get(field, field)
+
+
+def _suffices(mapping: Iterable[str]) -> bool:
+    told = set(map(_quantity, mapping))
+    return "workload" in told and not told.isdisjoint(("latency", "eager_latency"))
+
+
+def _first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:
+    row = next(csv_rows(file), None)
+    return {name: row.data[name] if row else "" for name in header}

@@ -1,0 +1,267 @@
+"""From what a foreign file says to a trial: facts told, facts asked for, ids that follow from content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from db.errors import RecordError
+from db.interchange.files.fields import Place
+from db.interchange.files.options import ImportOptions
+from db.records.ids import build_identity, identity, machine_identity, strategy_identity, workload_identity
+from db.records.strategies import EAGER
+from db.records.trial import (
+    Build,
+    CacheState,
+    ColdStart,
+    CompilerEvent,
+    Failure,
+    FailureKind,
+    Machine,
+    Source,
+    SourceKind,
+    Status,
+    Strategy,
+    StrategyKind,
+    Trial,
+    Workload,
+)
+from db.records.validation import problem
+
+MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
+# torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.
+BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager_decomp_partition", "aot_ts"})
+# Words that tell eager from compiled, in any case; every other word is a strategy's name.
+_EAGER_WORDS = frozenset({"eager", "false", "none", "no", "off", "0"})
+_COMPILED_WORDS = frozenset({"true", "yes", "on", "1", "compile", "compiled"})
+
+UNTOLD_REASON = "The source counts graph breaks and does not list them."
+SPEEDUP_ZERO = "The source reports speedup 0: the model failed, and it does not say why."
+
+_NEEDED = {
+    "torch": ("the torch version", "--torch 2.13.0"),
+    "device": ("the kind of device", "--device cuda"),
+    "device_name": ("the GPU (or CPU)", '--device-name "NVIDIA H200"'),
+    "measured_at": ("when it was measured", "--measured-at 2026-11-20"),
+    "dtype": ("the dtype", "--dtype bfloat16"),
+    "task": ("the task", "--task inference"),
+    "strategy": ("whether it was compiled", "--strategy eager"),
+}
+
+
+class UntoldError(RecordError):
+    """A file does not say what must be known; `fields` are the fields of ImportOptions that tell it."""
+
+    def __init__(self, message: str, next_step: str, fields: tuple[str, ...]) -> None:
+        super().__init__(message, next_step)
+        self.fields = fields
+
+
+_BUILD_FIELDS = set(Build.model_fields) - {"label"}
+_MACHINE_FIELDS = set(Machine.model_fields) - {"name"}
+_ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suite")
+
+
+@dataclass(slots=True)
+class Result:
+    """One result as its file tells it.
+
+    `said` holds facts from the file's content and `named` those from its name: keys are fields of Machine
+    and Build plus `machine`, `measured_at`, `dtype`, `task`, `batch_size`, `suite`. `raw` is the result as
+    it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial,
+    `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
+    """
+
+    place: Place
+    workload: str
+    strategy: Strategy | None
+    raw: Any
+    said: Mapping[str, Any] = field(default_factory=dict)
+    named: Mapping[str, Any] = field(default_factory=dict)
+    shape: dict[str, int] = field(default_factory=dict)
+    item: str | None = None
+    items_per_iteration: float | None = None
+    failure: Failure | None = None
+    parts: dict[str, Any] = field(default_factory=dict)
+    label: str | None = None
+
+
+def compiled(
+    name: str, *, backend: str | None = None, mode: str | None = None, dynamic: bool | None = None
+) -> Strategy:
+    """A compiled strategy whose cache state the source does not say."""
+    return Strategy(
+        name=name,
+        kind=StrategyKind.COMPILE,
+        backend=backend,
+        mode=mode,
+        dynamic=dynamic,
+        cache=CacheState.UNKNOWN,
+    )
+
+
+def strategy_called(word: str) -> Strategy:
+    """A compiled strategy from one word that may be a mode of torch.compile or a backend of it."""
+    if word in MODES:
+        return compiled(word, backend="inductor", mode=word)
+    if word in BACKENDS:
+        return compiled(f"{word} backend" if word == "eager" else word, backend=word)
+    return compiled(word)
+
+
+def tells_strategy(word: str) -> bool:
+    """Whether `word` is a mode, a backend, or a yes or no, and so no name that says something else."""
+    return word in MODES | BACKENDS or word.lower() in _EAGER_WORDS | _COMPILED_WORDS
+
+
+def stated_strategy(word: str) -> Strategy:
+    """From a word that tells eager from compiled: a yes or no, or what `strategy_called` takes."""
+    if word.lower() in _EAGER_WORDS:
+        return EAGER
+    return compiled("compiled") if word.lower() in _COMPILED_WORDS else strategy_called(word)
+
+
+def counted_events(count: int | None) -> list[CompilerEvent] | None:
+    """Graph breaks of which the source knows only how many."""
+    if count is None:
+        return None
+    return [CompilerEvent(reason=UNTOLD_REASON, count=count)] if count else []
+
+
+def compile_cost(nanoseconds: int | None) -> ColdStart | None:
+    """A cost that the source gives net of steady calls: as time until steady, with none of them in it."""
+    if nanoseconds is None:
+        return None
+    return ColdStart(until_steady_ns=nanoseconds, calls_until_steady=0)
+
+
+def failed(message: str, kind: FailureKind = FailureKind.CRASH) -> Failure:
+    """A failure of the source; `crash` where it does not say of which kind."""
+    return Failure(kind=kind, message=message)
+
+
+def torch_facts(version: str) -> dict[str, str]:
+    """ "2.13.0+cu130" as torch, variant and CUDA version; the last two only where the version says them."""
+    torch, _, variant = version.partition("+")
+    facts = {"torch": torch}
+    if variant:
+        facts["torch_variant"] = variant
+        facts |= cuda_facts(variant)
+    return facts
+
+
+def cuda_facts(variant: str) -> dict[str, str]:
+    """The CUDA version that a variant such as "cu128" or "cu118" spells: 12.8, 11.8."""
+    match = re.fullmatch(r"cu(\d{2})(\d)", variant)
+    return {"cuda": f"{match[1]}.{match[2]}"} if match else {}
+
+
+def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
+    """The record of one imported result.
+
+    A fact comes from the content, else from the options, else from the file's name.
+    Raises UntoldError naming every option that is still needed, RecordError for a field that is wrong.
+    """
+    facts = _facts(result, options)
+    try:
+        machine = Machine(
+            name=facts.pop("machine", None) or "imported",
+            **{key: facts[key] for key in _MACHINE_FIELDS & facts.keys()},
+        )
+        build = Build(label=options.label, **{key: facts[key] for key in _BUILD_FIELDS & facts.keys()})
+        workload = _workload(result, facts, source)
+        strategy: Strategy = facts["strategy"]
+        run = _run_digest(source, machine, build, facts)
+        return Trial(
+            trial_id="imp-" + _digest(result.raw, run, workload, strategy),
+            run_id="imp-" + run,
+            started_at=facts["measured_at"],
+            suite=facts.get("suite"),
+            label=options.label or result.label,
+            source=Source(kind=SourceKind.IMPORTED, name=source),
+            workload=workload,
+            strategy=strategy,
+            machine=machine,
+            build=build,
+            status=Status.FAILED if result.failure else Status.OK,
+            failure=result.failure,
+            **result.parts,
+        )
+    except ValidationError as error:
+        raise _invalid(result.place, error) from error
+
+
+def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
+    told: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
+    if options.torch:
+        told |= torch_facts(options.torch)
+        told["cuda"] = options.cuda or told.get("cuda")
+    if options.strategy:
+        told["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+    facts: dict[str, Any] = {}
+    for origin in (result.named, told, result.said, {"strategy": result.strategy}):
+        facts |= {key: value for key, value in origin.items() if value is not None}
+    missing = [key for key in _NEEDED if key not in facts]
+    if missing:
+        unknown = [_NEEDED[key][0] for key in missing]
+        raise UntoldError(
+            f"{result.place.file}: does not say {_and(unknown)}.",
+            f"Tell it with {_and([_NEEDED[key][1] for key in missing])}.",
+            tuple(missing),
+        )
+    return facts
+
+
+def _workload(result: Result, facts: Mapping[str, Any], source: str) -> Workload:
+    """No foreign format hashes a workload's definition. A version per format keeps an imported series apart
+    from every measured one, whose versions are hashes, and from what other tools measured by other means.
+    """
+    return Workload(
+        name=result.workload,
+        version=f"imported-{source}",
+        task=facts["task"],
+        batch_size=facts.get("batch_size"),
+        shape=result.shape,
+        dtype=facts["dtype"],
+        items_per_iteration=result.items_per_iteration,
+        item=result.item,
+    )
+
+
+def _digest(raw: Any, run: str, workload: Workload, strategy: Strategy) -> str:
+    """Equal for the same result told with the same facts, whatever else stood beside it."""
+    # `run` tells the format; with it in the version too, results would lose the ids they have had so far.
+    unversioned = workload.model_copy(update={"version": "imported"})
+    content = {
+        "run": run,
+        "workload": workload_identity(unversioned),
+        "strategy": strategy_identity(strategy),
+        "raw": raw,
+    }
+    return identity(content) + identity({"again": content})
+
+
+def _run_digest(source: str, machine: Machine, build: Build, facts: Mapping[str, Any]) -> str:
+    return identity(
+        {
+            "source": source,
+            "machine": machine_identity(machine),
+            "build": build_identity(build),
+            "measured_at": facts["measured_at"].isoformat(),
+            "suite": facts.get("suite"),
+        }
+    )
+
+
+def _invalid(place: Place, error: ValidationError) -> RecordError:
+    first = error.errors(include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"]) or "the whole record"
+    return place.error(name, problem(first))
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

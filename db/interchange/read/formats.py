@@ -1,0 +1,165 @@
+"""The formats that can be read, by the names that `import --format` takes."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from enum import StrEnum
+
+from db.errors import CompilewatchError, RecordError
+from db.interchange.files import trial_jsonl
+from db.interchange.files.fields import require_commas
+from db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read import (
+    dynamo_csv,
+    generic_csv,
+    optimum,
+    oss_v3,
+    pytest_benchmark,
+    timm_csv,
+    torchbench,
+    transformers_ci,
+)
+from db.interchange.read.timm_csv import column_prefix
+from db.records.ids import identity
+from db.records.trial import Trial
+
+# Equal results of one file, which are repeats and not one result: told apart by how many came before.
+
+# Beyond this SQLite keeps what it counts in a temporary file, so that memory does not grow with the file.
+_CACHE_KIB = 65_536
+_COUNT = (
+    "INSERT INTO seen (trial_id, times) VALUES (?, 1) "
+    "ON CONFLICT (trial_id) DO UPDATE SET times = times + 1 RETURNING times"
+)
+
+
+def with_distinct_ids(trials: Iterable[Trial]) -> Iterator[Trial]:
+    """The trials of one file, whose ids follow from content, each with an id of its own.
+
+    The first of equal ones keeps its id; that of a later one says how many came before it, so that the same
+    file gives the same ids again.
+    """
+    try:
+        with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("CREATE TABLE seen (trial_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
+            connection.execute("BEGIN")
+            for trial in trials:
+                ((times,),) = connection.execute(_COUNT, (trial.trial_id,)).fetchall()
+                yield trial if times == 1 else _repeat(trial, times - 1)
+    except sqlite3.Error as error:
+        raise CompilewatchError(
+            f"The results of the file cannot be counted ({error}).",
+            "Make room in the folder of temporary files.",
+        ) from error
+
+
+def _repeat(trial: Trial, before: int) -> Trial:
+    content = {"trial": trial.trial_id, "equal_ones_before": before}
+    trial_id = "imp-" + identity(content) + identity({"again": content})
+    return trial.model_copy(update={"trial_id": trial_id})
+
+
+Reader = Callable[[InputFile, ImportOptions], Iterator[Trial]]
+
+
+class Format(StrEnum):
+    """Every value but `trial` is also the `source.name` of what it brings in."""
+
+    TRIAL = "trial"
+    DYNAMO_CSV = "dynamo-csv"
+    OSS_V3 = "oss-v3"
+    TORCHBENCH = "torchbench"
+    PYTEST_BENCHMARK = "pytest-benchmark"
+    OPTIMUM = "optimum"
+    TIMM_CSV = "timm-csv"
+    TRANSFORMERS_CI = "transformers-ci"
+    CSV = "csv"
+
+
+def _with_repeats(read: Reader) -> Reader:
+    """`read` for a format whose ids follow from content."""
+
+    def reader(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+        return with_distinct_ids(read(file, options))
+
+    return reader
+
+
+READERS: dict[Format, Reader] = {
+    Format.TRIAL: trial_jsonl.read,
+    Format.DYNAMO_CSV: _with_repeats(dynamo_csv.read),
+    Format.OSS_V3: _with_repeats(oss_v3.read),
+    Format.TORCHBENCH: _with_repeats(torchbench.read),
+    Format.PYTEST_BENCHMARK: _with_repeats(pytest_benchmark.read),
+    Format.OPTIMUM: _with_repeats(optimum.read),
+    Format.TIMM_CSV: _with_repeats(timm_csv.read),
+    Format.TRANSFORMERS_CI: _with_repeats(transformers_ci.read),
+    Format.CSV: _with_repeats(generic_csv.read),
+}
+
+
+# Which format a file has, from its first bytes; names decide nothing.
+
+# Keys that all stand within the first 64 KiB of a JSON file of that format, in this order of trial.
+_JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
+    (Format.TRIAL, ("schema", "trial_id")),
+    (Format.PYTEST_BENCHMARK, ("machine_info", "commit_info")),
+    (Format.TORCHBENCH, ("environ", "metrics")),
+    (Format.OPTIMUM, ("scenario", "launcher")),
+    (Format.OPTIMUM, ("latency", "values", "unit")),
+    (Format.OSS_V3, ("metric", "benchmark_values")),
+)
+_CHUNK_BYTES = 2**20
+_TRANSFORMERS_MARK = b".latency.mean"
+
+
+def detect(file: InputFile) -> Format:
+    """The format of `file`. Raises RecordError when it is none of ours, a CSV of another separator, or an
+    archive that expands too far.
+    """
+    head = file.head().lstrip()
+    if not head:
+        raise RecordError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
+    found = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
+    if found is None:
+        _expand(file)
+        raise RecordError(
+            f"{file.shown}: is in no known format.",
+            f"Name it with --format, one of {', '.join(Format)}.",
+        )
+    return found
+
+
+def _json_format(head: bytes) -> Format | None:
+    for name, keys in _JSON_MARKS:
+        if all(re.search(rb'"%s"\s*:' % key.encode(), head) for key in keys):
+            return name
+    return Format.TRANSFORMERS_CI if _TRANSFORMERS_MARK in head else None
+
+
+def _csv_format(file: InputFile, head: bytes) -> Format | None:
+    first_line = head.splitlines()[0].decode("utf-8", errors="replace")
+    header = next(csv.reader([first_line]), [])
+    if first_line.replace("\t", "").isprintable():
+        require_commas(file, header)
+    columns = {name.strip() for name in header}
+    if "name" in columns and ("accuracy" in columns or {"speedup", "abs_latency"} <= columns):
+        return Format.DYNAMO_CSV
+    if "model" in columns and column_prefix(header):
+        return Format.TIMM_CSV
+    return Format.CSV if len(columns) > 1 and "\0" not in first_line else None
+
+
+def _expand(file: InputFile) -> None:
+    """Read on as far as a document may go: an archive that is a bomb says so."""
+    with file.open() as stream:
+        for _ in range(MAX_DOCUMENT_BYTES // _CHUNK_BYTES):
+            if not stream.read(_CHUNK_BYTES):
+                break

@@ -1,0 +1,156 @@
+"""Any CSV, one result per row, with a mapping from our fields to its columns.
+
+Fields carry their unit: `latency_ms`, `eager_latency_us`, `compile_s`, `peak_gb`. Without a mapping the
+columns must bear these names themselves. A cell like "0.493 (0.503)" is read as its first number; "nan",
+"NA", "-" and an empty cell mean that there is no value. Without a strategy a latency is that of a compiled
+result where its file has a column for eager beside it, else it must be told whether it was compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from db.interchange.files.fields import Fields, csv_rows, moment
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
+from db.interchange.read.foreign_trials import (
+    SPEEDUP_ZERO,
+    Result,
+    compile_cost,
+    compiled,
+    counted_events,
+    failed,
+    stated_strategy,
+    to_trial,
+    torch_facts,
+)
+from db.records.strategies import EAGER
+from db.records.trial import CompilerFacts, Memory, Strategy, Summary, Task, Trial
+
+SOURCE = "csv"
+
+_BRACKETED = re.compile(r"(\S+)\s*\([^)]*\)")
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per row; a row with an eager latency only is an eager trial.
+
+    Raises UnmappedError where it is not known which columns to read, UntoldError for what no column tells,
+    RecordError for a mapping that does not fit and for every cell that cannot be read.
+    """
+    mapping = mapping_of(file, options)
+    for row in csv_rows(file):
+        data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
+        yield to_trial(_result(Fields(row.place, data), dict(row.data)), SOURCE, options)
+
+
+def _plain(field: str, cell: str) -> str:
+    match = _BRACKETED.fullmatch(cell)
+    numeric = field not in FACTS and field not in ("workload", "strategy", "torch", "task", "failure")
+    return match[1] if match and numeric else cell
+
+
+def _result(row: Fields, raw: Mapping[str, str]) -> Result:
+    failure = row.text("failure", 1000)
+    speedup = row.number("speedup")
+    if speedup == 0 and failure is None:
+        failure = SPEEDUP_ZERO
+    # Of what failed a 0 is as good as nothing: no figure of it is kept.
+    latency, eager = (
+        _scaled(row, name, NS_OF_UNITS, zero_too=failure is not None) for name in ("latency", "eager_latency")
+    )
+    if failure is None and latency is None and eager is None:
+        row.fail("latency", "is missing, and no failure is named")
+    strategy = _strategy(row, latency)
+    only_eager = strategy == EAGER and latency is None
+    if only_eager:
+        latency, eager = eager, None
+    if eager is None and latency is not None and speedup:
+        eager = row.whole("speedup", latency * speedup)
+    return Result(
+        place=row.place,
+        workload=row.required_text("workload"),
+        strategy=strategy,
+        raw=dict(raw),
+        said=_facts(row),
+        shape={
+            name: size for name in _group(row, "shape") if (size := row.count(f"shape.{name}")) is not None
+        },
+        failure=failed(failure) if failure else None,
+        parts={} if failure else _parts(row, latency, eager, only_eager=only_eager),
+    )
+
+
+def _strategy(row: Fields, latency: int | None) -> Strategy | None:
+    """None where neither the row nor the columns of its file tell it."""
+    if latency is None and row.text("failure") is None:
+        return EAGER
+    word = row.text("strategy")
+    if word is not None:
+        return stated_strategy(word)
+    beside_eager = any(field == "speedup" or field.startswith("eager_latency_") for field in row.data)
+    return compiled("compiled") if beside_eager else None
+
+
+def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: bool) -> dict[str, Any]:
+    metrics = {name: row.number(f"metric.{name}") for name in _group(row, "metric")}
+    compile_ns = _scaled(row, "compile", NS_OF_UNITS)
+    return {
+        "summary": Summary(
+            latency_ns=latency,
+            control_latency_ns=eager,
+            n=row.count("samples"),
+            throughput_per_s=row.number("throughput_per_s"),
+            metrics={name: value for name, value in metrics.items() if value is not None},
+        ),
+        "cold_start": compile_cost(compile_ns),
+        "memory": _memory(row, only_eager=only_eager),
+        "compiler": _compiler(row),
+    }
+
+
+def _memory(row: Fields, *, only_eager: bool) -> Memory | None:
+    """Peaks; what a row that is eager's tells of eager is its own."""
+    peak, eager_peak = _scaled(row, "peak", BYTES_OF_UNITS), _scaled(row, "eager_peak", BYTES_OF_UNITS)
+    if only_eager and eager_peak is not None:
+        peak, eager_peak = eager_peak, None
+    return Memory(peak_bytes=peak, control_peak_bytes=eager_peak) if peak or eager_peak else None
+
+
+def _compiler(row: Fields) -> CompilerFacts | None:
+    graphs, breaks = row.count("graphs"), row.count("graph_breaks")
+    if graphs is None and breaks is None:
+        return None
+    return CompilerFacts(graphs=graphs, graph_breaks=counted_events(breaks))
+
+
+def _facts(row: Fields) -> dict[str, Any]:
+    torch, task = row.text("torch"), row.text("task")
+    if task is not None and task not in list(Task):
+        row.fail("task", f"must be one of {', '.join(Task)}")
+    packages = {name: row.text(f"package.{name}") for name in _group(row, "package")}
+    return {
+        **(torch_facts(torch) if torch else {}),
+        **{name: row.text(name) for name in FACTS},
+        "task": Task(task) if task else None,
+        "measured_at": moment(row, "measured_at"),
+        "batch_size": row.count("batch_size") or None,
+        "packages": {name: version for name, version in packages.items() if version} or None,
+    }
+
+
+def _scaled(row: Fields, name: str, units: Mapping[str, int], *, zero_too: bool = True) -> int | None:
+    """The value of the one column that carries `name` with a unit; one of 0 is refused unless `zero_too`."""
+    read = row.scaled if zero_too else row.duration_ns
+    values = [(f"{name}_{unit}", read(f"{name}_{unit}", scale)) for unit, scale in units.items()]
+    told = [(field, value) for field, value in values if value is not None]
+    if len(told) > 1:
+        row.fail(told[1][0], f"is told twice, also as {told[0][0]}")
+    return told[0][1] if told else None
+
+
+def _group(row: Fields, group: str) -> list[str]:
+    return [field.partition(".")[2] for field in row.data if field.startswith(f"{group}.")]

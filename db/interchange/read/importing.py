@@ -1,0 +1,246 @@
+"""The way in: recognise a file, read it, store it whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from db.engine.session import Database
+from db.errors import CompilewatchError, ConflictError, RecordError, one_line
+from db.interchange.files import trial_jsonl
+from db.interchange.files.bulk import without_cycle_collection
+from db.interchange.files.opening import InputFile, input_files, uploaded_files
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.csv_mapping import unused_columns
+from db.interchange.read.foreign_trials import UntoldError
+from db.interchange.read.formats import READERS, Format, detect
+from db.interchange.read.read_ahead import Share, read_ahead
+from db.records.fast_json import whole
+from db.records.trial import FailureKind, Status, Trial
+from db.store.trial_rows import TRIALS_OF_A_BATCH, Batch, BatchMaker, ReadHereError
+from db.store.trials import dry_run_session, save_batches
+
+# From batches to how many trials were new and how many known; stores nothing where it raises.
+Save = Callable[[Iterable[Batch]], tuple[int, int]]
+
+AUTO = "auto"
+FIRST_ROWS = 5
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What one file brought, or why it brought nothing.
+
+    `new` and `known` count trials, in a dry run those that would be. `unused` are the columns of a CSV that
+    are no field, each with its first cell.
+    """
+
+    path: str
+    formats: tuple[Format, ...] = ()
+    new: int = 0
+    known: int = 0
+    failed_trials: int = 0
+    first: tuple[Trial, ...] = ()
+    unused: dict[str, str] = field(default_factory=dict)
+    error: CompilewatchError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry of `import --json` for this file."""
+        return {
+            "path": self.path,
+            "formats": [str(name) for name in self.formats],
+            "new": self.new,
+            "known": self.known,
+            "failed_trials": self.failed_trials,
+            "first": [trial.model_dump(mode="json", by_alias=True) for trial in self.first],
+            "unused_columns": list(self.unused),
+            "error": str(self.error) if self.error else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """One entry per named path, in the order given."""
+
+    files: tuple[FileReport, ...]
+    dry_run: bool
+
+    @property
+    def new(self) -> int:
+        """Trials that were not stored before, of all files."""
+        return sum(file.new for file in self.files)
+
+    @property
+    def known(self) -> int:
+        """Trials that were stored already, of all files."""
+        return sum(file.known for file in self.files)
+
+    @property
+    def errors(self) -> tuple[CompilewatchError, ...]:
+        """Why files brought nothing, in their order."""
+        return tuple(file.error for file in self.files if file.error)
+
+    def as_json(self) -> dict[str, Any]:
+        """The document that `import --json` prints."""
+        return {
+            "schema": "compilewatch.import/1",
+            "dry_run": self.dry_run,
+            "new": self.new,
+            "known": self.known,
+            "files": [file.as_json() for file in self.files],
+        }
+
+
+def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None = None) -> Iterator[Trial]:
+    """Every trial of `path`, streaming; a zip's members one after the other.
+
+    Raises RecordError naming file, line and field. What was yielded before the error must not be kept:
+    the caller's transaction makes a file all or nothing.
+    """
+    for file, name in _recognised(partial(input_files, path), format):
+        yield from _trials(file, name, options or ImportOptions())
+
+
+def import_paths(
+    db: Database,
+    paths: Sequence[Path],
+    *,
+    format: str = AUTO,
+    options: ImportOptions | None = None,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Store every file that can be read whole; a file with an error adds nothing and is reported.
+
+    A second import of the same content adds nothing. With `dry_run` nothing is stored.
+    """
+    opened = [(str(path), partial(input_files, path)) for path in paths]
+    return _import_all(db, opened, format, options or ImportOptions(), dry_run=dry_run)
+
+
+def import_uploads(
+    db: Database,
+    uploads: Mapping[str, bytes],
+    *,
+    format: str = AUTO,
+    options: ImportOptions | None = None,
+    dry_run: bool = False,
+) -> ImportReport:
+    """As `import_paths` for files in memory, by their names; those that belong together lie side by side."""
+    opened = [(one_line(name), partial(uploaded_files, name, uploads)) for name in uploads]
+    return _import_all(db, opened, format, options or ImportOptions(), dry_run=dry_run)
+
+
+def _import_all(
+    db: Database,
+    opened: Iterable[tuple[str, Callable[[], list[InputFile]]]],
+    format_: str,
+    options: ImportOptions,
+    *,
+    dry_run: bool,
+) -> ImportReport:
+    def report_of(save: Save) -> ImportReport:
+        reports = [_import_one(save, *each, format_, options) for each in opened]
+        return ImportReport(tuple(reports), dry_run)
+
+    if not dry_run:
+        return report_of(partial(save_batches, db))
+    with dry_run_session(db) as save:
+        return report_of(save)
+
+
+def _import_one(
+    save: Save,
+    shown: str,
+    files: Callable[[], list[InputFile]],
+    format_: str,
+    options: ImportOptions,
+) -> FileReport:
+    formats: tuple[Format, ...] = ()
+    recognised: list[tuple[InputFile, Format]] = []
+    try:
+        recognised = _recognised(files, format_)
+        formats = tuple(dict.fromkeys(name for _, name in recognised))
+        report = FileReport(shown, formats)
+        with without_cycle_collection():
+            if formats == (Format.TRIAL,):
+                return _stored_trials(save, [file for file, _ in recognised], report)
+            # Files of other formats hold few trials, and few numbers of each.
+            _stored(save, _batches(recognised, options), report)
+        report.unused = _unused(recognised, options)
+        return report
+    except UntoldError as error:
+        # What is missing may stand in a column that nobody has named.
+        return FileReport(shown, formats, unused=_unused(recognised, options), error=error)
+    except ConflictError as error:
+        # The store knows the trial, not the file that it came from.
+        return FileReport(shown, formats, error=ConflictError(f"{shown}: {error.message}", error.next_step))
+    except CompilewatchError as error:
+        return FileReport(shown, formats, error=error)
+
+
+def _unused(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> dict[str, str]:
+    unused: dict[str, str] = {}
+    for file, name in recognised:
+        if name == Format.CSV:
+            with suppress(RecordError):
+                unused |= unused_columns(file, options)
+    return unused
+
+
+def _batches(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> Iterator[Batch]:
+    trials = chain.from_iterable(_trials(*each, options) for each in recognised)
+    return BatchMaker().batches(trials, TRIALS_OF_A_BATCH)
+
+
+def _stored_trials(save: Save, files: list[InputFile], report: FileReport) -> FileReport:
+    def making(share: Share) -> Generator[Batch]:
+        maker = BatchMaker()
+        for trials in trial_jsonl.read_to_store(files, TRIALS_OF_A_BATCH, share.turns()):
+            yield maker.batch(trials)
+
+    try:
+        with read_ahead(making) as batches:
+            return _stored(save, batches, report)
+    except ReadHereError:
+        return _stored(save, making(Share()), FileReport(report.path, report.formats))
+
+
+def _stored(save: Save, batches: Iterable[Batch], report: FileReport) -> FileReport:
+    report.new, report.known = save(_observed(batches, report))
+    return report
+
+
+def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
+    """Yields the batches and notes the first rows and the failures on the way."""
+    empty = True
+    for batch in batches:
+        if empty:
+            report.first = tuple(whole(record) for record in (batch.records or ())[:FIRST_ROWS])
+        empty = False
+        cancelled = batch.of_trials("failure_kind").count(FailureKind.CANCELLED)
+        report.failed_trials += batch.of_trials("status").count(Status.FAILED) - cancelled
+        yield batch
+    if empty:
+        raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
+
+
+def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
+    try:
+        yield from READERS[name](file, options)
+    except RecursionError as error:
+        # What json can read it may not be able to write again: each stops at a depth of its own.
+        raise RecordError(
+            f"{file.shown}: is nested too deeply.", "Check that it is the file you meant."
+        ) from error
+
+
+def _recognised(files: Callable[[], list[InputFile]], format_: str) -> list[tuple[InputFile, Format]]:
+    if format_ != AUTO and format_ not in list(Format):
+        known = ", ".join((AUTO, *Format))
+        raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")
+    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in files()]

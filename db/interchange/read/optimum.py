@@ -1,0 +1,151 @@
+"""optimum-benchmark: `benchmark_report.json` with the `benchmark_config.json` beside it.
+
+Shape: huggingface/optimum-benchmark, optimum_benchmark/trackers/{latency,memory}.py. Latency values are
+seconds per call, memory MB (10^6 bytes). The report says what came out, the config of what; neither says
+the torch version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from db.errors import RecordError
+from db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.foreign_trials import Result, compiled, to_trial
+from db.records.strategies import EAGER
+from db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task, Trial
+
+SOURCE = "optimum"
+
+_LOAD = "load"
+_TASKS = {"inference": Task.INFERENCE, "training": Task.TRAINING}
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per measured target (forward, prefill, decode, ...); loading goes into each cold start.
+
+    Either file of the pair stands for both. Raises RecordError, also when the partner is missing.
+    """
+    report_file, config_file = _pair(file)
+    report, config = json_document(report_file), json_document(config_file)
+    load_ns = report.part(_LOAD).part("latency").scaled("mean", NS_PER_S)
+    for target, measured in report.parts():
+        if target != _LOAD and measured.part("latency").data:
+            yield to_trial(_result(target, measured, config, load_ns), SOURCE, options)
+
+
+def _pair(file: InputFile) -> tuple[InputFile, InputFile]:
+    own, other = ("report", "config") if "report" in file.name else ("config", "report")
+    name = other.join(file.name.rsplit(own, 1))
+    partner = file.sibling(name) if name != file.name else None
+    if partner is None:
+        raise RecordError(
+            f"{file.shown}: the benchmark's {other} is not beside it.",
+            f"Put {name if name != file.name else 'benchmark_config.json'} into the same folder or archive.",
+        )
+    return (file, partner) if own == "report" else (partner, file)
+
+
+def _result(target: str, measured: Fields, config: Fields, load_ns: int | None) -> Result:
+    backend, scenario = config.part("backend"), config.part("scenario")
+    inputs = scenario.part("input_shapes")
+    batch = inputs.count("batch_size") or None
+    throughput = measured.part("throughput")
+    item = (throughput.text("unit") or "").removesuffix("/s").removesuffix("s") or None
+    return Result(
+        place=measured.place,
+        workload=backend.storable("model", f"{backend.required_text('model')} {target}"),
+        strategy=_strategy(backend),
+        raw={"target": target, "measured": dict(measured.data), "config": dict(config.data)},
+        said={**_facts(config), "task": _TASKS.get(scenario.text("name") or ""), "batch_size": batch},
+        shape={
+            key: size
+            for key in inputs.data
+            if key != "batch_size" and (size := inputs.count(key)) is not None
+        },
+        item=item,
+        parts={
+            **_latency(measured.part("latency"), throughput),
+            "memory": _memory(measured.part("memory")),
+            "cold_start": None if load_ns is None else ColdStart(build_model_ns=load_ns),
+        },
+    )
+
+
+def _latency(latency: Fields, throughput: Fields) -> dict[str, Any]:
+    if latency.text("unit") not in (None, "s"):
+        latency.fail("unit", "must be s")
+    samples = [latency.whole("values", seconds * NS_PER_S) for seconds in latency.numbers("values")]
+    median = latency.duration_ns("p50", NS_PER_S)
+    summary = Summary(
+        latency_ns=median or latency.duration_ns("mean", NS_PER_S),
+        n=latency.count("count"),
+        throughput_per_s=throughput.number("value"),
+    )
+    return {"samples_ns": samples, "summary": summary}
+
+
+def _memory(memory: Fields) -> Memory | None:
+    if not memory.data:
+        return None
+    if memory.text("unit") not in (None, "MB"):
+        memory.fail("unit", "must be MB")
+    return Memory(
+        peak_bytes=memory.scaled("max_allocated", BYTES_PER_MB),
+        peak_reserved_bytes=memory.scaled("max_reserved", BYTES_PER_MB),
+        peak_rss_bytes=memory.scaled("max_ram", BYTES_PER_MB),
+    )
+
+
+def _strategy(backend: Fields) -> Strategy:
+    """`torch_compile` true is compiled, with the mode where its config names one.
+
+    A backend without that switch (onnxruntime, text-embeddings-inference, ...) is a strategy of its own name.
+    """
+    name = backend.required_text("name")
+    if backend.flag("torch_compile"):
+        settings = backend.part("torch_compile_config")
+        mode = settings.text("mode")
+        return compiled(mode or "compiled", mode=mode, backend=settings.text("backend"))
+    if name == "pytorch":
+        return EAGER
+    return Strategy(name=name, kind=StrategyKind.EAGER, backend=name, cache=CacheState.NONE)
+
+
+def _facts(config: Fields) -> dict[str, Any]:
+    backend, environment = config.part("backend"), config.part("environment")
+    device = backend.text("device")
+    gpus = environment.data.get("gpu") or []
+    gpu = (
+        Fields(environment.place, {"gpu": gpus[0]}, environment.path).text("gpu")
+        if isinstance(gpus, list) and gpus
+        else None
+    )
+    cpu = environment.text("cpu")
+    return {
+        "device": device,
+        "device_name": cpu if device == "cpu" else gpu,
+        "device_count": environment.count("gpu_count") if device == "cuda" else None,
+        "cpu_name": cpu,
+        "cpu_count": environment.count("cpu_count"),
+        "ram_bytes": environment.scaled("cpu_ram_mb", BYTES_PER_MB),
+        "threads": backend.count("intra_op_num_threads"),
+        "dtype": backend.text("dtype") or backend.text("torch_dtype"),
+        "python": environment.text("python_version"),
+        "os": environment.text("platform"),
+        "packages": _packages(environment),
+        "suite": config.text("name"),
+    }
+
+
+def _packages(environment: Fields) -> dict[str, str]:
+    versions = {
+        match[1]: environment.text(key)
+        for key in environment.data
+        if (match := re.fullmatch(r"([a-z_]+)_version", key)) and match[1] != "python"
+    }
+    return {name: version for name, version in versions.items() if version}

@@ -1,0 +1,356 @@
+"""PyTorch OSS benchmark database v3 JSON: one record per metric, as an object, a list, or one per line.
+
+Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/schema.sql and its loader
+.github/scripts/upload_benchmark_results.py. Only `metric` is required. Records that agree in everything
+but `metric` are one result, of a case that `oss_v3_settings` tells apart. The metric names of PyTorch
+`benchmarks/dynamo` (and of our own export) have the meaning they have there; every other metric is kept
+under its name, without a guess at its unit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read import dynamo_csv, dynamo_metrics
+from db.interchange.read.foreign_trials import Result, strategy_called, to_trial, torch_facts
+from db.records.fields import INT64_MAX
+from db.records.ids import build_identity, machine_identity, strategy_identity, workload_identity
+from db.records.strategies import EAGER
+from db.records.trial import Strategy, Summary, Task, Trial
+
+# What tells cases of OSS v3 records apart beyond model, mode, dtype and backend: `extra_info` and `inputs`.
+#
+# Each record tells its own, whatever else stands in its file: whole numbers are sizes, for the workload's
+# shape; other short values stand in brackets behind the workload's name. Left out is what speaks of one
+# execution or of the code: times, identifiers, versions, places and words for people.
+
+_LONGEST_VALUE = 60
+_LONGEST_NAME = 200
+# What `oss_v3` reads into other fields, and what runners tell already.
+_READ = {
+    *("device", "batch_size", "dynamic_shapes", "is_dynamic", "inductor_compile_mode", "compile_mode"),
+    *("app_type", "arch"),
+}
+_NO_SETTINGS = {
+    *("id", "ids", "uuid", "job", "workflow", "attempt", "url", "link", "pid"),
+    *("host", "hostname", "port", "user"),
+    *("time", "times", "timestamp", "date", "datetime", "started", "finished"),
+    *("duration", "elapsed", "latency", "seconds", "throughput"),
+    *("version", "versions", "commit", "sha", "hash", "branch", "revision", "git", "repo"),
+    *("path", "file", "filename", "dir", "directory", "folder", "log"),
+    *("description", "comment", "note", "notes", "author", "authors", "title", "label", "tag"),
+    *("seed", "repeat", "repeats", "iterations", "warmup", "rounds", "timeout"),
+}  # fmt: skip
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_UNSET = {"", "false", "none", "null", "[]"}
+
+
+class Settings(NamedTuple):
+    """`shape` for the workload, `words` for its name; `untold` are values that fit neither, as JSON."""
+
+    shape: dict[str, int]
+    words: dict[str, str]
+    untold: dict[str, str]
+
+    def named(self, name: str) -> str:
+        """`name` with the words in brackets behind it."""
+        described = ", ".join(f"{key}={word}" for key, word in sorted(self.words.items()))
+        return f"{name}[{described}]" if described else name
+
+
+def own_settings(record: Fields) -> Settings:
+    """The sizes that our export writes into `model.extra_info`, beside the workload's version."""
+    info = record.part("model").part("extra_info").data
+    sizes = {key: _whole(str(text)) for key, text in info.items() if key != "version"}
+    return Settings({key: size for key, size in sizes.items() if size is not None}, {}, {})
+
+
+def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Settings:
+    """The settings of a record of another tool, whose workload is called `name`.
+
+    `of_benchmark` is false where `benchmark.extra_info` holds none. Words that do not fit behind the name
+    are untold. Raises RecordError for a key or word that no database stores.
+    """
+    model, benchmark = record.part("model"), record.part("benchmark")
+    parts = [("model.extra_info", model.part("extra_info"), set[str]())]
+    if of_benchmark:
+        parts.append(("benchmark.extra_info", benchmark.part("extra_info"), _READ))
+    parts.append(("inputs", _inputs(record), set()))
+    found: dict[str, tuple[str, object]] = {}
+    for origin, part, read in parts:
+        for key, value in _settings(part.data):
+            if key not in read:
+                path = f"{origin}.{key}"
+                found[path if key in found else part.storable(key, key)] = path, value
+    settings = _sorted_out(record, found)
+    if len(settings.named(name)) <= _LONGEST_NAME:
+        return settings
+    words = {found[key][0]: json.dumps(word) for key, word in settings.words.items()}
+    return Settings(settings.shape, {}, settings.untold | words)
+
+
+def _inputs(record: Fields) -> Fields:
+    """`inputs` with the settings of each one's `extra_info` beside its dtype."""
+    inputs = record.part("inputs")
+    flat = {
+        name: {**each.data, **each.part("extra_info").data, "extra_info": None}
+        for name, each in inputs.parts()
+    }
+    return Fields(inputs.place, flat, inputs.path)
+
+
+def _settings(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
+    """Every value by its path, but for those whose names say that they are no settings."""
+    for key, value in values.items():
+        if _NO_SETTINGS.isdisjoint(word.lower() for word in _WORDS.findall(key)):
+            if isinstance(value, dict):
+                yield from _settings(value, f"{path}{key}.")
+            else:
+                yield f"{path}{key}", value
+
+
+def _whole(text: str) -> int | None:
+    size = int(text) if _WHOLE.fullmatch(text) else None
+    return size if size is None or abs(size) <= INT64_MAX else None
+
+
+def _sorted_out(record: Fields, found: Mapping[str, tuple[str, object]]) -> Settings:
+    settings = Settings({}, {}, {})
+    for key, (path, value) in found.items():
+        text = value.strip() if isinstance(value, str) else json.dumps(value)
+        if text.lower() in _UNSET:
+            continue
+        if (size := _whole(text)) is not None:
+            settings.shape[key] = size
+        elif isinstance(value, list) or len(text) > _LONGEST_VALUE:
+            settings.untold[path] = text
+        else:
+            settings.words[key] = "true" if text == "True" else record.storable(path, text)
+    return settings
+
+
+SOURCE = "oss-v3"
+
+# benchmark.name of pytorch/pytorch benchmarks/dynamo (`output_json` in common.py) and of our export.
+OWN_BENCHMARK = "compilewatch"
+DYNAMO_BENCHMARK = "TorchInductor"
+DYNAMO_BENCHMARKS = {DYNAMO_BENCHMARK, OWN_BENCHMARK}
+_MODES = {
+    "inference": Task.INFERENCE,
+    "eval": Task.INFERENCE,
+    "training": Task.TRAINING,
+    "train": Task.TRAINING,
+    "function": Task.FUNCTION,
+}
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per group of records that agree in everything but the metric.
+
+    Memory grows with the number of results, not with what each record repeats. Raises RecordError naming
+    file, line or record, and field; also where results would share a case though their settings differ.
+    """
+    groups: dict[str, _Group] = {}
+    for fields in _records(file):
+        metric = fields.part("metric")
+        if not metric.data:
+            fields.fail("metric", "is missing")
+        rest = {key: value for key, value in fields.data.items() if key != "metric"}
+        key = json.dumps(rest, sort_keys=True)
+        groups.setdefault(key, _Group(Fields(fields.place, rest, fields.path))).add(metric)
+    yield from _told_apart(groups.values(), options)
+
+
+def _told_apart(groups: Iterable[_Group], options: ImportOptions) -> Iterator[Trial]:
+    first: dict[tuple[str, ...], _Group] = {}
+    for group in groups:
+        trial = to_trial(group.result(options), SOURCE, options)
+        other = first.setdefault(_case(trial), group)
+        mine, theirs = group.settings.untold, other.settings.untold
+        differing = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
+        if differing:
+            raise group.fields.place.error(
+                group.fields.name_of(differing[0]),
+                f"is not that of {other.fields.path}, and too long to tell their cases apart by name",
+                "Write what differs into model.name.",
+            )
+        yield trial
+
+
+def _case(trial: Trial) -> tuple[str, ...]:
+    return (
+        workload_identity(trial.workload),
+        strategy_identity(trial.strategy),
+        machine_identity(trial.machine),
+        build_identity(trial.build),
+    )
+
+
+def _records(file: InputFile) -> Iterator[Fields]:
+    for index, (place, value) in enumerate(_values(file), start=1):
+        yield as_fields(place, value, f"record {index}")
+
+
+def _values(file: InputFile) -> Iterator[tuple[Place, object]]:
+    """Every record with its place: by line where the first line is JSON of its own, else in one piece."""
+    if not _is_line_by_line(file):
+        place = Place(file.shown)
+        yield from _spread(place, load_json(file.document(), place))
+        return
+    for number, line in file.lines():
+        if line.strip():
+            place = Place(file.shown, number)
+            yield from _spread(place, load_json(line, place))
+
+
+def _is_line_by_line(file: InputFile) -> bool:
+    first = next((line for _, line in file.lines() if line.strip()), b"")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _spread(place: Place, value: object) -> Iterator[tuple[Place, object]]:
+    for item in value if isinstance(value, list) else [value]:
+        yield place, item
+
+
+class _Group:
+    """The metrics of one result; `fields` is what its records have in common."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+        self.values: dict[str, float] = {}
+        self.counts: list[int] = []
+        self.texts: dict[str, str] = {}
+
+    def add(self, metric: Fields) -> None:
+        """Takes one metric in; several values are averaged, as PyTorch's dashboard does."""
+        name = metric.required_text("name")
+        if name in self.values or name in self.texts:
+            metric.fail("name", f"{name} is reported twice for the same result")
+        values = metric.numbers("benchmark_values")
+        texts = metric.part("extra_info").data.get("benchmark_values")
+        if values:
+            self.values[name] = sum(values) / len(values)
+            self.counts.append(len(values))
+        elif isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
+            self.texts[name] = metric.storable("extra_info.benchmark_values", texts[0])
+        else:
+            metric.fail("benchmark_values", f"{name} has no value")
+
+    def result(self, options: ImportOptions) -> Result:
+        said = _facts(self.fields, options)
+        parts, failure = self._outcome(str(said["device"] or options.device))
+        return Result(
+            place=self.fields.place,
+            workload=self.settings.named(self._name),
+            strategy=_strategy(self.fields),
+            raw={"values": self.values, "texts": self.texts},
+            said=said,
+            shape=self.settings.shape,
+            failure=failure,
+            parts=parts,
+        )
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What tells its case apart from others of the model."""
+        benchmark = self.fields.part("benchmark").text("name")
+        if benchmark == OWN_BENCHMARK:
+            return own_settings(self.fields)
+        return settings_of(self.fields, self._name, of_benchmark=benchmark != DYNAMO_BENCHMARK)
+
+    @property
+    def _name(self) -> str:
+        named = self.fields.part("model").text("name")
+        return named or self.fields.part("benchmark").required_text("name")
+
+    def _outcome(self, device: str) -> tuple[dict[str, Any], Any]:
+        name = self.fields.part("benchmark").text("name")
+        if name in DYNAMO_BENCHMARKS:
+            row = Fields(self.fields.place, self.values, f"{self.fields.path}.metric")
+            unit = dynamo_metrics.peak_unit_bytes(device) if name != OWN_BENCHMARK else BYTES_PER_GB
+            return dynamo_metrics.outcome(row, self.texts.get("accuracy"), device=device, peak_unit=unit)
+        summary = Summary(metrics=self.values, n=max(self.counts, default=None))
+        return {"summary": summary}, None
+
+
+def _strategy(fields: Fields) -> Strategy:
+    """The backend by its name; v3 does not say how a model reached it, and PyTorch's own all compile."""
+    benchmark, model = fields.part("benchmark"), fields.part("model")
+    info = benchmark.part("extra_info")
+    word = info.text("compilewatch_strategy") or model.text("backend") or "compiled"
+    if word == EAGER.name and benchmark.text("name") == OWN_BENCHMARK:
+        return EAGER
+    facts: dict[str, Any] = {}
+    dynamic = str(info.data.get("dynamic_shapes", info.data.get("is_dynamic"))).lower()
+    if dynamic in ("true", "false"):
+        facts["dynamic"] = dynamic == "true"
+    mode = info.data.get("inductor_compile_mode", info.data.get("compile_mode"))
+    if isinstance(mode, str) and mode:
+        facts["mode"] = info.storable("compile_mode", mode)
+    compiler = _compiler(info) if benchmark.text("name") == DYNAMO_BENCHMARK else None
+    strategy = dynamo_csv.strategy_of(compiler) if compiler else strategy_called(word)
+    return strategy.model_copy(update=facts)
+
+
+def _compiler(info: Fields) -> str | None:
+    """The label by which PyTorch's CI tells runs of its benchmark apart, in the name of the file beside."""
+    output = info.data.get("output")
+    named = dynamo_csv.file_name_facts(PurePosixPath(output).name) if isinstance(output, str) else {}
+    return named.get("compiler")
+
+
+def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
+    benchmark = fields.part("benchmark")
+    info = benchmark.part("extra_info")
+    runner = _first_runner(fields)
+    torch = fields.part("dependencies").part("pytorch").text("version")
+    device = info.data.get("device")
+    device = info.text("device") if isinstance(device, str) else None
+    on_cpu = (device or options.device) == "cpu"
+    return {
+        **(torch_facts(torch) if torch else {}),
+        "torch_git": fields.text("head_sha") if fields.text("repo") == "pytorch/pytorch" else None,
+        "task": _MODES.get(benchmark.text("mode") or ""),
+        "dtype": benchmark.text("dtype"),
+        "batch_size": info.count("batch_size") or None,
+        "device": device,
+        "device_name": runner.text("cpu_info") if on_cpu else runner.text("gpu_info"),
+        "device_count": None if on_cpu else runner.count("gpu_count"),
+        "machine": runner.text("name"),
+        "cpu_name": runner.text("cpu_info"),
+        "cpu_count": runner.count("cpu_count"),
+        "measured_at": moment(fields, "timestamp"),
+        "suite": _suite(fields.part("model")),
+    }
+
+
+def _first_runner(fields: Fields) -> Fields:
+    runners = fields.data.get("runners") or []
+    if not isinstance(runners, list):
+        fields.fail("runners", "must be a list")
+    return (
+        as_fields(fields.place, runners[0], f"{fields.path}.runners.0")
+        if runners
+        else Fields(fields.place, {})
+    )
+
+
+def _suite(model: Fields) -> str | None:
+    origins = model.data.get("origins")
+    if not isinstance(origins, list) or not origins or not isinstance(origins[0], str):
+        return None
+    return model.storable("origins", origins[0])

@@ -1,0 +1,132 @@
+"""pytest-benchmark JSON, as written by 4.x and 5.x; times are seconds per round.
+
+The format knows neither eager nor compiled. The pairing rule: one parameter or extra_info entry, the
+pair key, tells the strategy of each benchmark: the first whose value is a mode or backend of
+torch.compile, or yes or no; one that the user names tells it by any value. Benchmarks of the same test
+whose other parameters are equal are one workload, and the eager one is the control of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from db.errors import RecordError
+from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.foreign_trials import Result, stated_strategy, tells_strategy, to_trial, torch_facts
+from db.records.strategies import EAGER
+from db.records.trial import Strategy, Summary, Task, Trial
+
+SOURCE = "pytest-benchmark"
+
+# Looked for in params, then in extra_info, in this order, unless --pair-key names another.
+PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
+_TORCH_KEYS = ("torch", "torch_version", "pytorch_version")
+_Workload = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per benchmark, with every round as a sample where the file has them.
+
+    Raises RecordError, also when no pair key is found and when two eager results fit one workload.
+    """
+    document = json_document(file)
+    benchmarks = document.data.get("benchmarks")
+    if not isinstance(benchmarks, list):
+        document.fail("benchmarks", "must be a list")
+    parsed = [
+        _benchmark(as_fields(document.place, entry, f"benchmarks.{index}"), document, options)
+        for index, entry in enumerate(benchmarks)
+    ]
+    controls = _controls(parsed)
+    for workload, result in parsed:
+        if result.strategy != EAGER:
+            summary: Summary = result.parts["summary"]
+            control = {"control_latency_ns": controls.get(workload)}
+            result.parts["summary"] = summary.model_copy(update=control)
+        yield to_trial(result, SOURCE, options)
+
+
+def _controls(parsed: list[tuple[_Workload, Result]]) -> dict[_Workload, int | None]:
+    controls: dict[_Workload, int | None] = {}
+    for workload, result in parsed:
+        if result.strategy == EAGER:
+            if workload in controls:
+                raise RecordError(
+                    f"{result.place}: {workload[0]} has two eager results with equal parameters.",
+                    "Name the parameter that tells eager from compiled with --pair-key.",
+                )
+            controls[workload] = result.parts["summary"].latency_ns
+    return controls
+
+
+def _benchmark(fields: Fields, document: Fields, options: ImportOptions) -> tuple[_Workload, Result]:
+    key, value = _pair_entry(fields, options)
+    test = (fields.text("fullname", 1000) or fields.required_text("name")).split("[", 1)[0]
+    params = fields.part("params").data
+    others = tuple(sorted((name, str(param)) for name, param in params.items() if name != key))
+    described = ", ".join(f"{name}={param}" for name, param in others)
+    workload = fields.storable("params", f"{test}[{described}]" if described else test)
+    result = Result(
+        place=fields.place,
+        workload=workload,
+        strategy=_strategy(fields, key, value),
+        raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
+        said=_facts(fields, document, options),
+        named={"task": Task.FUNCTION},
+        parts=_parts(fields.part("stats")),
+    )
+    return (test, others), result
+
+
+def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
+    keys = (options.pair_key,) if options.pair_key else PAIR_KEYS
+    for part in (fields.part("params"), fields.part("extra_info")):
+        for key in keys:
+            if key in part.data and (options.pair_key or tells_strategy(_word(part.data[key]))):
+                return key, part.data[key]
+    raise RecordError(
+        f"{fields.place}: {fields.path}: nothing tells eager from compiled (looked for {', '.join(keys)}).",
+        "Name the parameter or extra_info entry that does with --pair-key.",
+    )
+
+
+def _word(value: object) -> str:
+    return "none" if value is None else str(value).strip()
+
+
+def _strategy(fields: Fields, key: str, value: object) -> Strategy:
+    return stated_strategy(fields.storable(key, _word(value) or "compiled"))
+
+
+def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str, Any]:
+    info, extra = document.part("machine_info"), fields.part("extra_info")
+    cpu = info.part("cpu")
+    version = next((text for key in _TORCH_KEYS for part in (extra, info) if (text := part.text(key))), None)
+    device = extra.text("device")
+    on_cpu = (device or options.device) == "cpu"
+    system = " ".join(text for key in ("system", "release") if (text := info.text(key)))
+    return {
+        **(torch_facts(version) if version else {}),
+        "torch_git": info.text("pytorch_git_version"),
+        "machine": info.text("node"),
+        "device": device,
+        "device_name": cpu.text("brand_raw") if on_cpu else extra.text("device_name"),
+        "cpu_name": cpu.text("brand_raw"),
+        "cpu_count": cpu.count("count"),
+        "python": info.text("python_version"),
+        "os": system or None,
+        "dtype": extra.text("dtype"),
+        "batch_size": extra.count("batch_size") or None,
+        "measured_at": moment(document, "datetime"),
+    }
+
+
+def _parts(stats: Fields) -> dict[str, Any]:
+    latency = stats.duration_ns("median", NS_PER_S)
+    if latency is None:
+        stats.fail("median", "is missing")
+    samples = [stats.whole("data", seconds * NS_PER_S) for seconds in stats.numbers("data")]
+    return {"samples_ns": samples, "summary": Summary(latency_ns=latency, n=stats.count("rounds"))}

@@ -1,0 +1,166 @@
+"""timm (pytorch-image-models) benchmark CSV: one file per setting, eager and `-dynamo` side by side.
+
+Written by its `benchmark.py`; what was measured stands only in the file's name, for example
+`benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv`. A lone file under a name that is not timm's does not
+say whether it was compiled. `*_step_time` is ms per batch. `-dynamo` files were
+measured with `torch.compile(model, backend="inductor", mode=None)`, torch's default mode.
+
+A compiled row has a control only where the eager file has the same model, image size and batch: some
+published pairs differ in batch, and then there is no speedup to speak of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.foreign_trials import Result, compiled, cuda_facts, to_trial
+from db.records.strategies import EAGER
+from db.records.trial import Strategy, Summary, Task, Trial
+
+SOURCE = "timm-csv"
+
+_NAME = re.compile(
+    r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"
+    r"-(?P<variant>cu\d{3}|cpu)-(?P<device>[a-z0-9_]+?)(?P<compiled>-dynamo)?\.csv"
+)
+# What a renamed file of theirs still says of the release that it was measured with.
+_TORCH = re.compile(r"(?<![a-z0-9])pt(?P<torch>\d{3,4})-(?P<variant>cu\d{3}|cpu)(?![a-z0-9])")
+# Tokens in the names of timm's result files, as torch.cuda.get_device_name() spells these cards.
+_GPUS = {
+    "3090": "NVIDIA GeForce RTX 3090",
+    "rtx3090": "NVIDIA GeForce RTX 3090",
+    "4090": "NVIDIA GeForce RTX 4090",
+    "rtx4090": "NVIDIA GeForce RTX 4090",
+    "5090": "NVIDIA GeForce RTX 5090",
+    "rtx5090": "NVIDIA GeForce RTX 5090",
+}
+_TASKS = {"infer": Task.INFERENCE, "train": Task.TRAINING}
+_Key = tuple[str, str | None, str | None]
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """Trials of the file and, where its eager or compiled partner lies beside it, of both.
+
+    Of rows that repeat model, image size and batch the first counts. Raises RecordError.
+    """
+    eager, dynamo = _pair(file)
+    controls: dict[_Key, int | None] = {}
+    if eager:
+        strategy = _strategy(eager)
+        for row in _first_rows(eager):
+            result = _result(row, eager, strategy)
+            controls[_key(row)] = result.parts["summary"].latency_ns
+            yield to_trial(result, SOURCE, options)
+    if dynamo:
+        strategy = _strategy(dynamo)
+        for row in _first_rows(dynamo):
+            result = _result(row, dynamo, strategy)
+            summary = result.parts["summary"]
+            control = {"control_latency_ns": controls.get(_key(row))}
+            result.parts["summary"] = summary.model_copy(update=control)
+            yield to_trial(result, SOURCE, options)
+
+
+def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:
+    """(eager file, compiled file); one whose name does not tell which it is stands first."""
+    stem = file.name.removesuffix(".csv")
+    if stem.endswith("-dynamo"):
+        return file.sibling(stem.removesuffix("-dynamo") + ".csv"), file
+    return file, file.sibling(stem + "-dynamo.csv")
+
+
+def _first_rows(file: InputFile) -> Iterator[Fields]:
+    prefix = column_prefix(csv_header(file))
+    if prefix is None:
+        raise Place(file.shown, 1).error("the header", "has no *_step_time column")
+    seen: set[_Key] = set()
+    for row in csv_rows(file):
+        unprefixed = {name.removeprefix(prefix): cell for name, cell in row.data.items()}
+        fields = Fields(row.place, unprefixed)
+        if _key(fields) not in seen:
+            seen.add(_key(fields))
+            yield fields
+
+
+def column_prefix(header: list[str]) -> str | None:
+    """`infer_` or `train_`, or None when the file has no step time."""
+    return next((prefix for prefix in ("infer_", "train_") if f"{prefix}step_time" in header), None)
+
+
+def _key(row: Fields) -> _Key:
+    return row.required_text("model"), row.text("img_size"), row.text("batch_size")
+
+
+def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
+    image = row.count("img_size")
+    batch = row.count("batch_size") or None
+    summary = Summary(
+        latency_ns=row.duration_ns("step_time", NS_PER_MS),
+        throughput_per_s=row.number("samples_per_sec"),
+        metrics={
+            key: value for key in ("param_count", "gmacs", "macts") if (value := row.number(key)) is not None
+        },
+    )
+    if summary.latency_ns is None:
+        row.fail("step_time", "is missing")
+    return Result(
+        place=row.place,
+        workload=row.required_text("model"),
+        strategy=strategy,
+        raw=dict(row.data),
+        said={"batch_size": batch},
+        named=_file_name_facts(file.name),
+        shape={"image_size": image} if image else {},
+        item="image",
+        items_per_iteration=batch,
+        parts={"summary": summary},
+    )
+
+
+def _strategy(file: InputFile) -> Strategy | None:
+    """By the file's name, or that of its partner; None where neither tells it."""
+    match = _NAME.fullmatch(file.name)
+    stem = file.name.removesuffix(".csv")
+    if stem.endswith("-dynamo"):
+        strategy = compiled("default", backend="inductor", mode="default")
+    elif match or file.sibling(stem + "-dynamo.csv"):
+        strategy = EAGER
+    else:
+        return None
+    if not match or match["layout"] != "nhwc":
+        return strategy
+    return strategy.model_copy(
+        update={"name": f"{strategy.name}+channels-last", "options": {"memory_format": "channels_last"}}
+    )
+
+
+def _file_name_facts(name: str) -> dict[str, Any]:
+    release = _TORCH.search(name)
+    if release is None:
+        return {}
+    facts: dict[str, Any] = {
+        "torch": _version(release["torch"]),
+        "torch_variant": release["variant"],
+        "device": "cpu" if release["variant"] == "cpu" else "cuda",
+        **cuda_facts(release["variant"]),
+    }
+    match = _NAME.fullmatch(name)
+    if match is not None:
+        facts |= {
+            "task": _TASKS[match["kind"]],
+            "dtype": match["dtype"],
+            "device_name": _GPUS.get(match["device"]),
+        }
+    return facts
+
+
+def _version(digits: str) -> str:
+    """ "291" is 2.9.1, "2100" is 2.10.0; of torch 1 the names have no patch level: "113" is 1.13."""
+    if digits[0] == "1":
+        return f"1.{digits[1:]}"
+    return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}"

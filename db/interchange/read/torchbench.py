@@ -1,0 +1,129 @@
+"""TorchBench userbenchmark metrics: `metrics-YYYYmmddHHMMSS.json`.
+
+Shape: pytorch/benchmark userbenchmark/utils.py (`get_output_json`); key grammars: `config_to_str` in
+userbenchmark/test_bench/run.py and `result_to_output_metrics` in userbenchmark/torch-nightly/run.py.
+Latencies are medians in ms, memory GB. A metric that is text is an error message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, Fields, json_document
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.foreign_trials import Result, failed, strategy_called, to_trial, torch_facts
+from db.records.strategies import EAGER
+from db.records.trial import Memory, Strategy, Summary, Task, Trial
+
+SOURCE = "torchbench"
+
+_TEST_BENCH = re.compile(
+    r"model=(?P<model>.+), test=(?P<test>[a-z]+), device=(?P<device>\w+), bs=(?P<batch>None|\d{1,9}),"
+    r" extra_args=\[(?P<args>[^\]]*)\], metric=(?P<metric>\w+)"
+)
+_NIGHTLY = re.compile(
+    r"test_(?P<test>[a-z]+)\[(?P<model>.+)-(?P<device>\w+)-eager\]_(?P<metric>latency|cmem|gmem)"
+)
+_FILE_NAME = re.compile(r"metrics-(\d{14})\.json")
+_METRICS = {"latencies": "latency", "cpu_peak_mem": "cmem", "gpu_peak_mem": "gmem"}
+_TASKS = {"eval": Task.INFERENCE, "train": Task.TRAINING}
+_BACKEND_ARGUMENTS = ("--torchdynamo", "--backend", "--dynamo")
+_Case = tuple[str, str, str, str, str]
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per model, test, device, batch and arguments; scores over many models are left out.
+
+    Raises RecordError naming file and metric.
+    """
+    document = json_document(file)
+    metrics = document.part("metrics")
+    cases: dict[_Case, dict[str, Any]] = {}
+    for key, value in metrics.data.items():
+        match = _TEST_BENCH.fullmatch(key) or _NIGHTLY.fullmatch(key)
+        if match:
+            found = match.groupdict()
+            case = (
+                found["model"],
+                found["test"],
+                found["device"],
+                found.get("batch") or "None",
+                found.get("args") or "",
+            )
+            name = _METRICS.get(found["metric"], found["metric"])
+            cases.setdefault(case, {})[name] = value
+    if metrics.data and not cases:
+        metrics.fail(
+            metrics.storable("name", next(iter(metrics.data))[:200]), "is in no known TorchBench grammar"
+        )
+    for case, values in cases.items():
+        yield to_trial(_result(document, file, case, values), SOURCE, options)
+
+
+def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, Any]) -> Result:
+    model, test, device, batch, arguments = case
+    fields = Fields(document.place, values, f"metrics.{model}")
+    result = Result(
+        place=document.place,
+        workload=fields.storable("model", model),
+        strategy=_strategy(fields, arguments),
+        raw={"case": list(case), "values": values},
+        said={
+            **_facts(document, device),
+            "task": _TASKS.get(test, Task.FUNCTION),
+            "batch_size": None if batch == "None" else int(batch) or None,
+        },
+        named=_file_name_facts(file.name),
+    )
+    message = next((value for value in values.values() if isinstance(value, str)), None)
+    if message is not None:
+        result.failure = failed(f"TorchBench reports: {message[:1000]}")
+        return result
+    memory = Memory(
+        peak_bytes=fields.scaled("gmem", BYTES_PER_GB), peak_rss_bytes=fields.scaled("cmem", BYTES_PER_GB)
+    )
+    result.parts = {"summary": Summary(latency_ns=fields.duration_ns("latency", NS_PER_MS)), "memory": memory}
+    return result
+
+
+def _strategy(fields: Fields, arguments: str) -> Strategy:
+    """Eager without arguments; `--torchdynamo inductor` and its like name the backend."""
+    words = [word.strip(" '\"") for word in arguments.replace("=", ",").split(",") if word.strip(" '\"")]
+    if not words:
+        return EAGER
+    for argument, value in pairwise(words):
+        if argument in _BACKEND_ARGUMENTS:
+            return strategy_called(fields.storable("extra_args", value))
+    strategy = strategy_called("inductor") if "--inductor" in words else EAGER
+    described = fields.storable("extra_args", " ".join(words), 150)
+    return strategy.model_copy(
+        update={"name": f"{strategy.name}+{described}", "options": {"args": described}}
+    )
+
+
+def _facts(document: Fields, device: str) -> dict[str, Any]:
+    environ = document.part("environ")
+    version = environ.text("pytorch_version")
+    return {
+        **(torch_facts(version) if version else {}),
+        "torch_git": environ.text("pytorch_git_version"),
+        "device": device,
+        "device_name": environ.text("device") if device == "cuda" else None,
+        "suite": document.text("name"),
+    }
+
+
+def _file_name_facts(name: str) -> dict[str, Any]:
+    """The moment in the file's name; TorchBench writes the host's local time, taken as UTC here."""
+    match = _FILE_NAME.fullmatch(name)
+    if match is None:
+        return {}
+    try:
+        return {"measured_at": datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC)}
+    except ValueError:
+        return {}

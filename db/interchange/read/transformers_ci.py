@@ -1,0 +1,115 @@
+"""transformers CI benchmark summaries: `summary.json` by model, and `summaries.json` as a list.
+
+Shape: the datasets hf-internal-testing/benchmark_results and benchmark_results_merge_event, written by
+transformers' benchmark/benchmark.py over optimum-benchmark. Latencies are means in seconds. GPU and torch
+version are not in the file; the date is in its name, or is its folder's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.foreign_trials import Result, compiled, to_trial
+from db.records.strategies import EAGER
+from db.records.trial import Strategy, Summary, Task, Trial
+
+SOURCE = "transformers-ci"
+
+_DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
+_LATENCY = ".latency.mean"
+_COMPILE = "backend.torch_compile"
+_Entry = tuple[str, str, str, Fields]
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per model, phase (prefill, decode, per_token) and configuration.
+
+    Settings other than `backend.torch_compile` are part of the workload, so that only runs with the same
+    cache implementation are each other's control. Raises RecordError naming file and field.
+    """
+    results = [_result(file, entry, phase) for entry in _entries(file) for phase in _phases(entry[3])]
+    controls = {
+        (result.workload, result.raw["commit"]): result.parts["summary"].latency_ns
+        for result in results
+        if result.strategy == EAGER
+    }
+    for result in results:
+        if result.strategy != EAGER:
+            control = {"control_latency_ns": controls.get((result.workload, result.raw["commit"]))}
+            result.parts["summary"] = result.parts["summary"].model_copy(update=control)
+        yield to_trial(result, SOURCE, options)
+
+
+def _entries(file: InputFile) -> Iterator[_Entry]:
+    """(model, configuration, commit, metrics) of either shape."""
+    place = Place(file.shown)
+    document = load_json(file.document(), place)
+    if isinstance(document, list):
+        for index, entry in enumerate(document):
+            fields = as_fields(place, entry, f"entry {index}")
+            config = fields.text("config", 1000) or ""
+            yield (
+                fields.required_text("model"),
+                config,
+                fields.required_text("commit"),
+                fields.part("metrics"),
+            )
+        return
+    for model, configurations in as_fields(place, document).parts():
+        for config, commits in configurations.parts():
+            for commit, entry in commits.parts():
+                yield model, config, commit, entry.part("metrics")
+
+
+def _phases(metrics: Fields) -> list[str]:
+    phases = [key.removesuffix(_LATENCY) for key in metrics.data if key.endswith(_LATENCY)]
+    if not phases:
+        metrics.fail(_LATENCY, "no phase has a latency")
+    return phases
+
+
+def _result(file: InputFile, entry: _Entry, phase: str) -> Result:
+    model, config, commit, metrics = entry
+    settings = dict(part.partition("=")[::2] for part in config.split(",") if part)
+    strategy = _strategy(metrics, settings.pop(_COMPILE, None))
+    described = ", ".join(
+        f"{key.removeprefix('backend.')}={value}" for key, value in sorted(settings.items())
+    )
+    workload = metrics.storable("config", f"{model} {phase}" + (f", {described}" if described else ""))
+    summary = Summary(
+        latency_ns=metrics.duration_ns(phase + _LATENCY, NS_PER_S),
+        throughput_per_s=metrics.number(f"{phase}.throughput.value"),
+    )
+    return Result(
+        place=metrics.place,
+        workload=workload,
+        strategy=strategy,
+        raw={"commit": commit, "config": config, "phase": phase, "metrics": dict(metrics.data)},
+        said={"packages": {"transformers": f"git {commit}"}},
+        named={"task": Task.INFERENCE, "measured_at": _date(file)},
+        parts={"summary": summary},
+    )
+
+
+def _strategy(metrics: Fields, torch_compile: str | None) -> Strategy:
+    if torch_compile not in ("True", "False", "true", "false"):
+        metrics.fail(_COMPILE, "must be True or False in the configuration's name")
+    return compiled("compiled") if torch_compile in ("True", "true") else EAGER
+
+
+def _date(file: InputFile) -> datetime | None:
+    """Midnight UTC of the date in the file's name, else of its folder, which the datasets call by the day.
+
+    A folder further up, or one that is called otherwise, may have its date from anything.
+    """
+    named = _DATE.findall(file.name)
+    day = named[-1] if named else file.folder if _DATE.fullmatch(file.folder) else None
+    try:
+        return datetime.fromisoformat(day).replace(tzinfo=UTC) if day else None
+    except ValueError:
+        return None

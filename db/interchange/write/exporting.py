@@ -1,0 +1,197 @@
+"""The way out: the trials that a filter selects, streamed into one file of a chosen format."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from db.engine.session import Database
+from db.errors import CompilewatchError
+from db.interchange.files import trial_jsonl
+from db.interchange.files.bulk import without_cycle_collection
+from db.interchange.write import flat, oss_v3_export
+from db.interchange.write.flat import figures
+from db.queries.filters import Filters
+from db.queries.records import Stack
+from db.queries.trial_export import TrialBatch, trial_batches, trial_lines
+from db.records.trial import SourceKind
+from db.wording import units
+from db.wording.markdown_cells import as_it_stands
+from db.wording.marks import origin_mark
+
+# Markdown for issues and pull requests: one table row per trial, in the units people read.
+
+_HEADER = (
+    "Workload", "Strategy", "Device", "torch", "Measured", "Status", "Latency", "Speedup", "First result",
+    "Peak memory", "Graph breaks", "Source",
+)  # fmt: skip
+_RIGHT_ALIGNED = {"Latency", "Speedup", "First result", "Peak memory", "Graph breaks"}
+
+
+# The columns of numbers and moments, which need no escape: how they are read.
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "speedup": units.ratio,
+    "time_to_first_result_ns": units.duration,
+    "peak_bytes": units.size,
+    "graph_breaks": units.count,
+}
+
+
+def write_markdown(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
+    """A GitHub-flavoured table, UTF-8; returns the row count."""
+    output.write(_line(_HEADER))
+    output.write(_line(["---:" if name in _RIGHT_ALIGNED else "---" for name in _HEADER]))
+    cases: dict[Stack, str] = {}
+    count = 0
+    for batch in batches:
+        for stack in set(batch.stacks) - cases.keys():
+            cases[stack] = _case(stack)
+        columns = {**batch.columns, **figures(batch)}
+        shown = [
+            [cases[stack] for stack in batch.stacks],
+            map(units.moment, columns["started_at"]),
+            [kind or status for kind, status in zip(columns["failure_kind"], columns["status"], strict=True)],
+            map(_latency, columns["latency_ns"], columns["timing_method"]),
+            *[map(read, columns[name]) for name, read in _SHOWN.items()],
+            map(_source, columns["source_kind"], columns["source_name"]),
+        ]
+        output.write("".join(f"| {' | '.join(cells)} |\n" for cells in zip(*shown, strict=True)).encode())
+        count += len(batch.stacks)
+    return count
+
+
+def _latency(value: float | None, method: str | None) -> str:
+    return units.duration(value) + (origin_mark(None, None, method) if value is not None else "")
+
+
+def _case(stack: Stack) -> str:
+    """The cells that trials share."""
+    workload = stack.workload
+    batch = f", batch {workload.batch_size}" if workload.batch_size is not None else ""
+    cells = (
+        f"{workload.name} ({workload.task}, {workload.dtype}{batch})",
+        stack.strategy.name,
+        stack.machine.device_name,
+        stack.build.torch,
+    )
+    return " | ".join(map(as_it_stands, cells))
+
+
+@lru_cache
+def _source(kind: str, name: str) -> str:
+    return as_it_stands("measured" if kind == SourceKind.MEASURED else f"imported ({name})")
+
+
+def _line(cells: Iterable[str]) -> bytes:
+    return f"| {' | '.join(as_it_stands(cell) for cell in cells)} |\n".encode()
+
+
+Writer = Callable[[Iterable[TrialBatch], BinaryIO], int]
+
+
+class ExportFormat(StrEnum):
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    OSS_V3 = "oss-v3"
+    MARKDOWN = "markdown"
+
+
+def _write_parquet(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
+    """Loads pyarrow, half a second, only where it is used."""
+    from db.interchange.write import parquet
+
+    return parquet.write(batches, output)
+
+
+WRITERS: dict[ExportFormat, Writer] = {
+    ExportFormat.CSV: flat.write,
+    ExportFormat.PARQUET: _write_parquet,
+    ExportFormat.OSS_V3: oss_v3_export.write,
+    ExportFormat.MARKDOWN: write_markdown,
+}
+
+
+# What a name may end in; an OSS v3 file has one JSON record per line, as ours has.
+_OF_SUFFIX: dict[str, tuple[ExportFormat, ...]] = {
+    ".jsonl": (ExportFormat.JSONL, ExportFormat.OSS_V3),
+    ".csv": (ExportFormat.CSV,),
+    ".parquet": (ExportFormat.PARQUET,),
+    ".md": (ExportFormat.MARKDOWN,),
+    ".markdown": (ExportFormat.MARKDOWN,),
+}
+
+
+def format_of(output: Path | None, told: str | None) -> str:
+    """The format that was `told`, else that of the name of `output`, else jsonl.
+
+    Raises CompilewatchError where the name is that of another format.
+    """
+    fitting = _OF_SUFFIX.get(output.suffix.lower(), ()) if output else ()
+    if told is None:
+        return fitting[0] if fitting else ExportFormat.JSONL
+    if fitting and told in list(ExportFormat) and told not in fitting:
+        raise CompilewatchError(
+            f"{output}: is the name of a {fitting[0]} file, and --format says {told}.",
+            "Leave out --format, or give the file another suffix.",
+        )
+    return told
+
+
+def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Path) -> int:
+    """Write every trial that `filters` selects, oldest first; returns how many.
+
+    Memory does not grow with their number. A path is replaced only once the whole file is written.
+    Raises CompilewatchError for an unknown format or a path that cannot be written.
+    """
+    if format not in list(ExportFormat):
+        raise CompilewatchError(
+            f"{format}: is no format that can be exported.", f"Known are {', '.join(ExportFormat)}."
+        )
+    with without_cycle_collection(), _stream(output) as stream:
+        if format == ExportFormat.JSONL:
+            return trial_jsonl.write_lines(trial_lines(db, filters), stream)
+        return WRITERS[ExportFormat(format)](trial_batches(db, filters), stream)
+
+
+def _stream(output: BinaryIO | Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    return _replacing(output) if isinstance(output, Path) else contextlib.nullcontext(output)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` that takes its place when the block ends well, and is removed when not."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+        partial.chmod(0o666 & ~_umask())
+        partial.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's mask; it can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _unwritable(path: Path, error: OSError) -> CompilewatchError:
+    return CompilewatchError(
+        f"{path}: cannot be written ({error.strerror or error}).",
+        "Check the folder, its permissions and space.",
+    )

@@ -1,0 +1,204 @@
+"""A trial as one flat row: the columns of the CSV and Parquet exports, named as in the queries' frames.
+
+Times are ns, memory is bytes, moments are UTC. What is missing is empty (null in Parquet), never 0.
+`latency_ns` is the median of the trial's headline array, or what the source's summary says where there is
+none; `device_ns` and its like are medians of the arrays of their names.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+from db.queries.records import Stack
+from db.queries.trial_export import TrialBatch
+from db.records.samples import percentile_ns
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Summary, Trial
+from db.wording.csv_cells import harmless
+
+_TEXT = (
+    "trial_id", "run_id", "suite", "label", "source_kind", "source_name", "machine_id", "machine", "device",
+    "device_name", "build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn",
+    "python", "os", "settings", "workload_id", "workload", "workload_version", "task", "shape", "dtype",
+    "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status",
+    "failure_kind", "failure_message", "numerics_status", "metrics",
+    "timing_method", "control_timing_method",
+)  # fmt: skip
+_MOMENTS = ("started_at", "ended_at")
+_INTEGERS = (
+    "threads", "batch_size", "samples", "control_samples", "time_to_first_result_ns", "first_call_ns",
+    "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns", "peak_bytes", "peak_reserved_bytes",
+    "peak_with_compile_bytes", "peak_rss_bytes", "control_peak_bytes", "graphs", "graph_breaks", "recompiles",
+    "record_version",
+)  # fmt: skip
+_FLOATS = (
+    "items_per_iteration", "latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns",
+    "control_latency_ns", "trial_compile_cost_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
+    *DEVICE_TIMES, *CONTROL_TIMES,
+)  # fmt: skip
+KINDS: dict[str, str] = {
+    **dict.fromkeys(_TEXT, "text"),
+    **dict.fromkeys(_MOMENTS, "moment"),
+    **dict.fromkeys(_INTEGERS, "integer"),
+    **dict.fromkeys(_FLOATS, "float"),
+    "suspect": "flag",
+}
+Column = Sequence[Any]
+
+
+class FlatColumns:
+    """Turns the batches of one export into columns; what trials share is worked out once."""
+
+    def __init__(self) -> None:
+        self._shared: dict[Stack, dict[str, Any]] = {}
+
+    def of(self, batch: TrialBatch) -> dict[str, Column]:
+        """Every column of KINDS, in its order; `shape`, `settings` and `metrics` are JSON text."""
+        for stack in set(batch.stacks) - self._shared.keys():
+            self._shared[stack] = _stack(stack) | _case(stack)
+        shared = [self._shared[stack] for stack in batch.stacks]
+        known = {
+            **batch.columns,
+            **{name: [each[name] for each in shared] for name in shared[0]},
+            **figures(batch),
+            "machine": batch.columns["machine_name"],
+            "metrics": [_metrics(summary) for summary in batch.summaries],
+        }
+        return {name: known[name] for name in KINDS}
+
+
+def _stack(stack: Stack) -> dict[str, Any]:
+    machine, build = stack.machine, stack.build
+    return {
+        "machine_id": stack.machine_id,
+        "device": machine.device,
+        "device_name": machine.device_name,
+        "threads": machine.threads,
+        **{
+            name: getattr(build, name)
+            for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+        },
+        "settings": json.dumps(build.settings, sort_keys=True),
+    }
+
+
+def _case(stack: Stack) -> dict[str, Any]:
+    workload, strategy = stack.workload, stack.strategy
+    return {
+        "workload_id": stack.workload_id,
+        "workload": workload.name,
+        "workload_version": workload.version,
+        "task": workload.task.value,
+        "batch_size": workload.batch_size,
+        "shape": json.dumps(workload.shape, sort_keys=True),
+        "dtype": workload.dtype,
+        "items_per_iteration": workload.items_per_iteration,
+        "item": workload.item,
+        "strategy_id": stack.strategy_id,
+        "strategy": strategy.name,
+        "strategy_kind": strategy.kind.value,
+        "cache": strategy.cache.value,
+        "scope": strategy.scope,
+    }
+
+
+def _metrics(summary: Summary | None) -> str | None:
+    return json.dumps(summary.metrics, sort_keys=True) if summary and summary.metrics else None
+
+
+def figures(batch: TrialBatch) -> dict[str, Column]:
+    """The columns that follow from others: latencies, speedup, throughput and the cost of compiling."""
+    latency, control = _latencies(batch)
+    return {
+        "latency_ns": latency,
+        "control_latency_ns": control,
+        "speedup": [
+            theirs / ours if theirs is not None and ours else None
+            for ours, theirs in zip(latency, control, strict=True)
+        ],
+        "throughput_per_s": _throughput(batch, latency),
+        "trial_compile_cost_ns": [
+            None if until is None or calls is None or each is None else until - calls * each
+            for until, calls, each in zip(
+                batch.columns["until_steady_ns"], batch.columns["calls_until_steady"], latency, strict=True
+            )
+        ],
+    }
+
+
+def _latencies(batch: TrialBatch) -> tuple[Column, Column]:
+    """Medians; without samples the whole number of the summary, which the row holds as a float."""
+    latency, control = list(batch.columns["latency_ns"]), list(batch.columns["control_latency_ns"])
+    for place, summary in enumerate(batch.summaries):
+        if summary is not None:
+            if batch.columns["latency_p05_ns"][place] is None:
+                latency[place] = summary.latency_ns
+            if batch.columns["control_samples"][place] is None:
+                control[place] = summary.control_latency_ns
+    return latency, control
+
+
+def _throughput(batch: TrialBatch, latency: Column) -> Column:
+    """Items per second: of the source where it says so, else items per iteration over latency."""
+    found: list[float | None] = []
+    for stack, summary, each in zip(batch.stacks, batch.summaries, latency, strict=True):
+        items, told = stack.workload.items_per_iteration, summary.throughput_per_s if summary else None
+        found.append(told if told is not None or items is None or not each else items / each * 1e9)
+    return found
+
+
+def latencies_ns(trial: Trial) -> tuple[float | None, float | None]:
+    """The same of one record: its latency and eager's beside it, in ns."""
+    summary = trial.summary or Summary()
+    latency = percentile_ns(sorted(trial.latency_samples_ns), 0.5)
+    control = percentile_ns(sorted(trial.control_latency_samples_ns), 0.5)
+    return (
+        summary.latency_ns if latency is None else latency,
+        summary.control_latency_ns if control is None else control,
+    )
+
+
+# CSV for spreadsheets: one row per trial, the columns of `db.interchange.write.flat`, without samples.
+
+# How many different texts are remembered, so that what many rows share is looked at once.
+_REMEMBERED = 10_000
+
+
+def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
+    """UTF-8 with a header; moments are RFC 3339, missing values are empty cells. Returns the row count."""
+    _write(output, [KINDS])
+    flat = FlatColumns()
+    count = 0
+    for batch in batches:
+        cells = [_cells(KINDS[name], column) for name, column in flat.of(batch).items()]
+        _write(output, zip(*cells, strict=True))
+        count += len(batch.stacks)
+    return count
+
+
+def _write(output: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
+    # Not through a wrapper, which would close `output` where a write to it fails.
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    output.write(text.getvalue().encode())
+
+
+def _cells(kind: str, column: Column) -> Column:
+    match kind:
+        case "moment":
+            return [None if moment is None else _rfc_3339(moment) for moment in column]
+        case "text":
+            return [None if text is None else _text(text) for text in column]
+    return column
+
+
+def _rfc_3339(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+_text = lru_cache(_REMEMBERED)(harmless)

@@ -1,0 +1,264 @@
+"""Comparable or not: which cases of two sides were measured under the same conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from db.judge.compare.sides import as_text, plain_settings
+from db.judge.policy import Policy
+from db.judge.results import CaseKey, LeftOut
+from db.judge.vocabulary import CauseClass, Verdict
+from db.metrics.groups import Ints
+from db.wording.units import words
+
+CONDITIONS = (
+    "device",
+    "device_name",
+    "machine",
+    "threads",
+    "workload_version",
+    "task",
+    "batch_size",
+    "shape",
+    "dtype",
+    "items_per_iteration",
+    "cache",
+    "scope",
+    "timing_method",
+)
+"""Columns of a trials frame that must agree before two numbers are compared, beside every single setting."""
+
+GPU_METHODS = ("gated", "cupti", "ungated")
+"""How device time is taken. Ungated events hold what the device waits for: never compared with the others."""
+
+_Case = dict[str, Any]
+_Name = tuple[str, str]
+
+_SETTING = "settings."
+_MACHINE_FIELDS = ("device", "device_name", "machine", "threads")
+
+
+@dataclass(frozen=True)
+class MatchedCases:
+    """Cases with trials on both sides on one machine. `trials` are their trials, in time order; `case` says
+    which case each belongs to, an index into `keys`. Canary cases are told apart by `canary`.
+    """
+
+    machine_id: str | None
+    machine: str | None
+    keys: tuple[CaseKey, ...]
+    canary: tuple[bool, ...]
+    trials: DataFrame
+    case: Ints
+    left_out: tuple[LeftOut, ...]
+
+
+def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None) -> MatchedCases:
+    """Match the cases of both sides by machine, workload, strategy and settings, all fields.
+
+    `sides` is a trials frame with column `side`. With `machine_id` None: the machine with most matches.
+    """
+    exact, texts = pd.factorize(_exact_keys(sides).array, use_na_sentinel=False)
+    cases = _case_table(sides, exact, texts.tolist())
+    on_side = [{case["exact"] for case in cases if case["side"] == side} for side in (0, 1)]
+    both = on_side[0] & on_side[1]
+    matched = [case for case in cases if case["exact"] in both and case["side"] == 0]
+    machine_id = machine_id or _busiest(matched)
+    here = [case for case in matched if case["machine_id"] == machine_id]
+    here.sort(key=lambda case: (case["workload"], case["strategy"], case["exact"]))
+    numbers = {case["exact"]: number for number, case in enumerate(here)}
+    case = np.array([numbers.get(text, -1) for text in texts.tolist()], dtype=np.int64)[exact]
+    inside = case >= 0
+    return MatchedCases(
+        machine_id=machine_id,
+        machine=str(here[0]["machine"]) if here else None,
+        keys=tuple(_case_key(case) for case in here),
+        canary=tuple(fnmatchcase(str(case["workload"]), policy.canary_workloads) for case in here),
+        trials=(sides if inside.all() else sides[inside]).reset_index(drop=True),
+        case=case[inside],
+        left_out=tuple(_left_out(cases, set(numbers), both)),
+    )
+
+
+def _exact_keys(sides: DataFrame) -> Series:
+    parts = [sides[name].astype("str") for name in ("machine_id", "workload_id", "strategy_id")]
+    if "settings" in sides:
+        settings = sides["settings"].tolist()
+        # Trials of one build share one mapping.
+        texts = {id(value): value for value in settings}
+        words_of = {key: as_text(plain_settings(value)) for key, value in texts.items()}
+        parts.append(Series([words_of[id(value)] for value in settings], index=sides.index, dtype="str"))
+    if "timing_method" in sides:
+        parts.append(_timing(sides))
+    keys = parts[0]
+    for part in parts[1:]:
+        keys = keys + "|" + part
+    return keys
+
+
+def _timing(sides: DataFrame) -> Series:
+    """The method of every trial; of one that failed before it was timed, that of its case's others."""
+    methods = [comparable_timing(str(method)) for method in sides["timing_method"].tolist()]
+    cases = list(zip(sides["workload_id"].tolist(), sides["strategy_id"].tolist(), strict=True))
+    known = {case: method for case, method in zip(cases, methods, strict=True) if method}
+    untimed = sides["latency_ns"].isna().tolist()
+    filled = [
+        known.get(case, "") if never and not method else method
+        for case, method, never in zip(cases, methods, untimed, strict=True)
+    ]
+    return Series(filled, index=sides.index, dtype="str")
+
+
+def comparable_timing(method: str) -> str:
+    """Times of a host's clock compare with those of which nobody knows the method; those of a GPU do not."""
+    return method if method in GPU_METHODS else ""
+
+
+def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
+    """One entry per side and exact case, with its newest labels, in the order of these.
+
+    `exact` is the number of each trial's exact case, an index into `texts`.
+    """
+    identities = ["side", "machine_id", "workload_id", "strategy_id", "workload", "strategy"]
+    named = [*identities, *CONDITIONS, "settings", "strategy_kind", "source_kind", "source_name"]
+    named.append("timing_method")
+    last = np.full(2 * len(texts), -1)
+    last[exact * 2 + sides["side"].to_numpy(dtype=np.int64)] = np.arange(len(sides))  # the last one stays
+    newest = np.sort(last[last >= 0])
+    columns = {name: sides[name].array.take(newest).tolist() for name in named if name in sides}
+    columns["exact"] = [texts[number] for number in exact[newest].tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _busiest(matched: list[_Case]) -> str | None:
+    counts = Counter(str(case["machine_id"]) for case in matched)
+    return min(counts, key=lambda name: (-counts[name], name)) if counts else None
+
+
+def _case_key(case: _Case) -> CaseKey:
+    batch, shape = case["batch_size"], case["shape"]
+    return CaseKey(
+        workload=str(case["workload"]),
+        strategy=str(case["strategy"]),
+        workload_id=str(case["workload_id"]),
+        strategy_id=str(case["strategy_id"]),
+        strategy_kind=_text_or_none(case.get("strategy_kind")),
+        task=_text_or_none(case["task"]),
+        batch_size=None if pd.isna(batch) else int(batch),
+        shape=shape if isinstance(shape, dict) else {},
+        dtype=_text_or_none(case["dtype"]),
+        cache=_text_or_none(case["cache"]),
+        source_kind=_text_or_none(case.get("source_kind")),
+        source_name=_text_or_none(case.get("source_name")),
+        timing_method=_text_or_none(case.get("timing_method")),
+    )
+
+
+def _text_or_none(value: object) -> str | None:
+    text = as_text(value)
+    return None if text == "unknown" else text
+
+
+def _left_out(cases: list[_Case], here: set[str], both: set[str]) -> Iterator[LeftOut]:
+    """Matches on other machines, then base cases without a match, then cases that only the head has."""
+    elsewhere = both - here
+    for case in cases:
+        if case["exact"] in elsewhere and case["side"] == 0:
+            reason = f"compared on another machine ({case['machine']}); this comparison is for one machine"
+            yield _entry(case, Verdict.NOT_COMPARABLE, reason, ("machine",))
+    unmatched: tuple[dict[_Name, list[_Case]], ...] = ({}, {})
+    for case in cases:
+        if case["exact"] not in both:
+            unmatched[case["side"]].setdefault(_name(case), []).append(case)
+    covered: dict[_Name, list[_Case]] = {}
+    for case in cases:
+        if case["exact"] in here:
+            covered.setdefault(_name(case), []).append(case)
+    for name, mine in unmatched[0].items():
+        others = unmatched[1].get(name)
+        for case in mine:
+            others = others or _timed_otherwise(case, covered.get(name, ()))
+            yield _differing(case, others) if others else _missing(case, name in covered)
+    for name, mine in unmatched[1].items():
+        if name not in unmatched[0]:
+            for case in mine:
+                others = _timed_otherwise(case, covered.get(name, ()))
+                new = _entry(case, Verdict.NOT_COMPARABLE, "new: base has no such result")
+                yield _differing(case, others) if others else new
+
+
+def _timed_otherwise(case: _Case, compared: Sequence[_Case]) -> list[_Case]:
+    """Of the cases `compared` under its name those that differ from `case` in the method of timing alone."""
+    return [other for other in compared if [*_differences(case, other)] == ["timing_method"]]
+
+
+def _name(case: _Case) -> _Name:
+    return str(case["workload"]), str(case["strategy"])
+
+
+def _missing(case: _Case, same_name_matched: bool) -> LeftOut:
+    size = f" at this size (batch {as_text(case['batch_size'])}, shape {as_text(case['shape'])})"
+    where = size if same_name_matched else ""
+    return _entry(case, Verdict.MISSING, f"ran on the base side{where}, is missing on the head side")
+
+
+def _differing(case: _Case, others: list[_Case]) -> LeftOut:
+    """Names what keeps `case` from its nearest partner: the one with fewest differing fields."""
+    nearest = min((_differences(case, other) for other in others), key=len)
+    named = [f"{_condition_name(name)} ({old} against {new})" for name, (old, new) in nearest.items()]
+    return _entry(case, Verdict.NOT_COMPARABLE, "differs in " + ", ".join(named), tuple(nearest))
+
+
+def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:
+    pairs = {name: (as_text(case[name]), as_text(other[name])) for name in CONDITIONS if name in case}
+    mine, theirs = (plain_settings(side.get("settings")) for side in (case, other))
+    for name in sorted(mine.keys() | theirs.keys()):
+        pairs[_SETTING + name] = (as_text(mine.get(name)), as_text(theirs.get(name)))
+    if "timing_method" in pairs and len({comparable_timing(each) for each in pairs["timing_method"]}) == 1:
+        del pairs["timing_method"]
+    named = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if {"batch_size", "items_per_iteration"} <= named.keys() and _grow_alike(case, other):
+        del named["items_per_iteration"]
+    if case["machine_id"] == other["machine_id"]:
+        named = {name: pair for name, pair in named.items() if name not in _MACHINE_FIELDS}
+    elif not any(name in named for name in _MACHINE_FIELDS):
+        named["machine_id"] = (str(case["machine_id"]), str(other["machine_id"]))
+    for identity in ("workload_id", "strategy_id"):
+        if not named and case[identity] != other[identity]:
+            named[identity] = (str(case[identity]), str(other[identity]))
+    return named
+
+
+def _grow_alike(case: _Case, other: _Case) -> bool:
+    """Whether an iteration has more items for no other reason than a larger batch."""
+    sizes = [(each["batch_size"], each["items_per_iteration"]) for each in (case, other)]
+    if any(pd.isna(size) for pair in sizes for size in pair):
+        return False
+    (batch, items), (other_batch, other_items) = sizes
+    return bool(items * other_batch == other_items * batch)
+
+
+def _condition_name(field: str) -> str:
+    """A setting is named as whoever sets it spells it."""
+    return field if field.startswith(_SETTING) else words(field)
+
+
+def _entry(case: _Case, verdict: Verdict, reason: str, fields: tuple[str, ...] = ()) -> LeftOut:
+    return LeftOut(
+        workload=str(case["workload"]),
+        strategy=str(case["strategy"]),
+        verdict=verdict,
+        reason=reason,
+        fields=fields,
+        cause=CauseClass.METHOD if fields else None,
+        source_kind=_text_or_none(case.get("source_kind")),
+        source_name=_text_or_none(case.get("source_name")),
+    )

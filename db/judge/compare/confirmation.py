@@ -1,0 +1,143 @@
+"""Confirm before alarm: a suspicion is measured again, on fresh interleaved trials, and then decided.
+
+Judging the fresh trials alone keeps the second look independent of the first: the luck that made a case
+suspicious is not counted twice.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from db.judge.compare.whole import counts_as_regression
+from db.judge.policy import Policy
+from db.judge.results import CaseKey, Comparison, Result, Row
+from db.judge.vocabulary import CauseClass, Metric, Verdict, higher_is_better
+
+
+class Outcome(StrEnum):
+    """What became of a suspicion once fresh trials were asked for."""
+
+    CONFIRMED = "confirmed"
+    NOT_REPRODUCED = "not reproduced"
+    NOT_MEASURED = "not measured"
+
+
+class Suspicion(Result):
+    """A case that looks worse in `metrics`, the least likely by chance first."""
+
+    case: CaseKey
+    metrics: tuple[Metric, ...]
+    p_value: float | None
+
+
+class ConfirmationPlan(Result):
+    """What should be measured: `trials_per_side` interleaved trials of each case on both builds.
+    `over_budget` are the suspicions that must wait.
+    """
+
+    trials_per_side: int
+    suspicions: tuple[Suspicion, ...]
+    over_budget: tuple[Suspicion, ...]
+
+    @property
+    def cases(self) -> tuple[tuple[str, str], ...]:
+        """Workload and strategy of every suspicion, by name."""
+        return tuple((each.case.workload, each.case.strategy) for each in self.suspicions)
+
+    @property
+    def trials(self) -> int:
+        """How many trials the plan costs, both sides together."""
+        return 2 * len(self.suspicions) * self.trials_per_side
+
+
+class Confirmation(Result):
+    """The decision on one metric of one suspicion. `row` is the verdict on the fresh trials alone."""
+
+    case: CaseKey
+    metric: Metric
+    outcome: Outcome
+    cause: CauseClass | None
+    row: Row | None
+    reason: str
+
+
+def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
+    """Cases that look worse, the least likely by chance first. What is counted exactly needs no second look,
+    unless it varies between trials; what the machine explains is none of the build's.
+    """
+    by_case: dict[tuple[str, str], list[Row]] = {}
+    for row in comparison.rows:
+        if _is_suspicious(row) and _looks_worse(row):
+            by_case.setdefault(_ids(row.case), []).append(row)
+    found = []
+    for rows in by_case.values():
+        rows.sort(key=_strength)
+        metrics = tuple(row.metric for row in rows)
+        found.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
+    return tuple(sorted(found, key=lambda s: 1.0 if s.p_value is None else s.p_value))
+
+
+def _is_suspicious(row: Row) -> bool:
+    if row.verdict is Verdict.REGRESSED:
+        return counts_as_regression(row) and row.p_value is not None
+    return row.suspected and row.verdict is Verdict.INCONCLUSIVE
+
+
+def _strength(row: Row) -> float:
+    return 1.0 if row.p_value is None else row.p_value
+
+
+def _looks_worse(row: Row) -> bool:
+    if row.change is None:
+        return True
+    return (row.change > 0) != higher_is_better(row.metric)
+
+
+def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> ConfirmationPlan | None:
+    """Which trials to run, within the budget of the policy; None when nothing is suspected.
+
+    Two sides of the same builds have nothing to be told apart by: what differs there is the machine's.
+    """
+    policy = policy or comparison.policy
+    if set(comparison.base.build_ids) == set(comparison.head.build_ids):
+        return None
+    found = suspicions(comparison)
+    affordable = policy.confirm.budget_trials // (2 * policy.confirm.fresh_trials)
+    if not found[:affordable]:
+        return None
+    return ConfirmationPlan(
+        trials_per_side=policy.confirm.fresh_trials,
+        suspicions=found[:affordable],
+        over_budget=found[affordable:],
+    )
+
+
+def decide(plan: ConfirmationPlan, fresh: Comparison | None) -> tuple[Confirmation, ...]:
+    """Decide every suspicion of `plan` by `fresh`, the comparison over the fresh trials of just these cases.
+
+    Confirmed: the fresh trials alone say regressed. Everything else that was measured
+    is not reproduced, its cause `noise`. `fresh` is None when no fresh trial arrived.
+    """
+    rows = {} if fresh is None else {(_ids(row.case), row.metric): row for row in fresh.rows}
+    return tuple(
+        _decide_one(suspicion, metric, rows.get((_ids(suspicion.case), metric)))
+        for suspicion in plan.suspicions
+        for metric in suspicion.metrics
+    )
+
+
+def _ids(case: CaseKey) -> tuple[str, str]:
+    return case.workload_id, case.strategy_id
+
+
+def _decide_one(suspicion: Suspicion, metric: Metric, row: Row | None) -> Confirmation:
+    if row is None or min(row.trials) == 0:
+        outcome, cause, reason = Outcome.NOT_MEASURED, None, "No fresh trial of both sides arrived."
+    elif counts_as_regression(row):
+        outcome, cause, reason = Outcome.CONFIRMED, row.cause, row.reason
+    else:
+        outcome, cause = Outcome.NOT_REPRODUCED, CauseClass.NOISE
+        reason = f"{row.trials[0]} and {row.trials[1]} fresh trials do not show it: {row.reason}"
+    return Confirmation(
+        case=suspicion.case, metric=metric, outcome=outcome, cause=cause, row=row, reason=reason
+    )

@@ -1,0 +1,299 @@
+"""One metric over all its cases: from log values to a verdict per case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from db.judge.compare.case_classes import ONE_CLASS
+from db.judge.compare.contrast import Contrasts, Observations, contrast
+from db.judge.compare.noise import Past, RunNoise, SeriesNoise, run_noise, series_noise
+from db.judge.compare.ranks import rank_tests, with_run_noise
+from db.judge.compare.significance import (
+    Moderated,
+    Prior,
+    TTest,
+    equivalence_p,
+    false_discovery_q,
+    moderate,
+    pool,
+    power_quantile,
+    t_test,
+    trials_needed,
+)
+from db.judge.policy import Policy
+from db.metrics.groups import Bools, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Every case of one metric (or of one part of it), tested but not yet judged.
+
+    `scatter` is the variance of one trial that a case's class is known for, NaN where nothing is known.
+    `rate` is the false discovery rate that a case is held to. `ranked` flags the cases that ranks
+    decide, `identical` those with several trials a side, all of them with one value.
+    """
+
+    contrasts: Contrasts
+    moderated: Moderated
+    past: SeriesNoise
+    runs: RunNoise
+    test: TTest
+    scatter: Floats
+    rate: Floats
+    ranked: Bools
+    identical: Bools
+
+    @property
+    def fewest_trials(self) -> Ints:
+        """Trials on the smaller side, per case."""
+        smaller: Ints = self.contrasts.trials.min(axis=1)
+        return smaller
+
+
+@dataclass(frozen=True)
+class MetricDecisions:
+    """Per case: verdict flags (`grew`, `shrank` and `same` exclude each other), FDR-adjusted p, suspicion,
+    and trials a side that would decide it (0 where decided or unknown). `unseen` are the trials a side that
+    a change of `policy.advice_effect` would take where those are too many, else 0. `held_back` are changes
+    that too few trials of a noisy class show.
+    """
+
+    q_value: Floats
+    grew: Bools
+    shrank: Bools
+    same: Bools
+    enough_trials: Bools
+    suspected: Bools
+    more_trials: Ints
+    unseen: Ints
+    held_back: Bools
+
+
+def examine_cases(
+    observed: Observations, past: Past, cases: int, policy: Policy, classes: Ints | None = None
+) -> Tested:
+    """Contrast, moderated variance (own, history, prior) and test of every case of one metric.
+
+    `classes` numbers the class of each case (`db.judge.compare.case_classes`): each has its own pairing,
+    prior and
+    noise of runs. None: all are of one class.
+    """
+    numbers = np.unique(np.zeros(1, dtype=np.int64) if classes is None else classes)
+    if classes is None or len(numbers) < 2:
+        return _examine_class(observed, past, cases, policy, of_gpu=(numbers != ONE_CLASS).any())
+    found = {
+        number: _examine_class(
+            observed.keep(classes[observed.case] == number),
+            past.keep(classes[past.series] == number),
+            cases,
+            policy,
+            of_gpu=number != ONE_CLASS,
+        )
+        for number in numbers.tolist()
+    }
+    return _merged(classes, found)
+
+
+def _examine_class(observed: Observations, past: Past, cases: int, policy: Policy, *, of_gpu: bool) -> Tested:
+    contrasts = contrast(observed, cases, policy)
+    history = series_noise(past, cases, policy)
+    # A trial's own spread, which the history knows, says nothing of the difference between two neighbours.
+    told = np.where(contrasts.paired, np.nan, history.variance)
+    variance, df = pool(contrasts.variance, contrasts.df, told, history.df)
+    moderated = moderate(
+        variance,
+        df,
+        df_limit=policy.prior_df_limit,
+        floor=policy.noise_floor**2,
+        outlier_level=policy.outlier_level,
+    )
+    if of_gpu and moderated.prior.df > 0:
+        # A few trials of one mode look calm: what a class is known to scatter by, its cases do.
+        few = contrasts.trials.min(axis=1) < policy.rank_trials
+        least = np.where(few & (moderated.df > 0), moderated.prior.variance, 0.0)
+        moderated = replace(moderated, variance=np.fmax(moderated.variance, least))
+    runs = run_noise(past, (contrasts.variance, contrasts.df), policy)
+    test = t_test(
+        contrasts.difference,
+        contrasts.scale,
+        moderated,
+        extra_variance=contrasts.run_scale * runs.variance,
+        extra_df=runs.df,
+    )
+    ranked = np.zeros(cases, dtype=np.bool_)
+    for case, found in rank_tests(observed, contrasts, policy).items():
+        noisy = with_run_noise(found, float(contrasts.run_scale[case] * np.max(runs.variance)))
+        ranked[case] = True
+        for column, value in (
+            (test.difference, noisy.shift),
+            (test.standard_error, noisy.error),
+            (test.df, contrasts.trials[case].sum() - 2.0),
+            (test.p_value, noisy.p_value),
+        ):
+            column[case] = value
+    scatter = np.full(cases, _scatter(moderated.prior, of_gpu=of_gpu))
+    spread = (np.full(cases, each) for each in (runs.variance, runs.df))
+    return Tested(
+        contrasts,
+        moderated,
+        history,
+        RunNoise(*spread),
+        test,
+        scatter,
+        _rates(contrasts, policy, of_gpu=of_gpu),
+        ranked,
+        _identical(observed, contrasts),
+    )
+
+
+def _identical(observed: Observations, contrasts: Contrasts) -> Bools:
+    cases = len(contrasts.difference)
+    low, high = np.full(cases, np.inf), np.full(cases, -np.inf)
+    np.minimum.at(low, observed.case, observed.x)
+    np.maximum.at(high, observed.case, observed.x)
+    found: Bools = (low == high) & (contrasts.trials.min(axis=1) >= 2)
+    return found
+
+
+def _rates(contrasts: Contrasts, policy: Policy, *, of_gpu: bool) -> Floats:
+    fewest = contrasts.trials.min(axis=1)
+    few = policy.rank_trials if of_gpu else policy.few_trials
+    rates = np.where(fewest < few, policy.few_trials_rate, policy.false_discovery_rate)
+    return np.where(fewest == policy.few_trials, policy.gpu_few_trials_rate, rates) if of_gpu else rates
+
+
+def _scatter(prior: Prior, *, of_gpu: bool) -> float:
+    """The variance that the cases of a class have in common; on a GPU, where one case may be twenty times as
+    noisy as its neighbour, the one that only a twentieth of them exceeds.
+    """
+    if prior.df <= 0:
+        return np.nan
+    return prior.variance * (prior.df / float(special.chdtri(prior.df, 0.95)) if of_gpu else 1.0)
+
+
+def _merged(classes: Ints, found: dict[int, Tested]) -> Tested:
+    """Of every case what was found in its own class."""
+
+    def merged(several: list[Any]) -> Any:
+        first = several[0]
+        if isinstance(first, np.ndarray):
+            whole = first.copy()
+            for number, each in zip(found, several, strict=True):
+                whole[classes == number] = each[classes == number]
+            return whole
+        changed = {
+            field.name: merged([getattr(each, field.name) for each in several])
+            for field in fields(first)
+            if field.name != "prior"
+        }
+        return replace(first, **changed)
+
+    whole: Tested = merged(list(found.values()))
+    return whole
+
+
+def judge_cases(
+    tested: Tested,
+    policy: Policy,
+    *,
+    minimum_effect: Floats,
+    margin: Floats,
+    families: int,
+    judged: Bools | None = None,
+    planned: bool = True,
+    floor_cv: Callable[[], Floats] | None = None,
+) -> MetricDecisions:
+    """Verdict flags of every case.
+
+    `minimum_effect` and `margin` are relative changes per case; `families` the number of metrics judged in
+    this comparison; `judged` flags the cases that take part (the canary does not), None for all; `planned`
+    says whether more trials than the smallest number are advised for this metric; `floor_cv` gives the noise
+    per case that the machine is known for, by which advice is given where a case has none of its own.
+
+    Nothing is announced for a metric whose smallest adjusted p (Simes' global test, 1986, Biometrika 73,
+    751-754) stays above the level shared out over the metrics: so a comparison of identical builds raises
+    anything at all at most as often as the level says, however many metrics it has.
+
+    Where a class of cases is noisy, few trials a side are never announced: they are suspected.
+    """
+    test = tested.test
+    enough = enough_trials(tested, policy)
+    if judged is not None:
+        enough &= judged
+    q_value = false_discovery_q(np.where(enough, test.p_value, np.nan))
+    something = np.nanmin(q_value / tested.rate, initial=np.inf) <= 1.0 / families
+    size = np.abs(np.nan_to_num(test.difference))
+    large = size >= np.log1p(minimum_effect)
+    found = enough & something & large & (q_value <= tested.rate)
+    noisy = np.nan_to_num(tested.scatter) > policy.noisy_class_cv**2
+    real = found & ~(noisy & (tested.fewest_trials < policy.few_trials))
+    identical = tested.identical & (judged if judged is not None else True)
+    same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
+    more, unseen = _more_trials(tested, policy, floor_cv, planned=planned)
+    decided = real | same
+    return MetricDecisions(
+        q_value=q_value,
+        grew=real & (test.difference > 0),
+        shrank=real & (test.difference < 0),
+        same=same,
+        enough_trials=enough,
+        suspected=(_suspected(tested, size, enough, policy) | (found & ~real)) & ~identical,
+        more_trials=np.where(decided, 0, more),
+        unseen=np.where(decided, 0, unseen),
+        held_back=found & ~real & ~same,
+    )
+
+
+def enough_trials(tested: Tested, policy: Policy) -> Bools:
+    """One trial a side is never enough, whatever the history says."""
+    enough: Bools = (tested.fewest_trials >= _smallest(tested, policy)) & np.isfinite(tested.test.p_value)
+    return enough
+
+
+def _smallest(tested: Tested, policy: Policy) -> Ints:
+    """Trials a side below which there is no verdict, per case."""
+    long_past = tested.past.runs >= policy.long_history_runs
+    return np.where(long_past, policy.minimum_trials_with_history, policy.minimum_trials)
+
+
+def _suspected(tested: Tested, size: Floats, enough: Bools, policy: Policy) -> Bools:
+    """Worth measuring again: by the test where there are trials enough, else by the series' own past."""
+    confirm = policy.confirm
+    by_test = enough & (tested.test.p_value <= confirm.suspect_p_value)
+    by_test &= size >= np.log1p(confirm.suspect_effect)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = tested.contrasts.scale * tested.past.variance
+        expected = expected + tested.contrasts.run_scale * tested.runs.variance
+        by_past = size / np.sqrt(expected) > policy.suspect_z
+    suspected: Bools = by_test | (~enough & by_past)
+    return suspected
+
+
+def _more_trials(
+    tested: Tested, policy: Policy, floor_cv: Callable[[], Floats] | None, *, planned: bool
+) -> tuple[Ints, Ints]:
+    """Trials a side still wanted, and those that a clock would need which cannot see the change planned for.
+
+    First the smallest number that is ever judged; then, where trials are `planned`, those that show a change
+    of `policy.advice_effect`, whatever change was seen: a plan for the change seen chases noise.
+    """
+    fewest = tested.fewest_trials
+    cv = np.sqrt(tested.moderated.variance)
+    compared = np.isfinite(tested.contrasts.difference)
+    if floor_cv is not None and (compared & ~np.isfinite(cv)).any():
+        cv = np.where(np.isfinite(cv), cv, floor_cv())
+    known = np.isfinite(cv) & compared
+    power = power_quantile(policy.advice_power)
+    needed = trials_needed(np.where(known, cv, 0.0), np.log1p(policy.advice_effect), power)
+    needed = np.maximum(needed, policy.few_trials)
+    smallest = _smallest(tested, policy)
+    below = known & (fewest < smallest)
+    plan = known & ~below & planned
+    hopeless = plan & (needed > policy.advice_trials)
+    later = np.where(plan & ~hopeless, np.maximum(needed - fewest, 0), 0)
+    return np.where(below, smallest - fewest, later), np.where(hopeless, needed, 0)

@@ -1,0 +1,167 @@
+"""From trials to the log values that are tested: one per trial and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from pandas import DataFrame, Series
+
+from db.judge.compare.comparable import comparable_timing
+from db.judge.compare.contrast import Observations
+from db.judge.compare.noise import Past
+from db.judge.history.sequence import occasions
+from db.judge.vocabulary import Metric
+from db.metrics.controls import is_eager
+from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.groups import Bools, Floats, Ints, floats
+
+LOG_VALUE_COLUMNS = (
+    *("strategy_kind", "status", "numerics_status", "suspect"),
+    *("latency_ns", "control_latency_ns", "trial_compile_cost_ns", "peak_bytes"),
+)
+"""Of a trials frame, those that `log_values` looks at."""
+
+GPU_COLUMNS = (
+    *("device_ns", "issue_ns", "control_device_ns", "timing_method", "control_timing_method"),
+    "sm_clock_mhz",
+)
+"""The same of what only trials on a GPU have; a frame may lack them."""
+
+
+@dataclass(frozen=True)
+class LogValues:
+    """Natural logs, one entry per trial, NaN where the trial has no such value.
+
+    `eager` and `compiled` are the two latencies of one compiled process: log speedup is their difference.
+    `eager_device` and `compiled_device` are the same on the device alone, `cycles` is device time in cycles
+    of the SM clock.
+    """
+
+    metrics: dict[Metric, Floats]
+    eager: Floats
+    compiled: Floats
+    eager_device: Floats
+    compiled_device: Floats
+    cycles: Floats
+
+
+def log_values(trials: DataFrame) -> LogValues:
+    """Log values of every trial of a trials frame that counts (see `db.metrics.eligibility`).
+
+    Speedup, compile cost and break-even belong to compiled trials with eager measured in their own process.
+    A compile cost of zero or less, and a break-even that is never, have no logarithm and are NaN. A device
+    speedup belongs to trials whose two device times were taken by one method.
+    """
+    passed = passed_mask(trials)
+    timed, compiled = passed & ~suspect_mask(trials), ~is_eager(trials)
+    latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
+    control = np.where(timed & compiled, positive(trials["control_latency_ns"]), np.nan)
+    cost = np.where(timed & compiled, floats(trials["trial_compile_cost_ns"]), np.nan)
+    device, issue, control_device = (
+        np.where(timed, _positive_or_none(trials, name), np.nan)
+        for name in ("device_ns", "issue_ns", "control_device_ns")
+    )
+    control_device = np.where(compiled & ~timed_apart(trials), control_device, np.nan)
+    saved = control - latency
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = np.where((cost > 0) & (saved > 0), cost / saved, np.nan)
+    metrics = {
+        Metric.LATENCY: latency,
+        Metric.SPEEDUP: control / latency,
+        Metric.DEVICE_TIME: device,
+        Metric.ISSUE_TIME: issue,
+        Metric.DEVICE_SPEEDUP: control_device / device,
+        Metric.COMPILE_COST: np.where(cost > 0, cost, np.nan),
+        Metric.PEAK_MEMORY: np.where(passed, positive(trials["peak_bytes"]), np.nan),
+        Metric.BREAK_EVEN: steps,
+    }
+    return LogValues(
+        {metric: np.log(values) for metric, values in metrics.items()},
+        eager=np.log(control),
+        compiled=np.where(np.isnan(control), np.nan, np.log(latency)),
+        eager_device=np.log(control_device),
+        compiled_device=np.where(np.isnan(control_device), np.nan, np.log(device)),
+        cycles=np.log(device * _positive_or_none(trials, "sm_clock_mhz")),
+    )
+
+
+def timed_apart(trials: DataFrame) -> Bools:
+    """One flag per trial: the device times of eager and compiled were taken by two methods."""
+    if "control_timing_method" not in trials:
+        return np.zeros(len(trials), dtype=np.bool_)
+    own, control = trials["timing_method"], trials["control_timing_method"]
+    apart = own.notna() & control.notna() & (own.astype("str") != control.astype("str"))
+    return apart.to_numpy(dtype=np.bool_)
+
+
+def _positive_or_none(trials: DataFrame, name: str) -> Floats:
+    """The positive values of a column that a frame may lack, NaN elsewhere."""
+    return positive(trials[name]) if name in trials else np.full(len(trials), np.nan)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each compared trial stands: case, side, occasion and time, ready to meet any of its values."""
+
+    case: Ints
+    side: Ints
+    run: Ints
+    order: Ints
+
+    @classmethod
+    def of(cls, trials: DataFrame, case: Ints) -> Layout:
+        """`trials` in time order with column `side`; `case` the number of each one's case."""
+        return cls(case, trials["side"].to_numpy(dtype=np.int64), occasions(trials), np.arange(len(trials)))
+
+    def observe(self, x: Floats) -> Observations:
+        """The trials that have a value, with it. `x`: log values, one per trial, NaN where there is none."""
+        known = np.isfinite(x)
+        return Observations(self.case[known], self.side[known], self.run[known], self.order[known], x[known])
+
+
+@dataclass(frozen=True)
+class PastLayout:
+    """The same for earlier trials of the compared cases."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("trial_id", "started_at", "machine_id", "workload_id", "strategy_id", "run_id", "build_id"),
+        *LOG_VALUE_COLUMNS,
+    )
+    """Of a trials frame, those that are looked at."""
+
+    series: Ints
+    run: Ints
+    build: Ints
+    values: LogValues
+
+    @classmethod
+    def of(cls, past: DataFrame, cases: dict[tuple[str, str], int], timing: Sequence[str] = ()) -> PastLayout:
+        """`past`: trials of one machine in time order, none of them compared; `cases` numbers the pairs of
+        workload and strategy ids, other trials are passed over, and so are those of a case that were not
+        timed by its method, `timing[case]`.
+        """
+        of_workload, workloads = past["workload_id"].astype("str").factorize(use_na_sentinel=False)
+        of_strategy, strategies = past["strategy_id"].astype("str").factorize(use_na_sentinel=False)
+        numbers = [[cases.get((str(w), str(s)), -1) for s in strategies] for w in workloads]
+        series = np.array(numbers, dtype=np.int64).reshape(len(workloads), len(strategies))[
+            of_workload, of_strategy
+        ]
+        if len(timing) and "timing_method" in past:
+            methods = past["timing_method"].astype("str").map(comparable_timing).to_numpy(dtype=object)
+            series = np.where(methods == np.array(timing, dtype=object)[series], series, -1)
+        known = series >= 0
+        mine = past if known.all() else past[known]
+        return cls(series[known], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
+
+    def observe(self, x: Floats) -> Past:
+        """The earlier trials that have a value, with it; `x` as for `Layout.observe`."""
+        known = np.isfinite(x)
+        return Past(self.series[known], self.run[known], self.build[known], x[known])
+
+
+def _codes(column: Series) -> Ints:
+    """Numbers in order of first appearance."""
+    return column.astype("str").factorize()[0].astype(np.int64)

@@ -1,0 +1,152 @@
+"""The smallest change that a machine can show: from identical trials, repeated, and how far they differ.
+
+A machine has one noise floor per clock and class: device time of a host-bound case is not as noisy as its
+wall time. Latency is the headline: on a GPU the wall time of a synchronised step.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pandas import DataFrame
+
+from db.judge.compare.significance import Z_LEVEL, Z_POWER
+from db.judge.policy import Policy
+from db.judge.vocabulary import Bound
+from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.groups import Floats, says
+from db.records.trial import TimingMethod
+
+VALIDATION_SUITE = "validate"
+MIN_PROCESSES = 3
+TRIALS_A_SIDE = 5
+"""How many trials a side a noise floor is told for where nothing else is said."""
+
+CLOCKS = {
+    "device_time": "device_ns",
+    "issue_time": "issue_ns",
+    "latency": "latency_ns",
+    "wall_pipelined": "wall_pipelined_ns",
+}
+"""Clocks by metric, and their columns of a trials frame; eager's have `control_` before them."""
+SPEEDUP = "speedup"
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How one metric of one case differs between fresh processes.
+
+    `cv` is the standard deviation of the logarithms of the processes' medians. `bound` is None on a CPU, and
+    where device time or pipelined wall time is missing.
+    """
+
+    metric: str
+    workload: str
+    strategy: str
+    bound: Bound | None
+    cv: float
+    processes: int
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """Of one machine, clock and class: `cv` pooled over the cases of the class, by at least `processes`
+    fresh processes of each.
+    """
+
+    metric: str
+    bound: Bound | None
+    cv: float
+    processes: int
+
+    @property
+    def change(self) -> float:
+        """The smallest relative change that `TRIALS_A_SIDE` trials a side show."""
+        return smallest_effect(self.cv, TRIALS_A_SIDE)
+
+
+def scatters(trials: DataFrame) -> list[Scatter]:
+    """Of every clock of every case in `trials`, a trials frame of one machine and build, and of eager in the
+    same processes. Cases with fewer than `MIN_PROCESSES` trials are left out; so are failed and suspect
+    trials, and device times that were not gated, which are another figure.
+    """
+    found = []
+    calm = trials[passed_mask(trials) & ~suspect_mask(trials)]
+    for (workload, strategy), mine in calm.groupby(["workload", "strategy"], sort=False):
+        for prefix, name in (("", str(strategy)), ("control_", "eager")):
+            found += _of_side(mine, str(workload), name, prefix)
+    return found
+
+
+def _of_side(mine: DataFrame, workload: str, strategy: str, prefix: str) -> list[Scatter]:
+    values = {metric: positive(mine[prefix + column]) for metric, column in CLOCKS.items()}
+    gated = says(mine[f"{prefix}timing_method"], TimingMethod.GATED.value)
+    values["device_time"] = values["device_time"][gated]
+    columns = {metric: each[each > 0].tolist() for metric, each in values.items()}
+    bound = _bound(columns["device_time"], columns["wall_pipelined"])
+    if not prefix:
+        ratios = positive(mine["control_latency_ns"]) / positive(mine["latency_ns"])
+        columns[SPEEDUP] = ratios[ratios > 0].tolist()
+    return [
+        Scatter(metric, workload, strategy, bound, variation(each), len(each))
+        for metric, each in columns.items()
+        if len(each) >= MIN_PROCESSES
+    ]
+
+
+def _bound(device_ns: Sequence[float], wall_pipelined_ns: Sequence[float]) -> Bound | None:
+    if not device_ns or not wall_pipelined_ns:
+        return None
+    ratio = statistics.median(wall_pipelined_ns) / statistics.median(device_ns)
+    return Bound.HOST if ratio > Policy().host_bound_ratio else Bound.DEVICE
+
+
+def noise_floors(found: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
+    """One per metric and class, in the order of `CLOCKS` with speedup last. A class's variance is the mean of
+    its cases', weighted by their degrees of freedom.
+    """
+    groups: dict[tuple[str, Bound | None], list[Scatter]] = {}
+    for each in found:
+        groups.setdefault((each.metric, each.bound), []).append(each)
+    order = [*CLOCKS, SPEEDUP]
+    floors = []
+    for (metric, bound), cases in sorted(
+        groups.items(), key=lambda item: (order.index(item[0][0]), item[0][1] or "")
+    ):
+        freedom = sum(case.processes - 1 for case in cases)
+        variance = sum(case.cv**2 * (case.processes - 1) for case in cases) / freedom
+        floors.append(NoiseFloor(metric, bound, math.sqrt(variance), min(c.processes for c in cases)))
+    return tuple(floors)
+
+
+def floor_of(floors: Iterable[NoiseFloor], metric: str, bound: Bound | None = None) -> NoiseFloor | None:
+    """The floor of `metric` for cases of the class `bound`; of all classes the highest where it is None."""
+    mine = [floor for floor in floors if floor.metric == metric and bound in (None, floor.bound)]
+    return max(mine, key=lambda floor: floor.cv, default=None)
+
+
+def floor_variations(floors: Iterable[NoiseFloor], metric: str, bounds: Sequence[Bound | None]) -> Floats:
+    """Per case of the class in `bounds` the CV of its floor, NaN where there is none."""
+    known = tuple(floors)
+    mine = {bound: floor_of(known, metric, bound) for bound in set(bounds)}
+    return np.array([np.nan if (each := mine[bound]) is None else each.cv for bound in bounds])
+
+
+def variation(values: Sequence[float]) -> float:
+    """Run-to-run variation: the standard deviation of the logarithms."""
+    return statistics.stdev(math.log(value) for value in values)
+
+
+def smallest_effect(cv: float, trials: int) -> float:
+    """N = 2 (cv (2.81 + 1.645) / effect)^2 of `db.judge.compare.significance.trials_needed`, for the
+    effect."""
+    return cv * (Z_LEVEL + Z_POWER) * math.sqrt(2 / trials)
+
+
+def largest_variation(effect: float, trials: int) -> float:
+    """The same for the CV: up to it, so many trials a side show a relative change of `effect`."""
+    return effect / smallest_effect(1.0, trials)

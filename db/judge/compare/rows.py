@@ -1,0 +1,440 @@
+"""From arrays over cases to the rows people read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pandas import DataFrame
+
+from db.judge.compare.case_classes import Canaries
+from db.judge.compare.counts import Counted
+from db.judge.compare.judgement import MetricDecisions, Tested
+from db.judge.compare.significance import interval, smallest_visible_change
+from db.judge.compare.who_moved import Clock, Parts, cause_of, machine_explains, moved_on
+from db.judge.policy import Policy
+from db.judge.results import CaseKey, Row
+from db.judge.vocabulary import (
+    MEASURED_METRICS,
+    METRIC_UNITS,
+    SUMMARY_COLUMNS,
+    Bound,
+    CauseClass,
+    Design,
+    Metric,
+    Verdict,
+    WhoMoved,
+    higher_is_better,
+)
+from db.metrics.groups import Floats, Ints, floats, says
+from db.wording import sentences
+
+NEVER = "never"
+_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+_COMPILED_ONLY = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
+_ON_DEVICE = (Metric.DEVICE_TIME, Metric.DEVICE_SPEEDUP)
+_SUMMED_UP = tuple(metric for metric in MEASURED_METRICS if metric not in (*_ON_DEVICE, Metric.ISSUE_TIME))
+"""Metrics whose value of a side its summary says; of the others the trials that were compared do."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every row of a comparison shares. `base` and `head` are the values of each case as its summary
+    says them (`side_values`), `eager` says which cases are eager ones. `device_parts` are those of device
+    time, `cycles` the log change of device time in cycles of each case, NaN where the SM clock stood still.
+    `timed_by_two` holds the methods of compiled and eager of a case where these are two.
+    """
+
+    keys: tuple[CaseKey, ...]
+    base: SideValues
+    head: SideValues
+    eager: list[bool]
+    parts: Parts
+    device_parts: Parts
+    bounds: tuple[Bound | None, ...]
+    canaries: Canaries
+    cycles: list[float]
+    found: dict[Metric, Findings]
+    timed_by_two: dict[int, tuple[str, str]]
+    same_build: bool
+    policy: Policy
+
+    def clock(self, metric: Metric, case: int) -> Clock:
+        """What device time or issue time says of the case."""
+        findings = self.found[metric]
+        verdict = findings.verdict[case]
+        return Clock(findings.difference[case], verdict in _MOVED, verdict is Verdict.UNCHANGED)
+
+    def timed_apart(self, case: int) -> bool:
+        """Whether device and issue time of this case were measured."""
+        both = (self.found[metric].difference[case] for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
+        return all(math.isfinite(each) for each in both)
+
+    def came_from(self, metric: Metric, case: int) -> Bound | None:
+        """Whether what changed the wall time of this case is the device or the host."""
+        if not self.timed_apart(case):
+            return None
+        latency = self.found[Metric.LATENCY].difference[case]
+        change = latency if metric is Metric.LATENCY else float(self.parts.compiled[case])
+        device, issue = (self.clock(each, case) for each in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
+        return moved_on(change, device, issue, self.bounds[case])
+
+    def parts_of(self, metric: Metric, case: int) -> dict[str, Any]:
+        """Eager's and the compiled one's change, on the clock of the metric."""
+        eager, compiled = (
+            (self.device_eager, self.device_compiled)
+            if metric in _ON_DEVICE
+            else (self.eager_change, self.compiled_change)
+        )
+        return {"eager_change": eager[case], "compiled_change": compiled[case]}
+
+    def clocks_of(self, case: int) -> dict[str, Any]:
+        """What every row of the case says of its clocks."""
+        return {
+            "bound": self.bounds[case],
+            "device_change": self.found[Metric.DEVICE_TIME].change[case],
+            "issue_change": self.found[Metric.ISSUE_TIME].change[case],
+            "cycles_change": _relative(self.cycles[case]),
+        }
+
+    def who(self, metric: Metric, case: int) -> WhoMoved | None:
+        """Who moved on the clock of the metric; of the host's time nobody asks."""
+        if metric is Metric.ISSUE_TIME:
+            return None
+        return (self.who_moved_on_device if metric in _ON_DEVICE else self.who_moved)[case]
+
+    @cached_property
+    def who_moved_on_device(self) -> list[WhoMoved | None]:
+        """As `who_moved`, of device time."""
+        return self.device_parts.who()
+
+    @cached_property
+    def device_eager(self) -> list[float | None]:
+        """Relative, per case."""
+        return list(map(_relative, self.device_parts.eager.tolist()))
+
+    @cached_property
+    def device_compiled(self) -> list[float | None]:
+        """Relative, per case."""
+        return list(map(_relative, self.device_parts.compiled.tolist()))
+
+    @cached_property
+    def who_moved(self) -> list[WhoMoved | None]:
+        """Per case, None where eager was not measured beside compiled."""
+        return self.parts.who()
+
+    @cached_property
+    def eager_change(self) -> list[float | None]:
+        """Relative, per case."""
+        return list(map(_relative, self.parts.eager.tolist()))
+
+    @cached_property
+    def compiled_change(self) -> list[float | None]:
+        """Relative, per case."""
+        return list(map(_relative, self.parts.compiled.tolist()))
+
+
+SideValues = dict[Metric, list[float | str | None]]
+"""The values of one side in the metric's unit, one per case; a break-even may be `NEVER`."""
+
+
+def side_values(summary: DataFrame, places: Ints) -> SideValues:
+    """Of the cases in these places of `summary` (`db.metrics.cases.case_values`)."""
+    values: SideValues = {}
+    for metric in _SUMMED_UP:
+        numbers = floats(summary[SUMMARY_COLUMNS[metric]])[places].tolist()
+        values[metric] = [None if math.isnan(each) else each for each in numbers]
+    never = says(summary["break_even"], NEVER)[places].tolist()
+    steps = values[Metric.BREAK_EVEN]
+    values[Metric.BREAK_EVEN] = [NEVER if each else n for each, n in zip(never, steps, strict=True)]
+    return values
+
+
+@dataclass(frozen=True)
+class Findings:
+    """One metric of every case as plain values, which rows take one by one: to take them from arrays costs
+    several times as much.
+
+    `difference` is log(head / base); `change`, the ends of `interval` and `threshold`, the smallest change
+    that these trials could show, are relative and None where the noise is unknown. `level` is the log value
+    of each side, `more_trials` those a side that would decide it, None where it is decided or nobody can say.
+    """
+
+    metric: Metric
+    margin: list[float]
+    difference: list[float]
+    change: list[float | None]
+    interval: list[tuple[float, float] | None]
+    threshold: list[float | None]
+    p_value: list[float | None]
+    q_value: list[float | None]
+    verdict: list[Verdict]
+    suspected: list[bool]
+    enough_trials: list[bool]
+    level: list[tuple[float, float]]
+    trials: list[tuple[int, int]]
+    more_trials: list[int | None]
+    unseen: list[int | None]
+    identical: list[bool]
+    ranked: list[bool]
+    held_back: list[bool]
+    design: list[Design]
+
+    @classmethod
+    def of(
+        cls, metric: Metric, tested: Tested, judged: MetricDecisions, margin: Floats, confidence: float
+    ) -> Findings:
+        """With intervals at this confidence. `margin`: within which each case counts as unchanged."""
+        low, high = (ends.tolist() for ends in interval(tested.test, confidence))
+        difference = tested.test.difference.tolist()
+        contrasts = tested.contrasts
+        designs = {True: Design.INTERLEAVED, False: Design.SEPARATE_RUNS}
+        return cls(
+            metric=metric,
+            margin=margin.tolist(),
+            difference=difference,
+            change=list(map(_relative, difference)),
+            interval=[
+                ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
+                for ends in zip(low, high, strict=True)
+            ],
+            threshold=_finite(smallest_visible_change(tested.test, confidence)),
+            p_value=_finite(tested.test.p_value),
+            q_value=_finite(judged.q_value),
+            verdict=_verdicts(metric, judged),
+            suspected=judged.suspected.tolist(),
+            enough_trials=judged.enough_trials.tolist(),
+            level=[(base, head) for base, head in contrasts.level.tolist()],
+            trials=[(base, head) for base, head in contrasts.trials.tolist()],
+            more_trials=[more or None for more in judged.more_trials.tolist()],
+            unseen=[needed or None for needed in judged.unseen.tolist()],
+            identical=tested.identical.tolist(),
+            ranked=tested.ranked.tolist(),
+            held_back=judged.held_back.tolist(),
+            design=[designs[each] for each in contrasts.interleaved.tolist()],
+        )
+
+    def values(self, case: int) -> tuple[float | None, float | None]:
+        """The values of both sides by the trials that were compared; None where a side has none."""
+        base, head = (None if math.isnan(each) else _level(each) for each in self.level[case])
+        return base, head
+
+    def levels(self, case: int, summary: tuple[float | str, float | str]) -> tuple[float | str, float | str]:
+        """The values of both sides as they were compared: geometric means of the trials that were.
+
+        A median over trials beside a change of means would contradict it where trials scatter, and so would
+        the break-even of a side's medians, in whole steps. A side without such a trial has its summary's.
+        """
+        base, head = self.level[case]
+        return (
+            summary[0] if math.isnan(base) else _level(base),
+            summary[1] if math.isnan(head) else _level(head),
+        )
+
+
+def _level(log: float) -> float:
+    """Of one trial its own value again: the logarithm and back cost the last of a float's digits."""
+    return float(f"{math.exp(log):.12g}")
+
+
+def _verdicts(metric: Metric, judged: MetricDecisions) -> list[Verdict]:
+    """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
+    rise, fall = Verdict.REGRESSED, Verdict.IMPROVED
+    if higher_is_better(metric):
+        rise, fall = fall, rise
+    flags = zip(judged.grew.tolist(), judged.shrank.tolist(), judged.same.tolist(), strict=True)
+    return [
+        rise if grew else fall if shrank else Verdict.UNCHANGED if same else Verdict.INCONCLUSIVE
+        for grew, shrank, same in flags
+    ]
+
+
+def measured_row(context: Context, case: int, findings: Findings, speedup: Findings) -> Row | None:
+    """The row of one measured metric of one case; None where a side has no such value.
+
+    `speedup` is what was found of the speedups: they decide a break-even that comes or goes.
+    """
+    metric = findings.metric
+    base, head = (
+        (context.base[metric][case], context.head[metric][case])
+        if metric in _SUMMED_UP
+        else findings.values(case)
+    )
+    if base is None or head is None or (metric in _COMPILED_ONLY and context.eager[case]):
+        return None
+    if NEVER in (base, head):
+        return _never_row(context, case, speedup, (base, head))
+    verdict = findings.verdict[case]
+    moved = verdict in _MOVED
+    base, head = findings.levels(case, (base, head))
+    return Row.unchecked(
+        case=context.keys[case],
+        metric=metric,
+        unit=METRIC_UNITS[metric],
+        base=base,
+        head=head,
+        change=findings.change[case],
+        interval=findings.interval[case],
+        p_value=findings.p_value[case],
+        q_value=findings.q_value[case],
+        verdict=verdict,
+        suspected=findings.suspected[case],
+        who_moved=context.who(metric, case) if moved else None,
+        cause=_cause(context, case, findings) if moved else None,
+        **context.parts_of(metric, case),
+        **context.clocks_of(case),
+        trials=findings.trials[case],
+        more_trials=findings.more_trials[case],
+        unseen=findings.unseen[case],
+        significance_threshold=findings.threshold[case],
+        design=findings.design[case],
+        reason=_reason(context, case, findings),
+    )
+
+
+def incomparable_row(context: Context, case: int, findings: Findings) -> Row:
+    """The row of a device speedup that a side lacks: device times of two methods make no speedup."""
+    base, head = findings.values(case)
+    return Row(
+        case=context.keys[case],
+        metric=findings.metric,
+        unit=METRIC_UNITS[findings.metric],
+        base=base,
+        head=head,
+        verdict=Verdict.NOT_COMPARABLE,
+        cause=CauseClass.METHOD,
+        **context.clocks_of(case),
+        trials=findings.trials[case],
+        design=findings.design[case],
+        reason=sentences.timed_by_two(*context.timed_by_two[case]),
+    )
+
+
+def _never_row(
+    context: Context, case: int, speedup: Findings, values: tuple[float | str, float | str]
+) -> Row:
+    """Break-even is never on a side: no number to test. It came or went because the speedup did."""
+    both = values == (NEVER, NEVER)
+    verdict = Verdict.UNCHANGED if both else Verdict.INCONCLUSIVE
+    told = Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED
+    if not both and speedup.verdict[case] is told:
+        verdict = told
+    moved = verdict in _MOVED
+    return Row(
+        case=context.keys[case],
+        metric=Metric.BREAK_EVEN,
+        unit=METRIC_UNITS[Metric.BREAK_EVEN],
+        base=values[0],
+        head=values[1],
+        verdict=verdict,
+        suspected=not both and speedup.suspected[case],
+        who_moved=context.who_moved[case] if moved else None,
+        cause=_cause(context, case, speedup) if moved else None,
+        **context.parts_of(Metric.BREAK_EVEN, case),
+        **context.clocks_of(case),
+        trials=speedup.trials[case],
+        more_trials=speedup.more_trials[case] if verdict is Verdict.INCONCLUSIVE else None,
+        unseen=speedup.unseen[case] if verdict is Verdict.INCONCLUSIVE else None,
+        design=speedup.design[case],
+        reason=sentences.never(values[0] == NEVER, values[1] == NEVER, sure=moved),
+    )
+
+
+def counted_row(context: Context, counted: Counted) -> Row:
+    """The row of one metric that is compared exactly."""
+    eager = context.eager[counted.case]
+    moved = counted.verdict in _MOVED
+    return Row(
+        case=context.keys[counted.case],
+        metric=counted.metric,
+        unit=METRIC_UNITS[counted.metric],
+        base=counted.base,
+        head=counted.head,
+        verdict=counted.verdict,
+        suspected=counted.suspected,
+        cause=(CauseClass.EAGER if eager else CauseClass.COMPILER) if moved else None,
+        **context.clocks_of(counted.case),
+        trials=counted.trials,
+        design=Design.SEPARATE_RUNS,
+        reason=counted.reason,
+    )
+
+
+def _finite(values: Floats) -> list[float | None]:
+    return [each if math.isfinite(each) else None for each in values.tolist()]
+
+
+def _relative(difference: float) -> float | None:
+    """A log ratio as a relative change."""
+    return math.expm1(difference) if math.isfinite(difference) else None
+
+
+def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None:
+    metric, difference, policy = findings.metric, findings.difference[case], context.policy
+    slowdown = -difference if higher_is_better(metric) else difference
+    canaries = context.canaries.of(metric, context.bounds[case])
+    if metric is Metric.DEVICE_TIME and _same_in_cycles(context, case):
+        return CauseClass.MACHINE
+    return cause_of(
+        metric,
+        slowdown,
+        context.who(metric, case),
+        eager_case=context.eager[case],
+        canary=next((each for each in canaries if machine_explains(slowdown, each, policy)), None),
+        interleaved=findings.design[case] is Design.INTERLEAVED,
+        same_build=context.same_build,
+        policy=policy,
+        timed_apart=context.timed_apart(case),
+        on=context.came_from(metric, case),
+    )
+
+
+def _same_in_cycles(context: Context, case: int) -> bool:
+    """Whether device time changed because the SM clock did: in cycles less than half of it is left."""
+    seconds, cycles = context.found[Metric.DEVICE_TIME].difference[case], context.cycles[case]
+    return math.isfinite(cycles) and abs(cycles) < (1.0 - context.policy.canary_share) * abs(seconds)
+
+
+def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PLR0911
+    verdict, reach, trials = findings.verdict[case], findings.interval[case], findings.trials[case]
+    metric = findings.metric
+    if verdict in _MOVED:
+        parts = context.parts_of(metric, case)
+        said = sentences.moved(
+            metric,
+            math.expm1(findings.difference[case]),
+            context.who(metric, case),
+            eager=parts["eager_change"],
+            compiled=parts["compiled_change"],
+        )
+        if findings.ranked[case]:
+            said += f" {sentences.ranked()}"
+        return " ".join((said, *_clocks(context, case, metric)))
+    if findings.identical[case] and verdict is Verdict.UNCHANGED:
+        return sentences.identical()
+    if verdict is Verdict.UNCHANGED and reach is not None:
+        return sentences.unchanged(reach, findings.margin[case])
+    if min(trials) == 0:
+        return sentences.not_testable(findings.metric)
+    if not findings.enough_trials[case]:
+        needed = context.policy.minimum_trials
+        return sentences.too_few(trials, needed, suspected=findings.suspected[case])
+    if findings.held_back[case]:
+        return sentences.few_and_noisy(trials, context.policy.few_trials)
+    return sentences.inconclusive(
+        reach, findings.more_trials[case], findings.unseen[case], context.policy.advice_effect
+    )
+
+
+def _clocks(context: Context, case: int, metric: Metric) -> Iterator[str]:
+    """What the device and the host did, where a wall time moved, and what cycles say of device time."""
+    if metric in (Metric.LATENCY, Metric.SPEEDUP) and context.timed_apart(case):
+        device, issue = (context.clock(each, case) for each in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
+        yield sentences.device_and_host(device, issue)
+    cycles = context.cycles[case]
+    if metric is Metric.DEVICE_TIME and math.isfinite(cycles):
+        clock = cycles - context.found[Metric.DEVICE_TIME].difference[case]
+        yield sentences.in_cycles(math.expm1(cycles), math.expm1(clock))

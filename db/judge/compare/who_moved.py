@@ -1,0 +1,143 @@
+"""Whose latency moved, eager's or the compiled one's, the host's part or the device's, and the cause class.
+
+log(head speedup / base speedup) = log(eager change) - log(compiled change), exactly. Each part has its own
+moderated t-test; the canary says whether the machine moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from db.judge.compare.judgement import MetricDecisions, Tested
+from db.judge.policy import Policy
+from db.judge.vocabulary import Bound, CauseClass, Metric, WhoMoved
+from db.metrics.groups import Bools, Floats
+
+_MOVED = {
+    (True, True): WhoMoved.BOTH,
+    (True, False): WhoMoved.EAGER,
+    (False, True): WhoMoved.COMPILED,
+    (False, False): WhoMoved.UNCLEAR,
+}
+"""By whether eager and whether the compiled one moved."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Per case: log latency change of eager and of compiled, in the same processes, and whether each moved
+    by more than its own noise and the minimum effect.
+    """
+
+    eager: Floats
+    compiled: Floats
+    eager_moved: Bools
+    compiled_moved: Bools
+
+    @classmethod
+    def of(cls, eager: tuple[Tested, MetricDecisions], compiled: tuple[Tested, MetricDecisions]) -> Parts:
+        """From the test of each part over the same cases."""
+
+        def moved(judged: MetricDecisions) -> Bools:
+            return judged.grew | judged.shrank
+
+        return cls(eager[0].test.difference, compiled[0].test.difference, moved(eager[1]), moved(compiled[1]))
+
+    def who(self) -> list[WhoMoved | None]:
+        """Per case; None where eager was not measured beside compiled."""
+        measured = np.isfinite(self.eager) & np.isfinite(self.compiled)
+        flags = (measured, self.eager_moved, self.compiled_moved)
+        return [
+            _MOVED[eager, compiled] if both else None
+            for both, eager, compiled in zip(*(each.tolist() for each in flags), strict=True)
+        ]
+
+
+_TIMED = (
+    *(Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN),
+    *(Metric.DEVICE_TIME, Metric.ISSUE_TIME, Metric.DEVICE_SPEEDUP),
+)
+_RATIOS = (Metric.SPEEDUP, Metric.BREAK_EVEN, Metric.DEVICE_SPEEDUP)
+_ON_WALL = (Metric.LATENCY, Metric.SPEEDUP, Metric.BREAK_EVEN)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What one clock says of one case: the log change, whether it is a sure one, and whether the case is
+    shown to be unchanged on it.
+    """
+
+    change: float
+    moved: bool
+    same: bool
+
+    def moved_with(self, change: float) -> bool:
+        """Whether it surely moved, the same way as `change`."""
+        return self.moved and self.change * change > 0
+
+
+def moved_on(change: float, device: Clock, issue: Clock, bound: Bound | None) -> Bound | None:
+    """Where a log change of the latency of one case comes from; None where nobody can say.
+
+    Where device and host both moved with it, from the one that the case waits for.
+    """
+    if device.moved_with(change) and issue.moved_with(change):
+        return bound or (Bound.HOST if abs(issue.change) > abs(device.change) else Bound.DEVICE)
+    if device.moved_with(change):
+        return Bound.DEVICE
+    if issue.moved_with(change) or device.same or bound is Bound.HOST:
+        return Bound.HOST
+    return None
+
+
+def machine_explains(slowdown: float, canary: float | None, policy: Policy) -> bool:
+    """`slowdown`: log change, positive for worse. True when the canary moved by the same sign and at least
+    `policy.canary_share` of the size.
+    """
+    if canary is None or slowdown == 0.0:
+        return False
+    return canary * slowdown > 0 and abs(canary) >= policy.canary_share * abs(slowdown)
+
+
+def cause_of(
+    metric: Metric,
+    slowdown: float,
+    who: WhoMoved | None,
+    *,
+    eager_case: bool,
+    canary: float | None,
+    interleaved: bool,
+    same_build: bool,
+    policy: Policy,
+    timed_apart: bool = False,
+    on: Bound | None = None,
+) -> CauseClass | None:
+    """Cause class of a regressed or improved row; None where the parts cannot be told apart.
+
+    Eager and compiled moving together is `eager`: what they share moved (a library, a kernel), not the
+    compiler. With the same build on both sides only the machine is left. Where the sides took turns, what the
+    machine did is in both, and a canary that differs says that its own code (torch's launches and copies)
+    does.
+
+    `timed_apart` says whether device and issue time were measured, `on` which of the two the change comes
+    from (`moved_on`): what the host does is never put down to the compiler's code.
+    """
+    if metric in _TIMED and (same_build or (not interleaved and machine_explains(slowdown, canary, policy))):
+        return CauseClass.MACHINE
+    if metric is Metric.ISSUE_TIME:
+        return CauseClass.HOST
+    if metric in _RATIOS:
+        found = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else _of_ratio(who)
+    else:
+        shared = metric in (Metric.LATENCY, Metric.DEVICE_TIME) and who is WhoMoved.BOTH
+        found = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
+    by_eager_alone = metric in _RATIOS and who is WhoMoved.EAGER
+    if timed_apart and metric in _ON_WALL and not by_eager_alone and on is not Bound.DEVICE:
+        # Of the wall time of a step it is not the code that changed, or nobody can say that it is.
+        return CauseClass.HOST if on is Bound.HOST and found is not None else None
+    return found
+
+
+def _of_ratio(who: WhoMoved | None) -> CauseClass | None:
+    return CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None

@@ -1,0 +1,1 @@
+"""One series through time."""

@@ -1,0 +1,181 @@
+"""Steps of what is counted, not timed: graph breaks, recompiles, the pass set, and cases that are missing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+
+from db.judge.compare.counts import (
+    CaseOutcome,
+    Counted,
+    checked_mask,
+    compare_counts,
+    compare_outcomes,
+    known,
+    outcome_of,
+)
+from db.judge.compare.sides import COMPONENTS, NOT_THE_BUILDS_FAULT, as_text
+from db.judge.history.sequence import in_reading_order
+from db.judge.policy import Policy
+from db.judge.results import ChangeEvent
+from db.judge.vocabulary import Metric, Verdict
+from db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
+from db.metrics.groups import floats
+from db.records.ids import identity
+from db.records.trial import FailureKind
+
+_Case = tuple[str, str]
+COUNTS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
+_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of one series: what its trials counted, and what to call it."""
+
+    row: dict[str, Any]
+    counts: dict[Metric, np.ndarray[Any, np.dtype[np.float64]]]
+    outcome: CaseOutcome
+
+
+def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
+    """Every step of a count, every pass that became a failure or the reverse, and every case that is missing.
+
+    `trials`: a trials frame of any number of series. Runs are read as `in_reading_order` says. A run's
+    count is a range over its trials, and a step is two ranges that do not overlap: exactly the rule of an
+    upgrade verdict, from each run to the one before it that knows. Nothing is estimated, so a step is an
+    event at once, and stays one.
+    """
+    policy = policy or Policy()
+    outside = trials["failure_kind"].isin([kind.value for kind in NOT_THE_BUILDS_FAULT])
+    ran = trials[~outside]
+    events = [event for _, series in ran.groupby("series_id", sort=True) for event in _of_series(series)]
+    return (*events, *_missing(trials, ran, policy))
+
+
+def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
+    runs = _runs(series)
+    for metric in COUNTS:
+        told = [(i, run) for i, run in enumerate(runs) if len(run.counts[metric])]
+        for (_, old), (i, new) in itertools.pairwise(told):
+            found = compare_counts(0, metric, old.counts[metric], new.counts[metric])
+            if found.verdict in _MOVED:
+                yield _event(found, old, new, i)
+    decided = [(i, run) for i, run in enumerate(runs) if run.outcome.failed in (0, run.outcome.trials)]
+    for (_, old), (i, new) in itertools.pairwise(decided):
+        found = compare_outcomes(0, old.outcome, new.outcome)
+        if found.verdict in _MOVED:
+            yield _event(found, old, new, i)
+
+
+def _runs(series: DataFrame) -> list[_Run]:
+    ordered = series.sort_values(["started_at", "trial_id"])
+    last = ordered.drop_duplicates("run_id", keep="last").rename(columns={"started_at": "last_started_at"})
+    passed, checked = passed_mask(ordered), checked_mask(ordered)
+    kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
+    counts = {m: np.where(passed, floats(ordered[column]), np.nan) for m, column in COUNTS.items()}
+    found = []
+    for row in in_reading_order(last.reset_index(drop=True), ordered).to_dict("records"):
+        mine = run == row["run_id"]
+        found.append(
+            _Run(
+                {str(name): value for name, value in row.items()},
+                {metric: known(values, mine) for metric, values in counts.items()},
+                outcome_of(passed[mine], checked[mine], kinds[mine & ~passed]),
+            )
+        )
+    return found
+
+
+def _event(found: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
+    before, after = found.base, found.head
+    changed = tuple(
+        name for name in COMPONENTS if name in new.row and as_text(old.row[name]) != as_text(new.row[name])
+    )
+    relative = isinstance(before, float) and isinstance(after, float) and before > 0
+    unique = {
+        "series": str(new.row["series_id"]),
+        "metric": found.metric.value,
+        "at": str(new.row["run_id"]),
+        "verdict": found.verdict.value,
+    }
+    return ChangeEvent(
+        event_id=identity(unique),
+        metric=found.metric,
+        **{name: _text(new.row, name) for name in _LABELS},
+        at=new.row["last_started_at"],
+        index=index,
+        announced_at=index,
+        before=before,
+        after=after,
+        change=float(after) / float(before) - 1.0 if relative else None,
+        interval=None,
+        p_value=None,
+        verdict=found.verdict,
+        changed_components=changed,
+        confounded=len(changed) > 1,
+        reason=found.reason,
+    )
+
+
+_LABELS = ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
+
+
+def _text(row: dict[str, Any], name: str) -> str | None:
+    return None if pd.isna(row.get(name)) else str(row[name])
+
+
+def _missing(trials: DataFrame, ran: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
+    """Cases that a whole run of their suite left out, at the first such run after each time they ran.
+
+    A run that was cut short, or that holds less than `history.whole_run_share` of the cases that ran before,
+    was a part of the suite on purpose: nothing is missing from it.
+    """
+    cut_short = set(trials.loc[trials["failure_kind"] == FailureKind.CANCELLED.value, "run_id"])
+    cases = without_canaries(ran[ran["suite"].notna()], policy.canary_workloads)
+    named = cases.sort_values(["started_at", "trial_id"])
+    for _, suite in named.groupby(["machine_id", "suite"], sort=True):
+        last_rows = {
+            str(run): {(str(row["workload"]), str(row["strategy"])): row for row in mine.to_dict("records")}
+            for run, mine in suite.groupby("run_id", sort=False)
+        }
+        yield from _missing_in_suite(last_rows, cut_short, policy)
+
+
+def _missing_in_suite(
+    runs: dict[str, dict[_Case, dict[Any, Any]]], cut_short: set[str], policy: Policy
+) -> Iterator[ChangeEvent]:
+    """`runs`: in order of time, by run id the newest trial of each case in it."""
+    expected: dict[_Case, dict[Any, Any]] = {}
+    for index, (run, cases) in enumerate(runs.items()):
+        again = sum(case in cases for case in expected)
+        if run not in cut_short and again >= policy.history.whole_run_share * len(expected):
+            newest = max(cases.values(), key=lambda row: row["started_at"])
+            for case in [each for each in expected if each not in cases]:
+                yield _gone(expected.pop(case), newest, index)
+        expected |= cases
+
+
+def _gone(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEvent:
+    """`row` is the case's last trial, `newest` the last trial of the run that has none of it."""
+    nothing = CaseOutcome(trials=0, checked=0, failed=0, kind="")
+    here = {name: newest[name] for name in (*COMPONENTS, "build_id", "run_id") if name in newest}
+    old = {str(name): value for name, value in row.items()}
+    gone = Counted(
+        case=0,
+        metric=Metric.NUMERICS,
+        base="ran",
+        head="missing",
+        verdict=Verdict.MISSING,
+        trials=(1, 0),
+        suspected=False,
+        reason=f"{row['workload']} / {row['strategy']} ran in the run before and has no trial in this one.",
+    )
+    new = _Run(old | here | {"last_started_at": newest["started_at"]}, {}, nothing)
+    return _event(gone, _Run(old, {}, nothing), new, index)

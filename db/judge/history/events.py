@@ -1,0 +1,129 @@
+"""Events of a history: boundaries put into words, with what changed in the build there."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+
+from db.judge.compare.sides import COMPONENTS, as_text
+from db.judge.history.change_points import Boundary, examine_boundary
+from db.judge.history.modes import is_flip
+from db.judge.history.stretches import Stretch
+from db.judge.policy import HistoryPolicy
+from db.judge.results import ChangeEvent
+from db.judge.vocabulary import Metric, Verdict, higher_is_better
+from db.records.ids import identity
+from db.wording.sentences import announced, withdrawn
+
+
+def change_events(
+    points: DataFrame, metric: Metric, stretch: Stretch, found: list[Boundary], rules: HistoryPolicy
+) -> list[ChangeEvent]:
+    """One event per boundary, in order."""
+    edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
+    levels = [float(np.median(stretch.y[a:b])) for a, b in itertools.pairwise(edges)]
+    events = []
+    for number, boundary in enumerate(found):
+        index = stretch.position[boundary.start]
+        before = stretch.position[boundary.start - 1]
+        flips = is_flip(stretch.y[: edges[number + 2]], boundary.start, rules)
+        better = (boundary.difference > 0) == higher_is_better(metric)
+        verdict = Verdict.IMPROVED if better else Verdict.REGRESSED
+        changed = _changed_components(points, before, index)
+        events.append(
+            ChangeEvent(
+                event_id=_event_id(points, metric, index),
+                metric=metric,
+                **_labels(points, index),
+                index=index,
+                announced_at=stretch.position[-1],
+                before=math.exp(levels[number]),
+                after=math.exp(levels[number + 1]),
+                change=math.expm1(boundary.difference),
+                interval=_interval(boundary),
+                p_value=boundary.p_value,
+                verdict=Verdict.INCONCLUSIVE if flips else verdict,
+                changed_components=changed,
+                confounded=len(changed) > 1,
+                reason=announced(metric, math.expm1(boundary.difference), changed, flips=flips),
+            )
+        )
+    return events
+
+
+def _interval(boundary: Boundary) -> tuple[float, float]:
+    """95 % interval of the step by its standard error, as relative change."""
+    half = 1.96 * boundary.error
+    return math.expm1(boundary.difference - half), math.expm1(boundary.difference + half)
+
+
+def _labels(points: DataFrame, index: int) -> dict[str, Any]:
+    """What the series is called and where the point stands, as far as the points say."""
+    row = points.iloc[index]
+    labels: dict[str, Any] = {
+        name: as_text(row[name]) if name in points and pd.notna(row[name]) else None
+        for name in ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
+    }
+    labels["at"] = row["last_started_at"] if "last_started_at" in points else None
+    return labels
+
+
+def _event_id(points: DataFrame, metric: Metric, index: int, revises: str | None = None) -> str:
+    """Stable: the same change of the same series has the same id whenever it is found."""
+    row = points.iloc[index]
+    where = as_text(row["run_id"]) if "run_id" in points else str(index)
+    series = as_text(row["series_id"]) if "series_id" in points else None
+    return identity({"series": series, "metric": metric.value, "at": where, "revises": revises})
+
+
+def _changed_components(points: DataFrame, before: int, after: int) -> tuple[str, ...]:
+    old, new = points.iloc[before], points.iloc[after]
+    return tuple(name for name in COMPONENTS if name in points and as_text(old[name]) != as_text(new[name]))
+
+
+def evidence_against(
+    event: ChangeEvent, window: Stretch, found: list[Boundary], rules: HistoryPolicy
+) -> Boundary | None:
+    """Today's evidence on a known event if it speaks against it: no boundary near, no step in its place."""
+    inside = [i for i, position in enumerate(window.position) if position >= event.index]
+    if not inside:
+        return None
+    start = inside[0]
+    if start < rules.minimum_segment or len(window.y) - start < rules.minimum_segment:
+        return None
+    if any(abs(window.position[b.start] - event.index) <= rules.quiet_points for b in found):
+        return None
+    edges = [0, *(b.start for b in found), len(window.y)]
+    left, right = max(e for e in edges if e < start), min(e for e in edges if e > start)
+    today = examine_boundary(window.y, left, start, right, rules)
+    faded = abs(today.difference) < 0.5 * math.log1p(rules.minimum_effect)
+    return today if faded or today.p_here > 0.05 else None
+
+
+def in_place_of(points: DataFrame, event: ChangeEvent, flip: ChangeEvent) -> ChangeEvent:
+    """`event`, which was announced as no more than a `flip` before."""
+    named = _event_id(points, event.metric, event.index, revises=flip.event_id)
+    return event.model_copy(update={"event_id": named, "revises": flip.event_id})
+
+
+def withdrawal(points: DataFrame, metric: Metric, event: ChangeEvent, today: Boundary) -> ChangeEvent:
+    """The event that takes `event` back, announced at the last point. `today`: what is left of its step."""
+    last = len(points) - 1
+    change = math.expm1(today.difference)
+    return event.model_copy(
+        update={
+            "event_id": _event_id(points, metric, event.index, revises=event.event_id),
+            "announced_at": last,
+            "change": change,
+            "interval": _interval(today),
+            "p_value": today.p_value,
+            "verdict": Verdict.INCONCLUSIVE,
+            "revises": event.event_id,
+            "reason": withdrawn(metric, change, last - event.announced_at),
+        }
+    )

@@ -1,0 +1,168 @@
+"""Everything that changed on one machine: the steps of all its series, those that belong together as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+
+from pandas import DataFrame
+
+from db.judge.history.counts import exact_events
+from db.judge.history.releases import Compare, release_events
+from db.judge.history.sequence import builds_interleaved, release_order
+from db.judge.history.series import judge_series
+from db.judge.policy import Policy
+from db.judge.results import ChangeEvent, Result
+from db.judge.vocabulary import MEASURED_METRICS, SUMMARY_COLUMNS, CauseClass, Metric, Verdict
+from db.metrics.trend import series_points
+from db.records.ids import identity
+from db.records.trial import StrategyKind
+from db.wording.units import words
+
+# One event for series that move together: events of one machine, one direction, at one build.
+
+
+class EventGroup(Result):
+    """Series that changed together. `build_id` is the first build of the new level for most of them."""
+
+    group_id: str
+    machine_id: str | None
+    verdict: Verdict
+    build_id: str | None
+    at: datetime | None
+    events: tuple[ChangeEvent, ...]
+    cause: CauseClass | None
+    changed_components: tuple[str, ...]
+    confounded: bool
+    title: str
+
+
+def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) -> tuple[EventGroup, ...]:
+    """Group events of the same machine and direction whose changes lie at the same build, or within
+    `history.group_days` of each other where the exact point is uncertain by a few nights. A case that is
+    missing joins those that got worse.
+
+    Withdrawals are not grouped: each concerns one event only.
+    """
+    policy = policy or Policy()
+    lanes: dict[tuple[str | None, Verdict], list[ChangeEvent]] = {}
+    for event in events:
+        if event.revises is None:
+            lanes.setdefault((event.machine_id, _direction(event)), []).append(event)
+    groups = [
+        _group(cluster, policy)
+        for lane in lanes.values()
+        for cluster in _clusters(lane, timedelta(days=policy.history.group_days))
+    ]
+    return tuple(sorted(groups, key=lambda group: (group.at is None, group.at, group.group_id)))
+
+
+def _direction(event: ChangeEvent) -> Verdict:
+    return Verdict.REGRESSED if event.verdict is Verdict.MISSING else event.verdict
+
+
+def _clusters(lane: Sequence[ChangeEvent], reach: timedelta) -> list[list[ChangeEvent]]:
+    """Single linkage along time; events without a time join by build."""
+    timed = sorted((e for e in lane if e.at is not None), key=lambda e: (e.at, e.event_id))
+    clusters: list[list[ChangeEvent]] = []
+    for event in timed:
+        last = clusters[-1][0].at if clusters else None
+        if last is not None and event.at is not None and event.at - last <= reach:
+            clusters[-1].append(event)
+        else:
+            clusters.append([event])
+    by_build: dict[str | None, list[ChangeEvent]] = {}
+    for event in lane:
+        if event.at is None:
+            by_build.setdefault(event.build_id or event.event_id, []).append(event)
+    return clusters + list(by_build.values())
+
+
+def _group(events: list[ChangeEvent], policy: Policy) -> EventGroup:
+    builds = [event.build_id for event in events if event.build_id is not None]
+    build = max(sorted(set(builds)), key=builds.count) if builds else None
+    core = [event for event in events if event.build_id == build] or events
+    components = tuple(dict.fromkeys(name for event in core for name in event.changed_components))
+    cause = _shared_cause(events, policy)
+    return EventGroup(
+        group_id=identity({"events": sorted(event.event_id for event in events)}),
+        machine_id=events[0].machine_id,
+        verdict=_direction(events[0]),
+        build_id=build,
+        at=min((event.at for event in core if event.at is not None), default=None),
+        events=tuple(events),
+        cause=cause,
+        changed_components=components,
+        confounded=len(components) > 1,
+        title=_title(events, cause),
+    )
+
+
+def _shared_cause(events: list[ChangeEvent], policy: Policy) -> CauseClass | None:
+    """`machine` when the canary is among them; by latency: `eager` when eager series moved too, `compiler`
+    when only compiled ones did. Without latency series `compiler` where compiled cases count differently.
+    """
+    if any(fnmatchcase(event.workload or "", policy.canary_workloads) for event in events):
+        return CauseClass.MACHINE
+    kinds = {event.strategy_kind for event in events if event.metric is Metric.LATENCY}
+    if StrategyKind.EAGER.value in kinds:
+        return CauseClass.EAGER
+    counted = any(event.p_value is None and event.verdict is not Verdict.MISSING for event in events)
+    return CauseClass.COMPILER if kinds or counted else None
+
+
+def _title(events: list[ChangeEvent], cause: CauseClass | None) -> str:
+    moved = [event for event in events if event.verdict is not Verdict.MISSING]
+    parts = []
+    if moved:
+        metrics = ", ".join(sorted({words(event.metric.value) for event in moved}))
+        parts.append(f"{_subject(moved)} {moved[0].verdict.value} in {metrics}")
+    if len(moved) < len(events):
+        gone = [event for event in events if event.verdict is Verdict.MISSING]
+        parts.append(f"{_subject(gone)} missing")
+    return "; ".join(parts) + (f", cause class {cause.value}" if cause else "")
+
+
+def _subject(events: list[ChangeEvent]) -> str:
+    series = {event.series_id or event.event_id for event in events}
+    only = f"{events[0].workload or 'one series'} {events[0].strategy or ''}".strip()
+    return f"{len(series)} series" if len(series) > 1 else only
+
+
+def machine_history(
+    trials: DataFrame, compare: Compare, policy: Policy | None = None
+) -> tuple[EventGroup, ...]:
+    """The grouped events of every series of one machine's trials frame, oldest first, then by release.
+
+    Timed metrics change where `judge_series` finds a step (break-even follows from the others and has no
+    event of its own), or from release to release where builds took turns; counts at every step. Flips between
+    two modes are no events. `compare` gives the verdicts between releases.
+    """
+    policy = policy or Policy()
+    events = list(exact_events(trials, policy))
+    if builds_interleaved(trials):
+        events = [e if e.verdict is Verdict.MISSING else e.model_copy(update={"at": None}) for e in events]
+        of_releases = release_events(trials, compare)
+        events += [event for event in of_releases if event.metric is not Metric.BREAK_EVEN]
+    for _, series in trials.groupby("series_id", sort=True):
+        if not builds_interleaved(series):
+            events += _timed_events(series, policy)
+    rank = {build: number for number, build in enumerate(release_order(trials))}
+    groups = group_events(events, policy)
+    return tuple(sorted(groups, key=lambda g: (g.at is None, g.at or rank.get(g.build_id or "", -1))))
+
+
+def _timed_events(series: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
+    points = series_points(series, resamples=1)
+    eager = bool((series["strategy_kind"] == StrategyKind.EAGER.value).all())
+    for metric in MEASURED_METRICS:
+        if (
+            SUMMARY_COLUMNS[metric] not in points
+            or metric is Metric.BREAK_EVEN
+            or (eager and metric is not Metric.LATENCY)
+        ):
+            continue
+        for event in judge_series(points, metric, policy).events:
+            if event.verdict is not Verdict.INCONCLUSIVE:
+                yield event

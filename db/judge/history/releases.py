@@ -1,0 +1,97 @@
+"""A series whose builds took turns has no points in time to search, but releases to compare."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from pandas import DataFrame
+
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.history.sequence import builds_interleaved, release_order
+from db.judge.results import ChangeEvent, Comparison, Result, Row
+from db.judge.vocabulary import Metric, Verdict
+from db.records.ids import identity
+
+Compare = Callable[[Selection, Selection], Comparison]
+"""The verdict on the second side against the first; raises VerdictError where there is none."""
+
+
+class ReleaseStep(Result):
+    """One metric of one case from a build to the next newer one that took turns with it."""
+
+    base_build: str
+    head_build: str
+    base_torch: str
+    head_torch: str
+    row: Row
+
+
+def release_comparisons(trials: DataFrame, compare: Compare) -> Iterator[tuple[str, str, Comparison]]:
+    """The ids of each build and of the next newer one, oldest release first, with the verdict between them;
+    nothing where no builds took turns. `trials` is a trials frame of one machine, which says what the builds
+    are.
+    """
+    if not builds_interleaved(trials):
+        return
+    for base, head in itertools.pairwise(release_order(trials)):
+        before, after = (Selection(name=build, build_ids=(build,)) for build in (base, head))
+        try:
+            yield base, head, compare(before, after)
+        except VerdictError:
+            # All trials of one of them were cut short: it has nothing to be judged by.
+            continue
+
+
+def release_steps(
+    trials: DataFrame, compare: Compare, workload_id: str, strategy_id: str, metric: Metric
+) -> tuple[ReleaseStep, ...]:
+    """One metric of one case from each build to the next; empty where none took turns.
+
+    `trials` is a trials frame of one machine, which says what the builds are.
+    """
+    torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
+    return tuple(
+        ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
+        for base, head, found in release_comparisons(trials, compare)
+        for row in found.rows
+        if (row.case.workload_id, row.case.strategy_id) == (workload_id, strategy_id) and row.metric is metric
+    )
+
+
+def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]:
+    """What got worse or better from one release to the next, in every timed metric of every case.
+
+    Builds that took turns have no moment of change, so an event has no time: those of one release belong
+    together by its build.
+    """
+    columns = (trials[name].astype(str) for name in ("workload_id", "strategy_id", "series_id"))
+    series = {(workload, strategy): found for workload, strategy, found in zip(*columns, strict=True)}
+    for _, head, found in release_comparisons(trials, compare):
+        for row in found.rows:
+            moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+            if not moved or row.p_value is None or row.base is None or row.head is None:
+                continue
+            series_id = series[row.case.workload_id, row.case.strategy_id]
+            unique = {"series": series_id, "metric": row.metric.value, "build": head}
+            yield ChangeEvent(
+                event_id=identity(unique),
+                series_id=series_id,
+                metric=row.metric,
+                machine_id=found.machine_id,
+                workload=row.workload,
+                strategy=row.strategy,
+                strategy_kind=row.case.strategy_kind,
+                build_id=head,
+                index=0,
+                announced_at=0,
+                before=row.base,
+                after=row.head,
+                change=row.change,
+                interval=row.interval,
+                p_value=row.p_value,
+                verdict=row.verdict,
+                changed_components=found.changed_components,
+                confounded=len(found.changed_components) > 1,
+                reason=row.reason,
+            )

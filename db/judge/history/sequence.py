@@ -1,0 +1,112 @@
+"""In which order the runs of a series are read: by time, or by release where builds took turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from db.metrics.groups import Bools, Floats, Groups, Ints
+from db.records.versions import version_key
+
+# Runs that took turns on one device: what the machine did that hour is in all of them and cancels.
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Per trial its run (a number), and when it began and ended in microseconds; NaN where unknown."""
+
+    run: Groups
+    start: Floats
+    end: Floats
+
+
+def occasions(trials: DataFrame) -> Ints:
+    """Per trial the number of its occasion: a run, or several runs of one machine that took turns.
+
+    `compilewatch run` with several builds makes one run of each and alternates between them, as A B, B A.
+    Two runs took turns when the middle of each lies within the time of the other and no trial of one ran
+    while a trial of the other did: what runs at the same moment runs on different devices. Trials without an
+    end (results of other tools) tell nothing of their order: each run is an occasion of its own.
+    """
+    run = trials["run_id"].astype("str").factorize()[0].astype(np.int64)
+    count = int(run.max()) + 1 if len(run) else 0
+    if count < 2 or trials["ended_at"].isna().all():
+        return run
+    start, end = (_microseconds(trials[name]) for name in ("started_at", "ended_at"))
+    spans = _Spans(Groups(run, count), start, end)
+    machine = trials["machine_id"].astype("str").factorize()[0][np.unique(run, return_index=True)[1]]
+    near = _each_in_the_middle_of_the_other(spans) & (machine[:, None] == machine[None, :])
+    first, second = np.nonzero(np.triu(near, k=1))
+    pairs = zip(first.tolist(), second.tolist(), strict=True)
+    turns = np.array([_never_at_once(spans, a, b) for a, b in pairs], np.bool_)
+    joined = coo_array((np.ones(sum(turns)), (first[turns], second[turns])), shape=(count, count))
+    return connected_components(joined, directed=False)[1].astype(np.int64)[run]
+
+
+def _microseconds(moments: Series) -> Floats:
+    """Since 1970; of the centuries around it every one is a float."""
+    found = moments.astype("datetime64[us, UTC]").to_numpy(dtype="datetime64[us]")
+    return np.where(np.isnat(found), np.nan, found.astype(np.int64))
+
+
+def _each_in_the_middle_of_the_other(spans: _Spans) -> Bools:
+    """Pairs of runs, shape (runs, runs)."""
+    starts = spans.run.present(spans.start)
+    start, middle = starts.quantile(0.0), np.floor(starts.quantile(0.5))
+    end = spans.run.max(spans.end)
+    within = (start[:, None] <= middle[None, :]) & (middle[None, :] <= end[:, None])
+    result: Bools = within & within.T
+    return result
+
+
+def _never_at_once(spans: _Spans, first: int, second: int) -> bool:
+    both = np.flatnonzero((spans.run.codes == first) | (spans.run.codes == second))
+    order = both[np.lexsort((spans.end[both], spans.start[both]))]
+    run, start, end = spans.run.codes[order], spans.start[order], spans.end[order]
+    if np.isnan(end).any():
+        return False
+    change = run[1:] != run[:-1]
+    return bool((start[1:] >= end[:-1])[change].all())
+
+
+STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+"""Parts of a build in the order in which they decide which of two is the newer one."""
+
+
+def builds_interleaved(trials: DataFrame) -> bool:
+    """Whether any two builds of a trials frame were measured side by side."""
+    if trials.empty:
+        return False
+    builds = trials["build_id"].astype("str").groupby(occasions(trials)).nunique()
+    return bool((builds > 1).any())
+
+
+def release_order(frame: DataFrame) -> list[str]:
+    """The build ids of a frame with the columns of a build, the oldest release first."""
+    builds = frame.drop_duplicates("build_id", keep="last")
+    named = [{str(name): value for name, value in row.items()} for row in builds.to_dict("records")]
+    return [str(build["build_id"]) for build in sorted(named, key=_key)]
+
+
+def _key(build: dict[str, Any]) -> tuple[object, ...]:
+    parts = [build.get(name) for name in STACK]
+    return (*(version_key(None if pd.isna(part) else str(part)) for part in parts), str(build["build_id"]))
+
+
+def in_reading_order(points: DataFrame, trials: DataFrame) -> DataFrame:
+    """`points` (rows of `db.metrics.trend.series_points`, oldest first) as a history is read.
+
+    Builds that took turns have no before and after in time: their points are ordered by release, those of one
+    build by time. `trials` are the trials behind the points.
+    """
+    if not builds_interleaved(trials):
+        return points
+    rank = {build: number for number, build in enumerate(release_order(points))}
+    order = points["build_id"].astype("str").map(rank).sort_values(kind="stable").index
+    return points.loc[order].reset_index(drop=True)

@@ -1,0 +1,235 @@
+"""History of one series: its changes of level, each announced once and never silently taken back."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from pandas import DataFrame
+from scipy import stats
+
+from db.judge.compare.sides import as_text
+from db.judge.history.change_points import (
+    Boundary,
+    autocorrelation,
+    boundaries,
+    noise_scale,
+    robust_deviation,
+)
+from db.judge.history.events import change_events, evidence_against, in_place_of, withdrawal
+from db.judge.history.modes import two_modes
+from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
+from db.judge.policy import HistoryPolicy, Policy
+from db.judge.results import ChangeEvent, Result
+from db.judge.vocabulary import Metric, Verdict, higher_is_better
+from db.metrics.groups import Bools, Floats, Ints
+from db.wording.sentences import drifted
+
+# Slow drift against a pinned reference: what no comparison of neighbours sees.
+
+
+class Drift(Result):
+    """How far the newest points stand from the reference. `total` is the whole relative change, `unexplained`
+    what remains of it after the announced steps, with its interval and two-sided p.
+    """
+
+    total: float
+    unexplained: float
+    interval: tuple[float, float]
+    p_value: float
+    verdict: Verdict
+    reason: str
+
+
+def drift_from_reference(
+    y: Floats, reference: Bools, steps: Floats, metric: Metric, policy: Policy
+) -> Drift | None:
+    """Compare the newest `policy.history.drift_points` points with the reference.
+
+    `y`: log values of a series; `reference` flags the points of the pinned build, the oldest ones are taken
+    where none is flagged; `steps`: per point the sum of all announced log steps up to it. None where either
+    side would have fewer than three points or the sides would overlap.
+    """
+    size = policy.history.drift_points
+    pinned = np.flatnonzero(reference)[:size] if reference.any() else np.arange(min(size, len(y)))
+    newest = np.arange(max(len(y) - size, 0), len(y))
+    if min(len(pinned), len(newest)) < 3 or pinned[-1] >= newest[0]:
+        return None
+    plain = y - steps
+    total = float(np.mean(y[newest]) - np.mean(y[pinned]))
+    slow = float(np.mean(plain[newest]) - np.mean(plain[pinned]))
+    error = _error(plain, pinned, newest, policy)
+    p_value = 2.0 * float(stats.norm.sf(abs(slow) / error))
+    half = float(stats.norm.ppf(0.5 + policy.confidence / 2.0)) * error
+    real = p_value <= policy.history.p_value and abs(slow) >= math.log1p(policy.history.minimum_effect)
+    verdict = Verdict.INCONCLUSIVE
+    if real:
+        verdict = Verdict.IMPROVED if (slow > 0) == higher_is_better(metric) else Verdict.REGRESSED
+    elif abs(slow) + half <= math.log1p(policy.thresholds[metric].unchanged_margin):
+        verdict = Verdict.UNCHANGED
+    against = "the reference build" if reference.any() else "the oldest points"
+    return Drift(
+        total=math.expm1(total),
+        unexplained=math.expm1(slow),
+        interval=(math.expm1(slow - half), math.expm1(slow + half)),
+        p_value=p_value,
+        verdict=verdict,
+        reason=drifted(metric, math.expm1(slow), against, real=real),
+    )
+
+
+def _error(plain: Floats, pinned: Ints, newest: Ints, policy: Policy) -> float:
+    """Standard error of the difference of both means; neighbours that resemble each other count for less."""
+    scale = max(noise_scale(plain), policy.noise_floor)
+    before, after = plain[pinned], plain[newest]
+    rho = autocorrelation(before, after, policy.history.autocorrelation_limit)
+    widening = math.sqrt((1.0 + rho) / (1.0 - rho))
+    return scale * widening * math.sqrt(1.0 / len(before) + 1.0 / len(after))
+
+
+class Segment(Result):
+    """A stretch at one level: points `start` to `end` (exclusive), `level` in the metric's unit."""
+
+    start: int
+    end: int
+    level: float
+
+
+class SeriesHistory(Result):
+    """A judged series. `noise` is the run-to-run CV around the levels; `two_mode` says that the noise itself
+    has two states; indexes are positions in the points given.
+    """
+
+    series_id: str | None
+    metric: Metric
+    points: int
+    events: tuple[ChangeEvent, ...]
+    segments: tuple[Segment, ...]
+    cuts: tuple[Cut, ...]
+    noise: float | None
+    two_mode: bool
+    drift: Drift | None
+
+
+def judge_series(
+    points: DataFrame,
+    metric: Metric,
+    policy: Policy | None = None,
+    *,
+    reference_build: str | None = None,
+) -> SeriesHistory:
+    """Judge a series as it stands today.
+
+    `points`: rows of `db.metrics.trend.series_points` of one series, oldest first. `reference_build` pins the
+    build id that slow drift is measured against; without it the oldest points are the reference. Events carry
+    `announced_at` of the last point: who announces night by night calls `judge_new_point`.
+    """
+    policy = policy or Policy()
+    cuts = find_cuts(points)
+    events: list[ChangeEvent] = []
+    segments: list[Segment] = []
+    stretches = cut_stretches(points, metric, cuts)
+    for stretch in stretches:
+        found = boundaries(stretch.y, policy.history)
+        events += change_events(points, metric, stretch, found, policy.history)
+        segments += _segments(stretch, found)
+    last = stretches[-1] if stretches else Stretch(np.zeros(0), [])
+    residual = _around_levels(last, segments)
+    return SeriesHistory(
+        series_id=as_text(points["series_id"].iloc[-1]) if "series_id" in points and len(points) else None,
+        metric=metric,
+        points=sum(len(stretch.y) for stretch in stretches),
+        events=tuple(events),
+        segments=tuple(segments),
+        cuts=tuple(cuts),
+        noise=robust_deviation(residual) if len(last.y) > 1 else None,
+        two_mode=two_modes(residual, policy.history) is not None,
+        drift=drift_from_reference(
+            last.y, points_of_build(points, last, reference_build), _steps(last, events), metric, policy
+        ),
+    )
+
+
+def judge_new_point(
+    points: DataFrame, metric: Metric, known: tuple[ChangeEvent, ...] = (), policy: Policy | None = None
+) -> tuple[ChangeEvent, ...]:
+    """Events that the last row of `points` brings to light, given those announced before.
+
+    Nothing is announced within `quiet_points` of a known event. A known event that no longer stands becomes
+    a new event that names it in `revises`, and so does a flip between two modes that turns out to be a
+    change; the old one is never changed.
+    """
+    policy = policy or Policy()
+    stretches = cut_stretches(points, metric, find_cuts(points))
+    if not stretches:
+        return ()
+    rules = policy.history.nightly()
+    last = stretches[-1]
+    window = Stretch(last.y[-rules.window :], last.position[-rules.window :])
+    revised = {event.revises for event in known}
+    live = [event for event in known if event.event_id not in revised and event.revises is None]
+    found = boundaries(window.y, rules)
+    flips = [event for event in live if event.verdict is Verdict.INCONCLUSIVE]
+    settled = [event for event in known if event not in flips]
+    fresh = []
+    for event in change_events(points, metric, window, found, rules):
+        again = _near(event, flips, rules)
+        if _near(event, settled, rules) or (again and event.verdict is Verdict.INCONCLUSIVE):
+            continue
+        fresh.append(in_place_of(points, event, again[0]) if again else event)
+    gone = [
+        withdrawal(points, metric, event, evidence)
+        for event in live
+        if (evidence := evidence_against(event, window, found, rules)) is not None
+    ]
+    return (*fresh, *gone)
+
+
+def withdrawals(points: DataFrame, metric: Metric, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
+    """The events that were announced night by night and taken back later, each naming the one it replaces.
+
+    Follows from the points alone: replayed from the first one, every announcement comes again as it was.
+    """
+    known: tuple[ChangeEvent, ...] = ()
+    for end in range(1, len(points) + 1):
+        known += judge_new_point(points.iloc[:end], metric, known, policy)
+    return tuple(
+        event for event in known if event.revises is not None and event.verdict is Verdict.INCONCLUSIVE
+    )
+
+
+def _near(event: ChangeEvent, others: list[ChangeEvent], rules: HistoryPolicy) -> list[ChangeEvent]:
+    return [each for each in others if abs(event.index - each.index) <= rules.quiet_points]
+
+
+def _segments(stretch: Stretch, found: list[Boundary]) -> list[Segment]:
+    edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
+    return [
+        Segment(
+            start=stretch.position[start],
+            end=stretch.position[end - 1] + 1,
+            level=math.exp(float(np.median(stretch.y[start:end]))),
+        )
+        for start, end in itertools.pairwise(edges)
+    ]
+
+
+def _around_levels(stretch: Stretch, segments: list[Segment]) -> Floats:
+    """Log values less the level of their segment."""
+    residual = stretch.y.copy()
+    position = np.array(stretch.position)
+    for segment in segments:
+        inside = (position >= segment.start) & (position < segment.end)
+        residual[inside] -= math.log(segment.level)
+    return residual
+
+
+def _steps(stretch: Stretch, events: list[ChangeEvent]) -> Floats:
+    """Per point the sum of the announced log steps up to it."""
+    steps = np.zeros(len(stretch.y))
+    position = np.array(stretch.position)
+    for event in events:
+        if stretch.position[0] < event.index:
+            steps[position >= event.index] += event.log_step
+    return steps

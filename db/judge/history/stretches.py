@@ -1,0 +1,70 @@
+"""A history cut into stretches that were measured under one set of conditions."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from pandas import DataFrame
+
+from db.judge.compare.sides import as_text, plain_settings
+from db.judge.results import Result
+from db.judge.vocabulary import SUMMARY_COLUMNS, Metric
+from db.metrics.groups import Bools, Floats, floats
+
+CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings", "timing_method")
+"""Where one of these changes from one point to the next, the series is cut: what follows is another one."""
+
+
+class Cut(Result):
+    """Where the conditions of measuring changed: at point `index`, in these fields."""
+
+    index: int
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Valid points of a series measured under one set of conditions: log values and their positions."""
+
+    y: Floats
+    position: list[int]
+
+
+def find_cuts(points: DataFrame) -> list[Cut]:
+    """Where conditions change from one row of `points` to the next, in order. Columns may be missing."""
+    present = [name for name in CONDITION_COLUMNS if name in points]
+    texts = {name: [as_text(_condition(value)) for value in points[name]] for name in present}
+    cuts = []
+    for index in range(1, len(points)):
+        fields = tuple(name for name in present if texts[name][index] != texts[name][index - 1])
+        if fields:
+            cuts.append(Cut(index=index, fields=fields))
+    return cuts
+
+
+def _condition(value: object) -> object:
+    return plain_settings(value) if isinstance(value, dict) else value
+
+
+def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[Stretch]:
+    """The points between the cuts that have a value above 0 and are not suspect; no stretch without any."""
+    values = floats(points[SUMMARY_COLUMNS[metric]])
+    valid = np.isfinite(values) & (values > 0)
+    if "point_suspect" in points:
+        valid &= ~points["point_suspect"].to_numpy(dtype=np.bool_)
+    edges = [0, *(cut.index for cut in cuts), len(points)]
+    stretches = []
+    for start, end in itertools.pairwise(edges):
+        position = [start + int(i) for i in np.flatnonzero(valid[start:end])]
+        if position:
+            stretches.append(Stretch(np.log(values[position]), position))
+    return stretches
+
+
+def points_of_build(points: DataFrame, stretch: Stretch, build: str | None) -> Bools:
+    """One flag per point of `stretch`: whether it is of that build; with `build` None, none is."""
+    if build is None or "build_id" not in points:
+        return np.zeros(len(stretch.y), dtype=np.bool_)
+    return np.array([points["build_id"].iloc[i] == build for i in stretch.position], dtype=np.bool_)

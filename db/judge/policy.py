@@ -1,0 +1,373 @@
+"""Every constant of the judge, in one place, with its source; overridable per workload and per metric.
+
+Sources named below:
+
+- Smyth 2004: "Linear models and empirical Bayes methods for assessing differential expression",
+  Statistical Applications in Genetics and Molecular Biology 3(1), article 3.
+- Benjamini & Hochberg 1995: "Controlling the false discovery rate", J. R. Statist. Soc. B 57(1), 289-300.
+- Schuirmann 1987: two one-sided tests, J. Pharmacokinet. Biopharm. 15(6), 657-680.
+- Celisse et al. 2018: kernel change points, "New efficient algorithms for multiple change-point detection
+  with reproducing kernels", Comput. Statist. Data Anal. 128, 200-220; as `ruptures.KernelCPD`.
+- measured: the tables of docs/measured/verdicts.md, printed by tests/benchmarks/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from db.judge.vocabulary import COUNTED_METRICS, Metric
+
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+Effect = Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class PolicyPart(BaseModel):
+    """Closed and immutable: a misspelt key of the configuration is refused by name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Thresholds(PolicyPart):
+    """Relative sizes of change that matter for one metric; compared on the log scale, so that a change
+    and its reverse are judged alike.
+    """
+
+    minimum_effect: Effect = Field(description="smallest change that is called regressed or improved")
+    unchanged_margin: Effect = Field(description="unchanged means: shown to lie within this margin")
+
+    @model_validator(mode="after")
+    def _margin_holds_the_effect(self) -> Self:
+        if self.unchanged_margin < self.minimum_effect:
+            raise ValueError("unchanged_margin must be at least minimum_effect")
+        return self
+
+
+class Override(PolicyPart):
+    """Other thresholds where `workload` (a shell-style pattern) and `metric` fit; the last fitting wins."""
+
+    workload: str = "*"
+    strategy: str = "*"
+    metric: Metric | None = None
+    minimum_effect: Effect | None = None
+    unchanged_margin: Effect | None = None
+
+    @model_validator(mode="after")
+    def _overrides_something(self) -> Self:
+        if self.minimum_effect is None and self.unchanged_margin is None:
+            raise ValueError("an override needs minimum_effect or unchanged_margin")
+        if self.metric in COUNTED_METRICS:
+            raise ValueError(f"{self.metric} is compared exactly and has no thresholds")
+        if self.minimum_effect is not None and self.unchanged_margin is not None:
+            Thresholds(minimum_effect=self.minimum_effect, unchanged_margin=self.unchanged_margin)
+        return self
+
+    def fits(self, workload: str, strategy: str, metric: Metric) -> bool:
+        """Whether it is for this metric of this case, by their names."""
+        return (
+            fnmatchcase(workload, self.workload)
+            and fnmatchcase(strategy, self.strategy)
+            and self.metric in (None, metric)
+        )
+
+
+class HistoryPolicy(PolicyPart):
+    """How change points of a series are found and announced."""
+
+    window: int = Field(default=200, ge=20, description="nights looked at; older ones are settled (measured)")
+    minimum_segment: int = Field(default=5, ge=2, description="shortest stretch between changes (measured)")
+    candidate_penalty: Positive = Field(
+        default=4.0, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
+    )
+    kernel_gamma: Positive = Field(
+        default=0.2,
+        description="kernel exp(-gamma d^2), d in deviations of the noise: points three deviations apart "
+        "are far, and an outlier is no farther (measured)",
+    )
+    p_value: Share = Field(
+        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
+    )
+    nightly_p_value: Share = Field(
+        default=0.003,
+        description="the same where each night's newest point is judged as it comes: every night is another "
+        "chance for a false alarm (measured)",
+    )
+    obvious_size: Positive = Field(
+        default=6.0,
+        description="a step of this many deviations of the points needs no rank test (measured)",
+    )
+    points_per_side: int = Field(
+        default=60, ge=5, description="points per side that enter the boundary's test (measured)"
+    )
+    autocorrelation_limit: Share = Field(
+        default=0.7, description="z is shrunk by sqrt((1-rho)/(1+rho)), rho at most this (measured)"
+    )
+    minimum_effect: Effect = Field(default=0.02, description="smallest step that is announced (measured)")
+    quiet_points: int = Field(
+        default=12,
+        ge=0,
+        description="nothing is announced within this many points of an announced one (measured)",
+    )
+    two_mode_bic_gain: Positive = Field(
+        default=10.0,
+        description="BIC by which two modes must beat one before a series is called two-mode "
+        "(Kass & Raftery 1995, J. Am. Statist. Assoc. 90, 773-795: above 10 is very strong)",
+    )
+    two_mode_separation: Positive = Field(
+        default=2.0,
+        description="distance of the modes in their own SDs (Ashman et al. 1994, Astron. J. 108, 2348: "
+        "above 2 is a clean separation)",
+    )
+    two_mode_share: Share = Field(default=0.1, description="smallest share of points of the rarer mode")
+    two_mode_visits: int = Field(
+        default=4,
+        ge=3,
+        description="stretches a series must have spent in its two modes by turns before another flip is "
+        "called a flip and not a change (measured)",
+    )
+    two_mode_reach: Positive = Field(
+        default=2.5, description="deviations from a mode within which a point belongs to it (measured)"
+    )
+    two_mode_within: Share = Field(
+        default=0.9,
+        description="share of the points after a step that lie in modes seen before it: a flip (measured)",
+    )
+    steady_ratio: Positive = Field(
+        default=1.5,
+        description="mean square successive difference over variance, 2 for a steady series (von Neumann "
+        "1941, Ann. Math. Statist. 12, 367-395); below this steps are looked for before the spread is used",
+    )
+    trend_points: int = Field(default=20, ge=5, description="fewest points a trend is predicted from")
+    group_days: Positive = Field(
+        default=3.0, description="changes this close in time on one machine, one way, are one event"
+    )
+    whole_run_share: Share = Field(
+        default=0.5,
+        description="a run with fewer than this share of its suite's cases that ran before was a part of it "
+        "on purpose: no case is missing from it",
+    )
+    drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
+
+    def nightly(self) -> HistoryPolicy:
+        """The rules for one night after the other."""
+        return self.model_copy(update={"p_value": self.nightly_p_value})
+
+
+class ConfirmPolicy(PolicyPart):
+    """When a suspicion is measured again, and how much that may cost."""
+
+    suspect_p_value: Share = Field(default=0.10, description="p up to which a case is suspected (measured)")
+    suspect_effect: Effect = Field(
+        default=0.015, description="change from which a case is suspected (measured)"
+    )
+    fresh_trials: int = Field(
+        default=7, ge=3, description="fresh interleaved trials a side that decide a suspicion (measured)"
+    )
+    budget_trials: int = Field(
+        default=280, ge=0, description="most extra trials of one confirmation, both sides together"
+    )
+
+
+def _default_thresholds() -> dict[Metric, Thresholds]:
+    fine = Thresholds(minimum_effect=0.02, unchanged_margin=0.03)
+    coarse = Thresholds(minimum_effect=0.05, unchanged_margin=0.05)
+    return {
+        Metric.LATENCY: fine,
+        Metric.SPEEDUP: fine,
+        Metric.DEVICE_TIME: fine,
+        Metric.ISSUE_TIME: coarse,
+        Metric.DEVICE_SPEEDUP: fine,
+        Metric.COMPILE_COST: coarse,
+        Metric.PEAK_MEMORY: coarse,
+        Metric.BREAK_EVEN: coarse,
+    }
+
+
+class Policy(PolicyPart):
+    """The judge's constants. `Policy()` is the default policy."""
+
+    false_discovery_rate: Share = Field(
+        default=0.05,
+        description="largest expected share of false ones among the changes announced for a metric "
+        "(Benjamini & Hochberg 1995)",
+    )
+    few_trials: int = Field(
+        default=4, ge=2, description="fewer trials than this on a side are held to few_trials_rate (measured)"
+    )
+    few_trials_rate: Share = Field(
+        default=0.03,
+        description="the same where a side has few trials: three of one mode against three of another look "
+        "calm and different (measured)",
+    )
+    gpu_few_trials_rate: Share = Field(
+        default=0.02,
+        description="the same on a GPU with exactly few_trials a side, the fewest at which noisy cases are "
+        "announced (measured)",
+    )
+    noisy_class_cv: Positive = Field(
+        default=0.03,
+        description="where cases of a class typically scatter by more than this, a change that few trials "
+        "show is suspected until it is confirmed (measured)",
+    )
+    rank_trials: int = Field(
+        default=10,
+        ge=5,
+        description="trials a side from which a case with two modes is judged by ranks (measured)",
+    )
+    advice_effect: Effect = Field(
+        default=0.05, description="change of latency and speedup that advice on more trials plans for"
+    )
+    advice_power: Share = Field(default=0.80, description="how likely the trials advised find such a change")
+    advice_trials: int = Field(
+        default=30, ge=3, description="trials a side above which advice says that the clock cannot see it"
+    )
+    equivalence_level: Share = Field(
+        default=0.05,
+        description="level of each of the two one-sided tests behind unchanged (Schuirmann 1987)",
+    )
+    confidence: Share = Field(
+        default=0.95,
+        description="coverage of the interval around a change between two sides, and around a drift",
+    )
+    minimum_trials: int = Field(default=3, ge=2, description="trials a side for a verdict (measured)")
+    minimum_trials_with_history: int = Field(
+        default=2,
+        ge=2,
+        description="trials a side that suffice when the series has a long history (measured)",
+    )
+    long_history_runs: int = Field(
+        default=20, ge=3, description="past runs that make a history long (measured)"
+    )
+    history_runs: int = Field(
+        default=30,
+        ge=1,
+        description="past runs of each case that its noise is learnt from, those nearest to the head, and at "
+        "least long_history_runs; more would only be older, as history_df_limit caps what they lend",
+    )
+    history_df_limit: int = Field(
+        default=20, ge=1, description="most degrees of freedom a history may lend to a case (measured)"
+    )
+    prior_df_limit: float = Field(
+        default=50.0,
+        gt=0,
+        description="most degrees of freedom of the prior over all cases (Smyth 2004; measured)",
+    )
+    outlier_level: Share = Field(
+        default=0.01,
+        description="a case noisier than this upper tail of the prior keeps its own variance (measured)",
+    )
+    pairing_gain: Share = Field(
+        default=0.7,
+        description="pairs replace runs as blocks when they leave less than this share of the variance: "
+        "pairing costs half the degrees of freedom (measured)",
+    )
+    noise_floor: Positive = Field(default=0.002, description="smallest run-to-run CV believed (measured)")
+    between_run_floor: float = Field(
+        default=0.005,
+        ge=0,
+        description="smallest between-run CV where the sides come from different runs (measured)",
+    )
+    suspect_z: Positive = Field(
+        default=3.0,
+        description="|z| on the series' own history from which a single trial is suspected (measured)",
+    )
+    canary_share: Share = Field(
+        default=0.5,
+        description="share of a change that the canary must show, same sign, to blame the machine",
+    )
+    host_canary_workloads: str = Field(
+        default="canary-launch*",
+        description="of the canaries on a GPU those that measure the host; the others measure the device",
+    )
+    host_bound_ratio: float = Field(
+        default=1.10,
+        gt=1.0,
+        description="a case is host-bound where a step takes longer than this many times its device time",
+    )
+    canary_workloads: str = Field(
+        default="canary*", description="pattern of the workloads that measure the machine, not the software"
+    )
+    decided_share: Share = Field(
+        default=0.5,
+        description="a comparison that decides fewer of its rows, or of its latencies and speedups, is "
+        "inconclusive as a whole",
+    )
+    thresholds: dict[Metric, Thresholds] = Field(default_factory=_default_thresholds)
+    overrides: tuple[Override, ...] = ()
+    history: HistoryPolicy = HistoryPolicy()
+    confirm: ConfirmPolicy = ConfirmPolicy()
+
+    @field_validator("thresholds", mode="after")
+    @classmethod
+    def _every_measured_metric_has_thresholds(
+        cls, given: dict[Metric, Thresholds]
+    ) -> dict[Metric, Thresholds]:
+        for metric in given:
+            if metric in COUNTED_METRICS:
+                raise ValueError(f"{metric} is compared exactly and has no thresholds")
+        return _default_thresholds() | given
+
+    def for_case(self, workload: str, strategy: str, metric: Metric) -> Thresholds:
+        """Thresholds in force for one case and metric, overrides applied in their order."""
+        thresholds = self.thresholds[metric]
+        for override in self.overrides:
+            if override.fits(workload, strategy, metric):
+                thresholds = self._apply(thresholds, override)
+        return thresholds
+
+    @staticmethod
+    def _apply(thresholds: Thresholds, override: Override) -> Thresholds:
+        effect = override.minimum_effect or thresholds.minimum_effect
+        margin = override.unchanged_margin or thresholds.unchanged_margin
+        return Thresholds(minimum_effect=effect, unchanged_margin=max(effect, margin))
+
+    def with_margin(self, minimum_effect: float) -> Policy:
+        """The same policy with another minimum effect of latency and speedup (`compare --margin`)."""
+        margin = max(minimum_effect, _default_thresholds()[Metric.LATENCY].unchanged_margin)
+        asked = tuple(
+            Override(metric=metric, minimum_effect=minimum_effect, unchanged_margin=margin)
+            for metric in (Metric.LATENCY, Metric.SPEEDUP)
+        )
+        return Policy.model_validate(self.model_dump() | {"overrides": (*self.overrides, *asked)})
+
+    def to_json(self) -> dict[str, Any]:
+        """Every threshold in force, as `compare --json` prints it and a frozen report keeps it."""
+        return self.model_dump(mode="json")
+
+
+# Every constant of a policy with its value and meaning, as the Guide and reports list them.
+
+
+class PolicyEntry(PolicyPart):
+    """One constant, as the Guide lists it."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+def policy_entries(policy: Policy) -> list[PolicyEntry]:
+    """Every constant of `policy` with its value, meaning and source, in reading order."""
+    return list(_entries(policy, ""))
+
+
+def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        if isinstance(value, BaseModel):
+            yield from _entries(value, f"{prefix}{name}.")
+        elif name == "thresholds":
+            for metric, thresholds in value.items():
+                yield from _entries(thresholds, f"{prefix}thresholds.{metric.value}.")
+        elif name == "overrides":
+            for index, override in enumerate(value):
+                text = ", ".join(
+                    f"{k} {v}" for k, v in override.model_dump(mode="json").items() if v is not None
+                )
+                yield PolicyEntry(name=f"overrides[{index}]", value=text, meaning="set in the configuration")
+        else:
+            yield PolicyEntry(name=prefix + name, value=str(value), meaning=field.description or "")

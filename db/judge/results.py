@@ -1,0 +1,285 @@
+"""What the judge returns: frozen, printable as JSON, complete enough to freeze in a report."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from db.judge.policy import Policy
+from db.judge.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
+
+
+class Result(BaseModel):
+    """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def unchecked(cls, **values: Any) -> Self:
+        """Of all fields in their order, each of its type, as the judge works them out by the thousand.
+
+        As `model_construct`, which looks through the fields once more and takes longer than a check.
+        """
+        made = cls.__new__(cls)
+        for name, value in (
+            ("__dict__", values),
+            ("__pydantic_fields_set__", set(values)),
+            ("__pydantic_extra__", None),
+            ("__pydantic_private__", None),
+        ):
+            object.__setattr__(made, name, value)
+        return made
+
+
+class CaseKey(Result):
+    """A case as people name it, with what pins it down.
+
+    `source_kind` and `source_name` say where the newest of its trials comes from, as a trial's record does;
+    None in what an earlier release recorded. `timing_method` is that of this trial.
+    """
+
+    workload: str
+    strategy: str
+    workload_id: str
+    strategy_id: str
+    strategy_kind: str | None = None
+    task: str | None = None
+    batch_size: int | None = None
+    shape: dict[str, int] = {}
+    dtype: str | None = None
+    cache: str | None = None
+    source_kind: str | None = None
+    source_name: str | None = None
+    timing_method: str | None = None
+
+
+class Row(Result):
+    """The verdict on one metric of one matched case.
+
+    `base` and `head` are in the metric's unit: the geometric mean over the trials that were compared (of a
+    break-even in parts of a step, "never" where the side as a whole has none; a status word for numerics).
+    `change` is head / base - 1, positive when the number grew; `interval` its bounds at `Policy.confidence`.
+    `eager_change` and `compiled_change` are relative latency changes, in rows of device time and device
+    speedup those of device time. `bound` says what the case waits for; `device_change` and `issue_change` are
+    what each clock says of it; `cycles_change` is that of device time in cycles, where the SM clock moved.
+    All of them are None where a GPU's clocks were not taken apart. `unseen` are the trials a side that a
+    change of `Policy.advice_effect` would take, where those are too many.
+    """
+
+    case: CaseKey
+    metric: Metric
+    unit: str
+    base: float | str | None
+    head: float | str | None
+    change: float | None = None
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    verdict: Verdict
+    suspected: bool = False
+    who_moved: WhoMoved | None = None
+    cause: CauseClass | None = None
+    eager_change: float | None = None
+    compiled_change: float | None = None
+    bound: Bound | None = None
+    device_change: float | None = None
+    issue_change: float | None = None
+    cycles_change: float | None = None
+    trials: tuple[int, int]
+    more_trials: int | None = None
+    unseen: int | None = None
+    significance_threshold: float | None = None
+    design: Design
+    reason: str
+
+    @property
+    def workload(self) -> str:
+        """The name of the workload."""
+        return self.case.workload
+
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy."""
+        return self.case.strategy
+
+
+class LeftOut(Result):
+    """A case that entered no comparison, and why. `fields` names what differs when not comparable;
+    `source_kind` and `source_name` are as in `CaseKey`.
+    """
+
+    workload: str
+    strategy: str
+    verdict: Verdict
+    reason: str
+    fields: tuple[str, ...] = ()
+    cause: CauseClass | None = None
+    source_kind: str | None = None
+    source_name: str | None = None
+
+
+class LatencyChange(Result):
+    """Geometric mean of head / base, as a relative change with its interval at `Policy.confidence`, over
+    `cases` cases of `workloads` workloads, each weighted by the precision of its own change.
+    """
+
+    cases: int
+    workloads: int
+    change: float
+    interval: tuple[float, float] | None
+
+
+class GeomeanChange(Result):
+    """Geometric mean speedup over the matched set (cases that passed on both sides), the naive one (each
+    side its own set) beside it; None where no case has a speedup. `latency` is the change of latency over the
+    matched cases, all together, the compiled and the eager ones; None where none of them was timed. `speedup`
+    is the change of speedup, `device_time` that of the compiled ones on the device.
+    """
+
+    base: float | None
+    head: float | None
+    naive_base: float | None
+    naive_head: float | None
+    cases: int
+    naive_base_cases: int
+    naive_head_cases: int
+    latency: LatencyChange | None = None
+    compiled_latency: LatencyChange | None = None
+    eager_latency: LatencyChange | None = None
+    speedup: LatencyChange | None = None
+    device_time: LatencyChange | None = None
+
+
+class BuildSide(Result):
+    """One side of a comparison. `components` maps torch, cuda, driver ... to the versions seen."""
+
+    name: str
+    build_ids: tuple[str, ...]
+    run_ids: tuple[str, ...]
+    components: dict[str, str | None]
+
+
+class AdviceStep(Result):
+    """Trials to add on both sides: `more_trials` a side of the case that wants most, `trials` of all cases
+    and both sides together. `hours` by the trials that are stored, None where none says how long it took.
+    """
+
+    cases: int
+    more_trials: int
+    trials: int
+    hours: float | None
+
+
+class Advice(Result):
+    """What more trials would help latency and speedup: first every case to the smallest number that is
+    judged, then to a change of `Policy.advice_effect`. `unseen` cases are too noisy for that.
+    """
+
+    smallest: AdviceStep | None
+    target: AdviceStep | None
+    unseen: int
+    sentences: tuple[str, ...]
+
+
+class Comparison(Result):
+    """The upgrade verdict between two builds on one machine.
+
+    `canary_change` is the relative change of the machine's canaries; on a GPU of those that measure the
+    device, and `host_canary_change` of the one that measures the host. `timing` names how GPU times were
+    taken, empty on a CPU.
+    """
+
+    base: BuildSide
+    head: BuildSide
+    machine_id: str | None
+    machine: str | None
+    matched: int
+    total: int
+    left_out: tuple[LeftOut, ...]
+    geomean: GeomeanChange
+    rows: tuple[Row, ...]
+    verdict: Verdict
+    changed_components: tuple[str, ...]
+    canary_change: float | None
+    host_canary_change: float | None = None
+    timing: tuple[str, ...] = ()
+    advice: Advice | None = None
+    sentences: tuple[str, ...]
+    policy: Policy
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many rows got each verdict. A case has one row for each of its metrics."""
+        found = Counter(row.verdict for row in self.rows)
+        return {verdict: found[verdict] for verdict in Verdict}
+
+    @property
+    def case_verdicts(self) -> dict[tuple[str, str], Verdict]:
+        """What became of each case, by workload and strategy id. A case that moved in any metric has moved,
+        for the worse where any did; only where none moved it counts what is open.
+        """
+        found: dict[tuple[str, str], Verdict] = {}
+        for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.REGRESSED):
+            found |= {
+                (row.case.workload_id, row.case.strategy_id): verdict
+                for row in self.rows
+                if row.verdict is verdict
+            }
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `compare --json` prints, without its `schema` key."""
+        document = self.model_dump(mode="json", exclude={"rows", "policy"})
+        document["rows"] = [
+            {"workload": row.workload, "strategy": row.strategy, **row.model_dump(mode="json")}
+            for row in self.rows
+        ]
+        document["counts"] = {verdict.value: count for verdict, count in self.counts.items()}
+        cases = Counter(self.case_verdicts.values())
+        document["case_counts"] = {verdict.value: cases[verdict] for verdict in Verdict}
+        document["policy"] = self.policy.to_json()
+        return document
+
+
+class ChangeEvent(Result):
+    """A change announced in a series' history, or the withdrawal of one.
+
+    `index` is the first point of the new level in the series as given; `announced_at` the index of the
+    point whose arrival showed it; `before` and `after` are levels in the metric's unit, words for the pass
+    set. `p_value` is corrected for the number of positions; what is counted exactly has none and no interval.
+    `revises` names the event whose verdict this one replaces.
+    """
+
+    event_id: str
+    series_id: str | None
+    metric: Metric
+    machine_id: str | None = None
+    workload: str | None = None
+    strategy: str | None = None
+    strategy_kind: str | None = None
+    build_id: str | None = None
+    run_id: str | None = None
+    at: datetime | None = None
+    index: int
+    announced_at: int
+    before: float | str
+    after: float | str
+    change: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+    verdict: Verdict
+    changed_components: tuple[str, ...] = ()
+    confounded: bool = False
+    revises: str | None = None
+    reason: str
+
+    @property
+    def log_step(self) -> float:
+        """log(after / before) of two levels; 0 where they are words or none."""
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return 0.0
+        return math.log(self.after / self.before) if self.before > 0 and self.after > 0 else 0.0

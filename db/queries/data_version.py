@@ -1,0 +1,49 @@
+"""Whether anything was written since the last look."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from db.engine.session import Database
+from db.records.requests import UNFINISHED
+from db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE, SIGN_OFF
+
+
+def data_version(db: Database) -> int:
+    """A number that grows with every write, in the transaction of that write."""
+    with db.read() as connection:
+        version: int = connection.execute(select(DATA_VERSION.c.version)).scalar_one()
+    return version
+
+
+# Whether anything changed that the data version does not count: queue, hosts, sign-offs.
+#
+# Each answer is small, is equal as long as nothing changed, and is meant to be asked for every few seconds.
+
+
+def service_pulse(db: Database) -> object:
+    """Of the queue, the schedules and the hosts; that a host lives counts once a minute."""
+    asked = (
+        select(RUN_REQUEST.c.request_id, RUN_REQUEST.c.state, RUN_REQUEST.c.cancel_asked, RUN_REQUEST.c.owner)
+        .where(RUN_REQUEST.c.state.in_(UNFINISHED))
+        .order_by(RUN_REQUEST.c.request_id)
+    )
+    planned = select(SCHEDULE.c.name, SCHEDULE.c.paused, SCHEDULE.c.next_run_at).order_by(SCHEDULE.c.name)
+    living = select(HOST.c.name, HOST.c.owner, HOST.c.stopped_at, HOST.c.seen_at).order_by(HOST.c.name)
+    with db.read() as connection:
+        hosts = [
+            (row.name, row.owner, row.stopped_at, row.seen_at.replace(second=0, microsecond=0))
+            for row in connection.execute(living)
+        ]
+        requests, schedules = (
+            [tuple(row) for row in connection.execute(statement)] for statement in (asked, planned)
+        )
+        ever = connection.scalar(select(func.count()).select_from(RUN_REQUEST))
+    return ever, requests, schedules, hosts
+
+
+def sign_off_pulse(db: Database) -> object:
+    """Of the sign-offs: how many there are, and how many were withdrawn."""
+    statement = select(func.count(), func.count(SIGN_OFF.c.withdrawn_at)).select_from(SIGN_OFF)
+    with db.read() as connection:
+        return tuple(connection.execute(statement).one())

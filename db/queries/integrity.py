@@ -1,0 +1,335 @@
+"""What is wrong with the stored data: the file, references, samples, and what follows from them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Connection,
+    Enum,
+    RowMapping,
+    Select,
+    String,
+    Table,
+    and_,
+    func,
+    or_,
+    select,
+    type_coerce,
+)
+from sqlalchemy.exc import DBAPIError
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from db.engine.session import Database
+from db.errors import DatabaseError
+from db.queries.moments import EARLIEST, latest_moment
+from db.records.samples import Blob, decode_samples, percentile_ns
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
+from db.tables.trials import (
+    BUILD,
+    LATEST,
+    MACHINE,
+    METADATA,
+    RUN,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+    WORKLOAD,
+)
+from db.wording.units import plural
+
+_BACKUP = "Restore a backup from before with `compilewatch db restore`."
+_SAMPLES = (
+    "The trial cannot be judged any more: restore a backup from before with `compilewatch db restore`, or "
+    "import the trial again from its bundle into a new database."
+)
+_SHARES = {"latency_ns": 0.5, "latency_p05_ns": 0.05, "latency_p95_ns": 0.95, "latency_p99_ns": 0.99}
+_TIMELESS = select(TRIAL.c.trial_id).where(or_(TRIAL.c.latency_ns < 1, TRIAL.c.control_latency_ns < 1))
+_MEDIANS = (*DEVICE_TIMES, *CONTROL_TIMES)
+_EXAMPLES = 3
+_TOLERANCE = 1e-9  # what another release's order of additions may move
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One kind of damage in one place: `what` is a sentence, `count` how many rows have it."""
+
+    what: str
+    count: int
+    next_step: str
+
+
+def find_damage(db: Database) -> list[Damage]:
+    """Everything that is wrong, in one reading transaction; an empty list for a sound database.
+
+    Reads every row of samples. Raises DatabaseError where the database cannot be read at all.
+    """
+    with db.read() as connection:
+        # What a damaged page holds cannot be looked at any further.
+        return list(_file(connection)) or [
+            *_values(connection),
+            *_orphans(connection),
+            *_moments(connection),
+            *_without_detail(connection),
+            *_without_samples(connection),
+            *_samples(connection),
+            *_tallies(connection),
+            *_latest(connection),
+        ]
+
+
+def _file(connection: Connection) -> Iterator[Damage]:
+    """The file itself, page by page; a PostgreSQL server looks after its own."""
+    if connection.dialect.name != "sqlite":
+        return
+    try:
+        told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+    except DBAPIError as error:
+        # So damaged that SQLite gives up looking.
+        told = [str(error.orig)]
+    if told != ["ok"]:
+        yield Damage(f"The file is damaged: {'; '.join(told[:_EXAMPLES])}.", len(told), _BACKUP)
+
+
+def _values(connection: Connection) -> Iterator[Damage]:
+    """What no record can be made of: JSON and moments that are none, words that no release knows."""
+    for table in METADATA.sorted_tables:
+        keys = [type_coerce(key, String) for key in table.primary_key]
+        for column in table.columns:
+            unreadable = _unreadable(column, connection.dialect.name)
+            if unreadable is None:
+                continue
+            rows = connection.execute(select(*keys).where(column.is_not(None), unreadable)).all()
+            if rows:
+                what = f"{column.name} of {plural(len(rows), 'row')} of {table.name} cannot be read"
+                yield Damage(f"{what}: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool] | None:
+    """Where `column` holds no value of its type; None where the database itself sees to that."""
+    if isinstance(column.type, Enum):
+        return type_coerce(column, String).not_in(column.type.enums)
+    if dialect != "sqlite":
+        return None
+    if isinstance(column.type, JSON):
+        return func.json_valid(type_coerce(column, String)) == 0
+    if isinstance(column.type, UTCDateTime):
+        return func.julianday(type_coerce(column, String)).is_(None)
+    return None
+
+
+def _orphans(connection: Connection) -> Iterator[Damage]:
+    for table in METADATA.sorted_tables:
+        for constraint in sorted(table.foreign_key_constraints, key=lambda found: str(found.name)):
+            parent = constraint.referred_table.alias()
+            pairs = [(key.parent, parent.c[key.column.name]) for key in constraint.elements]
+            joined = and_(*(child == other for child, other in pairs))
+            lost = and_(pairs[0][1].is_(None), *(child.is_not(None) for child, _ in pairs))
+            found = (
+                select(*table.primary_key.columns).select_from(table.outerjoin(parent, joined)).where(lost)
+            )
+            rows = connection.execute(found).all()
+            if rows:
+                names = " and ".join(sorted(key.parent.name for key in constraint.elements))
+                what = (
+                    f"{plural(len(rows), 'row')} of {table.name} without the {constraint.referred_table.name}"
+                )
+                yield Damage(f"{what} that {names} names: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _moments(connection: Connection) -> Iterator[Damage]:
+    """Trials of moments at which nothing can have been measured: one of next year stays the newest."""
+    rows = connection.execute(_impossible(connection)).all()
+    if rows:
+        yield Damage(
+            f"{plural(len(rows), 'trial')} of a moment that cannot be: {_examples(rows)}.",
+            len(rows),
+            "Take them out with `compilewatch db remove-trials --impossible-moments`.",
+        )
+
+
+def _impossible(connection: Connection) -> Select[tuple[str]]:
+    began, ended = TRIAL.c.started_at, TRIAL.c.ended_at
+    latest = latest_moment(connection)
+    wrong = or_(began < EARLIEST, began > latest, ended > latest, ended < began)
+    # A moment that cannot be read is damage: its trial is restored, not taken out.
+    asked = ((moment, _unreadable(moment, connection.dialect.name)) for moment in (began, ended))
+    readable = [moment.is_(None) | ~unreadable for moment, unreadable in asked if unreadable is not None]
+    return select(TRIAL.c.trial_id).where(wrong, *readable).order_by(TRIAL.c.trial_id)
+
+
+def trials_of_impossible_moments(db: Database) -> list[str]:
+    """The ids of all trials that begin after now or before torch, or end before they begin."""
+    with db.read() as connection:
+        return list(connection.scalars(_impossible(connection)))
+
+
+def _without_detail(connection: Connection) -> Iterator[Damage]:
+    found = (
+        select(TRIAL.c.trial_id)
+        .outerjoin(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .where(TRIAL_DETAIL.c.trial_id.is_(None))
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(f"{plural(len(rows), 'trial')} without details: {_examples(rows)}.", len(rows), _BACKUP)
+
+
+def _without_samples(connection: Connection) -> Iterator[Damage]:
+    """Samples that were forgotten with time leave a summary in the record; these left none."""
+    headlines = [f"{headline.value}_ns" for headline in Headline]
+    stored = and_(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id, TRIAL_SAMPLES.c.kind.in_(headlines))
+    found = (
+        select(TRIAL.c.trial_id)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .where(
+            TRIAL.c.samples > 0,
+            TRIAL_DETAIL.c.summary.is_(None),
+            ~select(TRIAL_SAMPLES.c.kind).where(stored).exists(),
+        )
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(f"{plural(len(rows), 'trial')} without samples: {_examples(rows)}.", len(rows), _SAMPLES)
+
+
+def _samples(connection: Connection) -> Iterator[Damage]:
+    """Blobs that cannot be read, and figures of a trial that do not follow from its samples."""
+    columns = ("trial_id", *_SHARES, "samples", "control_latency_ns", "control_samples", *_MEDIANS)
+    stored = TRIAL_SAMPLES.c
+    statement = (
+        select(*(TRIAL.c[name] for name in columns), TRIAL_DETAIL.c.timing)
+        .add_columns(stored.kind, stored.n, stored.codec, stored.data)
+        .join(TRIAL, TRIAL.c.trial_id == stored.trial_id)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == stored.trial_id)
+        .order_by(TRIAL.c.trial_id, stored.kind)
+    )
+    unreadable: list[tuple[str, str]] = []
+    wrong: list[tuple[str]] = []
+    timeless = set(connection.scalars(_TIMELESS))
+    streamed = connection.execution_options(yield_per=500).execute(statement)
+    for trial_id, rows in groupby(streamed, key=attrgetter("trial_id")):
+        for row in rows:
+            try:
+                ordered = sorted(decode_samples([Blob(row.data, row.codec, row.n)])[0])
+            except DatabaseError:
+                unreadable.append((trial_id, row.kind))
+            else:
+                if ordered and ordered[0] < 1:
+                    timeless.add(trial_id)
+                if not _follows(row._mapping, ordered):
+                    wrong.append((trial_id,))
+    if unreadable:
+        what = f"{plural(len(unreadable), 'array')} of samples cannot be read: {_examples(unreadable)}."
+        yield Damage(what, len(unreadable), _SAMPLES)
+    if wrong:
+        what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples"
+        yield Damage(f"{what}: {_examples(wrong)}.", len(wrong), _SAMPLES)
+    if timeless:
+        what = f"{plural(len(timeless), 'trial')} with a sample that took no time"
+        yield Damage(
+            f"{what}: {_examples([(trial_id,) for trial_id in sorted(timeless)])}.",
+            len(timeless),
+            "Take them out with `compilewatch db remove-trials --impossible-samples`.",
+        )
+
+
+def trials_of_impossible_samples(db: Database) -> list[str]:
+    """The ids of all trials with a sample or an imported latency of 0 ns, which no record has any more."""
+    stored = TRIAL_SAMPLES.c
+    with db.read() as connection:
+        found = set(connection.scalars(_TIMELESS))
+        statement = select(stored.trial_id, stored.n, stored.codec, stored.data)
+        for row in connection.execution_options(yield_per=500).execute(statement):
+            # An array that cannot be read is damage of its own.
+            with contextlib.suppress(DatabaseError):
+                if min(decode_samples([Blob(row.data, row.codec, row.n)])[0], default=1) < 1:
+                    found.add(row.trial_id)
+    return sorted(found)
+
+
+def _follows(values: RowMapping, ordered: list[int]) -> bool:
+    """Whether the figures of a trial are those of its array `kind`, in ascending order."""
+    kind, headline = values["kind"], Headline((values["timing"] or {}).get("headline", Headline.SAMPLES))
+    figures: dict[str, float | None] = {}
+    if kind in _MEDIANS:
+        figures[kind] = percentile_ns(ordered, 0.5)
+    if kind == f"{headline.value}_ns":
+        figures |= {name: percentile_ns(ordered, share) for name, share in _SHARES.items()}
+        figures["samples"] = len(ordered)
+    if kind == f"control_{headline.value}_ns":
+        figures |= {"control_latency_ns": percentile_ns(ordered, 0.5), "control_samples": len(ordered)}
+    return all(_same(values[name], figure) for name, figure in figures.items())
+
+
+def _same(stored: float | None, computed: float | None) -> bool:
+    if stored is None or computed is None:
+        return stored is computed
+    return math.isclose(stored, computed, rel_tol=_TOLERANCE)
+
+
+def _tallies(connection: Connection) -> Iterator[Damage]:
+    """The numbers of trials that lists and facets show beside every dimension."""
+    for table, key in (
+        (MACHINE, SERIES.c.machine_id),
+        (WORKLOAD, SERIES.c.workload_id),
+        (STRATEGY, SERIES.c.strategy_id),
+        (SERIES, TRIAL.c.series_id),
+        (BUILD, TRIAL.c.build_id),
+        (RUN, TRIAL.c.run_id),
+    ):
+        yield from _tally(connection, table, key.name, in_series=key.table is SERIES)
+
+
+def _tally(connection: Connection, table: Table, key: str, *, in_series: bool) -> Iterator[Damage]:
+    source = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id) if in_series else TRIAL
+    column = (SERIES if in_series else TRIAL).c[key]
+    counted = (
+        select(column.label("key"), func.count().label("trials")).select_from(source).group_by(column)
+    ).subquery()
+    found = (
+        select(table.c[key])
+        .outerjoin(counted, counted.c.key == table.c[key])
+        .where(table.c.trials != func.coalesce(counted.c.trials, 0))
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(
+            f"Wrong count of trials in {plural(len(rows), 'row')} of {table.name}: {_examples(rows)}.",
+            len(rows),
+            _BACKUP,
+        )
+
+
+def _latest(connection: Connection) -> Iterator[Damage]:
+    """The newest run of a series, which pages start from, has to be one of its own trials."""
+    trial = and_(TRIAL.c.series_id == LATEST.c.series_id, TRIAL.c.run_id == LATEST.c.run_id)
+    newer = and_(TRIAL.c.series_id == LATEST.c.series_id, TRIAL.c.started_at > LATEST.c.started_at)
+    cancelled = and_(TRIAL.c.failure_kind.is_not(None), TRIAL.c.failure_kind == FailureKind.CANCELLED)
+    found = select(LATEST.c.series_id).where(
+        or_(
+            ~select(TRIAL.c.trial_id).where(trial).exists(),
+            select(TRIAL.c.trial_id).where(newer, ~cancelled).exists(),
+        )
+    )
+    rows = connection.execute(found).all()
+    if rows:
+        yield Damage(
+            f"{len(rows)} series with a newest run not theirs: {_examples(rows)}.", len(rows), _BACKUP
+        )
+
+
+def _examples(rows: Sequence[Sequence[Any]]) -> str:
+    shown = [" ".join(str(part) for part in row) for row in rows[:_EXAMPLES]]
+    return ", ".join(shown) + (", ..." if len(rows) > _EXAMPLES else "")

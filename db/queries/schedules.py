@@ -1,0 +1,226 @@
+"""Reads of schedules, their firings and the queue of run requests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, null, select
+
+from db.engine.session import Database
+from db.errors import NotFoundError
+from db.records.requests import UNFINISHED, RequestState, RunRequest, RunStatus
+from db.records.schedules import Firing, HostHealth, HostState, Schedule, ScheduleWatch
+from db.records.trial import FailureKind
+from db.tables.service import HOST_HEALTH, SCHEDULE_WATCH
+from db.tables.trials import BUILD, FIRING, HOST, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
+
+
+def schedules(db: Database) -> list[Schedule]:
+    """All schedules, by name."""
+    with db.read() as connection:
+        rows = connection.execute(select(SCHEDULE).order_by(SCHEDULE.c.name)).mappings()
+        return [Schedule.model_validate(dict(row)) for row in rows]
+
+
+def last_firings(db: Database) -> dict[str, Firing]:
+    """The newest firing of every schedule that ever fired, by the schedule's name."""
+    newest = select(FIRING.c.schedule, func.max(FIRING.c.fire_at).label("fire_at"))
+    last = newest.group_by(FIRING.c.schedule).subquery()
+    statement = select(FIRING).join(
+        last, (FIRING.c.schedule == last.c.schedule) & (FIRING.c.fire_at == last.c.fire_at)
+    )
+    with db.read() as connection:
+        rows = connection.execute(statement).mappings()
+        return {row["schedule"]: Firing.model_validate(dict(row)) for row in rows}
+
+
+def firings(db: Database, schedule: str, limit: int = 100) -> list[Firing]:
+    """The newest firings of one schedule, newest first."""
+    statement = (
+        select(FIRING).where(FIRING.c.schedule == schedule).order_by(FIRING.c.fire_at.desc()).limit(limit)
+    )
+    with db.read() as connection:
+        return [Firing.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def requests(
+    db: Database, *, states: tuple[RequestState, ...] = tuple(RequestState), limit: int | None = None
+) -> list[RunRequest]:
+    """Run requests, newest first."""
+    newest_first = (RUN_REQUEST.c.asked_at.desc(), RUN_REQUEST.c.request_id.desc())
+    return _requests(db, select(RUN_REQUEST).order_by(*newest_first).limit(limit), states)
+
+
+def queue(db: Database, *, limit: int | None = None) -> list[RunRequest]:
+    """The first queued requests in the order in which they are taken: by priority, then by when asked."""
+    order = (RUN_REQUEST.c.priority.desc(), RUN_REQUEST.c.asked_at, RUN_REQUEST.c.request_id)
+    return _requests(db, select(RUN_REQUEST).order_by(*order).limit(limit), (RequestState.QUEUED,))
+
+
+def running_requests(db: Database) -> list[RunRequest]:
+    """Requests that some service is measuring, or was when it died."""
+    return _requests(db, select(RUN_REQUEST), (RequestState.RUNNING,))
+
+
+def cancelled_requests(db: Database, request_ids: Collection[str]) -> list[str]:
+    """Those of these requests that somebody asked to cancel."""
+    if not request_ids:
+        return []
+    asked = select(RUN_REQUEST.c.request_id).where(
+        RUN_REQUEST.c.request_id.in_(request_ids), RUN_REQUEST.c.cancel_asked
+    )
+    with db.read() as connection:
+        return list(connection.scalars(asked))
+
+
+def run_request(db: Database, request_id: str) -> RunRequest:
+    """One request. Raises NotFoundError where there is none with this id."""
+    with db.read() as connection:
+        statement = select(RUN_REQUEST).where(RUN_REQUEST.c.request_id == request_id)
+        row = connection.execute(statement).mappings().one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no run request {request_id}.", "See `compilewatch request list`.")
+    return as_request(row)
+
+
+def unended_runs(db: Database, run_ids: Collection[str]) -> list[str]:
+    """Those of these runs that were announced and whose end nobody noted."""
+    statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(run_ids), RUN.c.status == RunStatus.RUNNING)
+    with db.read() as connection:
+        return list(connection.scalars(statement.order_by(RUN.c.run_id)))
+
+
+def unfinished_request_of(connection: Connection, schedule: str) -> str | None:
+    """The id of a request that a firing of `schedule` queued and that is not done, if there is one."""
+    found: str | None = connection.scalar(
+        select(RUN_REQUEST.c.request_id)
+        .join(FIRING, FIRING.c.request_id == RUN_REQUEST.c.request_id)
+        .where(FIRING.c.schedule == schedule, RUN_REQUEST.c.state.in_(UNFINISHED))
+        .limit(1)
+    )
+    return found
+
+
+def measured_stacks(db: Database, machine: str) -> set[tuple[str, str | None, str | None]]:
+    """The torch releases, their variants and the drivers that the host called `machine` has trials of."""
+    statement = (
+        select(BUILD.c.torch, BUILD.c.torch_variant, BUILD.c.driver)
+        .join(TRIAL, TRIAL.c.build_id == BUILD.c.build_id)
+        .where(TRIAL.c.machine_name == machine)
+        .distinct()
+    )
+    with db.read() as connection:
+        return {(row.torch, row.torch_variant, row.driver) for row in connection.execute(statement)}
+
+
+def names_of_machine(db: Database, host: str) -> set[str]:
+    """Everything the host called `host` is known as: its name, and the ids and devices of its machines."""
+    statement = (
+        select(MACHINE.c.machine_id, MACHINE.c.device_name)
+        .join(SERIES, SERIES.c.machine_id == MACHINE.c.machine_id)
+        .where(MACHINE.c.name == host)
+        .distinct()
+    )
+    with db.read() as connection:
+        found = connection.execute(statement).all()
+    return {host}.union(*((row.machine_id, row.device_name) for row in found))
+
+
+def _requests(db: Database, statement: Select[Any], states: tuple[RequestState, ...]) -> list[RunRequest]:
+    with db.read() as connection:
+        rows = connection.execute(statement.where(RUN_REQUEST.c.state.in_(states))).mappings()
+        return [as_request(row) for row in rows]
+
+
+def as_request(row: Mapping[Any, Any]) -> RunRequest:
+    """A row of the queue as a record."""
+    return RunRequest.model_validate(dict(row))
+
+
+# Reads of what watches the watcher.
+
+_REQUESTS_LOOKED_AT = 20
+
+
+def schedule_watches(db: Database) -> dict[str, ScheduleWatch]:
+    """What is awaited of each schedule, by its name; those that never were watched are left out."""
+    with db.read() as connection:
+        rows = connection.execute(select(SCHEDULE_WATCH).order_by(SCHEDULE_WATCH.c.schedule)).mappings()
+        return {row["schedule"]: ScheduleWatch.model_validate(dict(row)) for row in rows}
+
+
+def silent_schedules(db: Database, now: datetime) -> list[ScheduleWatch]:
+    """Schedules that are not paused and have produced nothing for a whole period, by name."""
+    statement = (
+        select(SCHEDULE_WATCH)
+        .join(SCHEDULE, SCHEDULE.c.name == SCHEDULE_WATCH.c.schedule)
+        .where(SCHEDULE_WATCH.c.due_at <= now, SCHEDULE.c.paused.is_(False))
+        .order_by(SCHEDULE_WATCH.c.schedule)
+    )
+    with db.read() as connection:
+        return [ScheduleWatch.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def last_result_of(db: Database, schedule: str) -> datetime | None:
+    """When the newest trial ended that a firing of `schedule` led to; cancelled ones are no result."""
+    asked = (
+        select(RUN_REQUEST.c.run_ids)
+        .join(FIRING, FIRING.c.request_id == RUN_REQUEST.c.request_id)
+        .where(FIRING.c.schedule == schedule)
+        .order_by(FIRING.c.fire_at.desc())
+        .limit(_REQUESTS_LOOKED_AT)
+    )
+    with db.read() as connection:
+        run_ids = [run_id for (each,) in connection.execute(asked) for run_id in each]
+        if not run_ids:
+            return None
+        newest: datetime | None = connection.scalar(
+            select(func.max(func.coalesce(TRIAL.c.ended_at, TRIAL.c.started_at))).where(
+                TRIAL.c.run_id.in_(run_ids),
+                TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED),
+            )
+        )
+        return newest
+
+
+def host_healths(db: Database) -> list[HostHealth]:
+    """Every host whose service or worker ever spoke, by name."""
+    with db.read() as connection:
+        rows = connection.execute(select(HOST_HEALTH).order_by(HOST_HEALTH.c.host)).mappings()
+        return [HostHealth.model_validate(dict(row)) for row in rows]
+
+
+def requests_by_state(db: Database) -> dict[RequestState, int]:
+    """How many requests wait and run; both are there, with 0 where there are none."""
+    statement = (
+        select(RUN_REQUEST.c.state, func.count().label("waiting"))
+        .where(RUN_REQUEST.c.state.in_(UNFINISHED))
+        .group_by(RUN_REQUEST.c.state)
+    )
+    with db.read() as connection:
+        found = {row.state: row.waiting for row in connection.execute(statement)}
+    return {state: found.get(state, 0) for state in UNFINISHED}
+
+
+# Reads of measuring hosts.
+
+
+def hosts(db: Database) -> list[HostState]:
+    """Every host whose service ever spoke, by name."""
+    with db.read() as connection:
+        rows = connection.execute(select(HOST).order_by(HOST.c.name)).mappings()
+        return [HostState.model_validate(dict(row)) for row in rows]
+
+
+def measuring_hosts(db: Database) -> dict[str, set[str]]:
+    """Everything each host is called where something is or was measured, the one heard of last first.
+
+    A service that leaves measuring to others asks no GPU of its host.
+    """
+    heard = select(HOST.c.name).where(HOST.c.devices.is_not(null())).order_by(HOST.c.seen_at.desc())
+    measured = select(MACHINE.c.name).distinct().order_by(MACHINE.c.name)
+    with db.read() as connection:
+        names = dict.fromkeys([*connection.scalars(heard), *connection.scalars(measured)])
+    return {name: names_of_machine(db, name) for name in names}

@@ -1,0 +1,143 @@
+"""Trials by column, some at a time, for exports: what their narrow rows hold already is not computed again.
+
+Reading whole records takes several times as long: JSON of a dozen parts, hundreds of samples, and a check of
+each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Enum, RowMapping, Select, Text, cast, select
+
+from db.engine.session import Database
+from db.queries.filters import Filters
+from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, load_samples, stack_key
+from db.queries.selection import matching, oldest_first, plain
+from db.records.samples import CODEC, Blob, decode_together
+from db.records.trial import SCHEMAS, Summary
+from db.store.trial_rows import DETAIL_PARTS, SAMPLE_KINDS
+from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+
+_BATCH = 1000
+_COLUMNS = {
+    column.name: plain(column, "str") if isinstance(column.type, Enum) else column for column in TRIAL.c
+}
+_NOTHING = Blob(b"", CODEC, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class TrialBatch:
+    """Some trials: `columns` are those of the table `trial`, enums as text; the rest has an entry for each.
+
+    `summaries` are None where a trial has none. The batch can be asked for `arrays` until the next is.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+    stacks: Sequence[Stack]
+    summaries: Sequence[Summary | None]
+    _connection: Connection
+
+    def arrays(self) -> dict[str, tuple[NDArray[np.int64], list[int]]]:
+        """Of every kind of array, those of all trials one after the other, and where each begins; the last
+        entry is where all end. In ns.
+        """
+        trial_ids = self.columns["trial_id"]
+        found: dict[str, dict[str, Blob]] = {kind: {} for kind in SAMPLE_KINDS}
+        statement = select(*TRIAL_SAMPLES.c).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
+        for trial_id, kind, n, codec, data in self._connection.execute(statement).all():
+            found[kind][trial_id] = Blob(data, codec, n)
+        return {
+            kind: decode_together([blobs.get(trial_id, _NOTHING) for trial_id in trial_ids])
+            for kind, blobs in found.items()
+        }
+
+
+def trial_batches(db: Database, filters: Filters) -> Iterator[TrialBatch]:
+    """All matching trials, oldest first, in constant memory and from one moment's data."""
+    statement = _statement().where(*matching(filters)).order_by(*oldest_first())
+    with db.read() as connection:
+        stacks = Stacks(connection)
+        result = connection.execute(statement.execution_options(yield_per=_BATCH))
+        for rows in result.partitions():
+            *columns, summaries = zip(*rows, strict=True)
+            named = dict(zip(_COLUMNS, columns, strict=True))
+            keys = [*map(StackKey._make, zip(*[named[name] for name in StackKey._fields], strict=True))]
+            stacks.load(keys)
+            yield TrialBatch(
+                columns=named,
+                stacks=[stacks.of(key) for key in keys],
+                # As stored: what an earlier release took goes out too, and is refused where it comes in.
+                summaries=[
+                    None if text is None else Summary.model_construct(**json.loads(text))
+                    for text in summaries
+                ],
+                _connection=connection,
+            )
+
+
+def _statement() -> Select[Any]:
+    # As text: most trials have none, and the type would look at each.
+    summary = cast(TRIAL_DETAIL.c.summary, Text)
+    return select(*_COLUMNS.values(), summary).join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+
+
+# Whole trial records as lines of JSON, for exports: what is stored as JSON is written as it is stored.
+
+_LINES_AT_ONCE = 500
+_encode = msgspec.json.Encoder().encode
+
+
+def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:
+    """All matching trials, oldest first, in constant memory and from one moment's data.
+
+    Each is the record of `db.queries.records.trial_records` as JSON without what has its default.
+    """
+    statement = _records_statement().where(*matching(filters)).order_by(*oldest_first())
+    settings: dict[StackKey, bytes] = {}
+    with db.read() as connection:
+        stacks = Stacks(connection)
+        result = connection.execute(statement.execution_options(yield_per=_LINES_AT_ONCE)).mappings()
+        for rows in result.partitions():
+            samples = load_samples(connection, [row["trial_id"] for row in rows])
+            keys = [stack_key(row) for row in rows]
+            stacks.load(keys)
+            for row, key in zip(rows, keys, strict=True):
+                if key not in settings:
+                    settings[key] = _setting(stacks.of(key))
+                yield _line(row, settings[key], samples[row["trial_id"]])
+
+
+def _records_statement() -> Select[Any]:
+    # As text: neither SQLAlchemy nor the driver takes it apart.
+    details = [cast(TRIAL_DETAIL.c[name], Text).label(name) for name in DETAIL_PARTS]
+    return select(*TRIAL_COLUMNS, *details).join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+
+
+def _setting(stack: Stack) -> bytes:
+    parts = [
+        f'"{name}":{part.model_dump_json(exclude_defaults=True)}' for name, part in stack.parts().items()
+    ]
+    return ",".join(parts).encode()
+
+
+def _line(row: RowMapping, setting: bytes, samples: dict[str, list[int]]) -> bytes:
+    """In the order of the record's fields, which is how `db.interchange.files.trial_jsonl` reads it
+    quickly."""
+    head = {
+        "schema": SCHEMAS[row["record_version"]],
+        **{name: row[name] for name in ("trial_id", "run_id", "started_at", "ended_at", "suite", "label")},
+        "source": {"kind": row["source_kind"].value, "name": row["source_name"]},
+    }
+    parts = [_encode(head)[:-1], setting, b'"status":"%b"' % row["status"].value.encode()]
+    stored = ((name, row[name]) for name in DETAIL_PARTS)
+    parts += [b'"%b":%b' % (name.encode(), text.encode()) for name, text in stored if text is not None]
+    arrays = ((kind, samples[kind]) for kind in SAMPLE_KINDS if kind in samples)
+    parts += [b'"%b":%b' % (kind.encode(), _encode(values)) for kind, values in arrays]
+    return b",".join(parts) + b"}"

@@ -1,0 +1,1 @@
+"""The words: the trial record and everything else that is stored, as frozen, validated types."""

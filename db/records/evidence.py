@@ -1,0 +1,368 @@
+"""What one process found: cold start, memory, compiler facts, numerics, state of device and host.
+
+A description below is also what the JSON schema, the API's document and the reference page say.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from operator import attrgetter
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from db.records.fields import (
+    Bytes,
+    Count,
+    Finite,
+    Flag,
+    Integer,
+    Key,
+    Latency,
+    LogTail,
+    Name,
+    Nanoseconds,
+    Record,
+    Text,
+    Triple,
+)
+
+
+class FailureKind(StrEnum):
+    """Why a trial has no result. `bad_record` is a worker that reported nonsense, `unsupported` what the
+    device or release cannot do, `workload_error` an exception in the workload itself, without a compiler.
+    """
+
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASH = "crash"
+    COMPILE_ERROR = "compile_error"
+    UNSUPPORTED = "unsupported"
+    WRONG_RESULT = "wrong_result"
+    MISSING_COMPILER = "missing_compiler"
+    IMPORT_ERROR = "import_error"
+    DISK_FULL = "disk_full"
+    CANCELLED = "cancelled"
+    BAD_RECORD = "bad_record"
+    DEVICE_LOST = "device_lost"
+    WORKLOAD_ERROR = "workload_error"
+
+
+class NumericsStatus(StrEnum):
+    """How the compiled output stands against eager; see PyTorch `torch._dynamo.utils.same`."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    DEGENERATE = "degenerate"
+    EAGER_TWO_RUNS_DIFFER = "eager_two_runs_differ"
+    NOT_CHECKED = "not_checked"
+
+
+class Failure(Record):
+    """Why a trial failed, and what was known when it did."""
+
+    kind: FailureKind
+    """By its cause, so that failures can be counted."""
+    phase: Text | None = None
+    """What the process was doing, e.g. `first_call`; null where it had not yet said."""
+    message: Text
+    """One sentence for people."""
+    log_tail: LogTail | None = None
+    """The end of what the process printed; null where it printed nothing."""
+    exit_code: Integer | None = None
+    """Of the process; null where a signal ended it, or where there was none."""
+    signal: Integer | None = None
+    """Number of the signal that ended the process; null where none did."""
+
+
+class PhasesNs(Record):
+    """Parts of the first compiled call in nanoseconds, adding up to `first_call_ns`; `other` is the rest of
+    it. A part that did not run, or that this release of torch does not tell apart, is null.
+    """
+
+    dynamo: Nanoseconds | None = None
+    """Capturing the graph from Python's bytecode, in nanoseconds; null where not seen."""
+    aot_autograd: Nanoseconds | None = None
+    """Tracing forward and backward, decomposing, partitioning, in nanoseconds; null where not seen."""
+    inductor: Nanoseconds | None = None
+    """Lowering, fusing and writing code, in nanoseconds; null where not seen."""
+    kernel_compile: Nanoseconds | None = None
+    """Waiting for Triton or the C++ compiler, in nanoseconds; null where not seen."""
+    isa_probe: Nanoseconds | None = None
+    """Compiler runs that find the CPU's vector instructions, in nanoseconds; null where not seen."""
+    autotune: Nanoseconds | None = None
+    """Trying candidates of kernels, in nanoseconds; null where not seen."""
+    backward: Nanoseconds | None = None
+    """Compiling the backward pass, all its parts, in nanoseconds; null where not seen."""
+    cudagraph_capture: Nanoseconds | None = None
+    """Recording CUDA graphs, in nanoseconds; null where not seen."""
+    other: Nanoseconds | None = None
+    """What is left of the first call, its first execution included, in nanoseconds."""
+
+
+_PHASES = attrgetter(*PhasesNs.model_fields)
+
+
+class ColdStart(Record):
+    """Process spawn to first result (`total_ns`) and its parts, on the host's monotonic clock."""
+
+    total_ns: Nanoseconds | None = None
+    """Spawn of the process to its first result, in nanoseconds; null where it got none."""
+    interpreter_ns: Nanoseconds | None = None
+    """Spawn to the first line of the measuring program, in nanoseconds; null where not measured."""
+    import_torch_ns: Nanoseconds | None = None
+    """`import torch`, in nanoseconds; null where not reached."""
+    harness_ns: Nanoseconds | None = None
+    """What the measuring program itself needs: its own modules, and the facts of machine and build, in
+    nanoseconds; null where not measured."""
+    import_libraries_ns: Nanoseconds | None = None
+    """Importing the workload's module and what it imports, in nanoseconds; null where not reached."""
+    import_compile_stack_ns: Nanoseconds | None = None
+    """Importing Dynamo and Inductor, in nanoseconds; null for eager."""
+    build_model_ns: Nanoseconds | None = None
+    """Making the model and its inputs, in nanoseconds; null where not reached."""
+    eager_first_ns: Nanoseconds | None = None
+    """The first eager iteration, in nanoseconds; null where not reached."""
+    first_call_ns: Nanoseconds | None = None
+    """`torch.compile` and the first compiled iteration, in nanoseconds; null for eager."""
+    calls_until_steady: Count | None = None
+    """First calls that took over twice the steady latency, the first one always counted; null where the
+    warm-up was not reached."""
+    until_steady_ns: Nanoseconds | None = None
+    """What those calls took together, in nanoseconds; null where the warm-up was not reached."""
+    process_tree_cpu_ns: Nanoseconds | None = None
+    """CPU time of the process and its children up to the first result, in nanoseconds; null where there was
+    none."""
+    phase_source: Name | None = None
+    """How `phases_ns` was told apart: `dynamo_timed_events`, `calculate_time_spent` or `wall` (not at all);
+    null for eager."""
+    phases_ns: PhasesNs | None = None
+    """Parts of the first compiled call, in nanoseconds each; null for eager."""
+
+    @model_validator(mode="after")
+    def _phases_add_up(self) -> Self:
+        if self.phases_ns is None or self.first_call_ns is None:
+            return self
+        total = sum(filter(None, _PHASES(self.phases_ns)))
+        if abs(total - self.first_call_ns) > max(1_000, self.first_call_ns // 1_000):
+            raise ValueError(f"phases_ns add up to {total}, first_call_ns is {self.first_call_ns}")
+        return self
+
+
+class Memory(Record):
+    """Peaks, each reset and read where it means something: see *How a trial is measured*."""
+
+    peak_bytes: Bytes | None = None
+    """Of one warm step, in bytes; null where torch does not tell."""
+    peak_reserved_bytes: Bytes | None = None
+    """What the caching allocator held in that step, CUDA graph pools included, in bytes; null on a CPU."""
+    peak_with_compile_bytes: Bytes | None = None
+    """Of the first compiled call, compiling and autotuning included, in bytes; null for eager."""
+    peak_rss_bytes: Bytes | None = None
+    """Most memory that the host process had resident, in bytes; null where the system does not tell."""
+    control_peak_bytes: Bytes | None = None
+    """Of one warm eager step in the same process, in bytes; null for eager itself."""
+
+
+class CompilerEvent(Record):
+    """A graph break or a recompilation: reason, user file:line, how often."""
+
+    reason: Text
+    """In the compiler's words."""
+    location: Text | None = None
+    """File and line of the user's code; null where the compiler does not say."""
+    count: Count = 1
+    """How often."""
+
+
+class CacheCounters(Record):
+    """What the compiler's caches answered during the trial. A cache that was not asked is null throughout.
+
+    A bypass is a graph that the cache refuses to hold; it is compiled each time, hit or miss never counts it.
+    """
+
+    fx_graph_hits: Count | None = None
+    """Graphs found in the cache of compiled FX graphs; null where it was not asked."""
+    fx_graph_misses: Count | None = None
+    """Graphs not found there, and compiled; null where it was not asked."""
+    fx_graph_bypasses: Count | None = None
+    """Graphs it cannot hold; null where it was not asked."""
+    aot_autograd_hits: Count | None = None
+    """Graphs found in the cache of AOTAutograd; null where it was not asked, as before torch 2.7."""
+    aot_autograd_misses: Count | None = None
+    """Graphs not found there; null where it was not asked."""
+    aot_autograd_bypasses: Count | None = None
+    """Graphs it cannot hold; null where it was not asked."""
+
+
+class CompilerFacts(Record):
+    """What the compiler did with the workload. `graphs` 0 means that nothing was compiled."""
+
+    graphs: Count | None = None
+    """Different graphs that Dynamo captured; null where the source does not say."""
+    ops_captured: Count | None = None
+    """Calls in those graphs; null where the source does not say."""
+    graph_breaks: list[CompilerEvent] | None = None
+    """Where capture was interrupted, from the compiler's log; null where not told."""
+    recompiles: list[CompilerEvent] | None = None
+    """What was compiled again, and the guard that failed; null where not told."""
+    skipped_frames: list[Text] | None = None
+    """Functions that Dynamo looked at and left to Python; null where torch does not tell."""
+    recompile_limit_hit: Flag | None = None
+    """Whether a function reached the limit, after which it runs eagerly; null where not told."""
+    cudagraph_skips: list[Text] | None = None
+    """Why CUDA graphs were not used; null where none were asked for."""
+    cudagraph_launches: Count | None = None
+    """CUDA graphs that one warm step launches; null on a CPU."""
+    cache: CacheCounters | None = None
+    """Hits and misses of the compiler's caches; null where not told."""
+
+
+class Numerics(Record):
+    """Compiled against eager against float64. Of several results the worst one."""
+
+    status: NumericsStatus
+    """`pass` or `fail` by that rule; else why nothing can be said: the output is near zero everywhere, two
+    eager runs differ, or it was not checked."""
+    reference: Name | None = None
+    """`float64` where the workload can run in it; else null, and the plain tolerance decides."""
+    cosine_similarity: Finite | None = None
+    """Between compiled and eager; null where not finite or not compared."""
+    max_abs_error: Finite | None = None
+    """Largest absolute difference of compiled and eager; null where not finite or not compared."""
+    rmse_reference: Finite | None = None
+    """Root mean squared error of eager against float64; null without that reference."""
+    rmse_result: Finite | None = None
+    """The same of compiled; null without that reference."""
+    rms_exact: Finite | None = None
+    """Root mean square of the float64 result: the size that the errors are relative to; null without it."""
+    dtype: Name | None = None
+    """Of the result, e.g. `bfloat16`; a step of it is its unit roundoff; null without float64."""
+    multiplier: Finite | None = None
+    """How many times eager's own error was allowed; null where the plain tolerance was enough."""
+    tolerance: Finite | None = None
+    """Relative and absolute tolerance in force; null where nothing was compared."""
+
+
+class DeviceState(Record):
+    """GPU evidence around the timed region; triples are [min, median, max]. What the driver does not tell is
+    null.
+    """
+
+    sm_clock_mhz: Triple | None = None
+    """Clock of the multiprocessors, in MHz; null where not told."""
+    memory_clock_mhz: Triple | None = None
+    """Clock of the memory, in MHz; null where not told."""
+    temperature_c: Triple | None = None
+    """Of the GPU, in degrees Celsius; null where not told."""
+    power_w: Triple | None = None
+    """Power drawn, in watts; null where not told."""
+    utilization_percent: Finite | None = None
+    """Median share of time in which a kernel ran, in percent; null where not told."""
+    throttle_reasons: list[Name] | None = None
+    """Every reason that limited the clocks at some reading, by NVML's names; null where not told."""
+    other_processes: Count | None = None
+    """Most processes of others on the GPU; null where not told, as in a container."""
+    ecc: Flag | None = None
+    """Whether memory errors are corrected; null where not told."""
+    ecc_errors: Count | None = None
+    """New ones that could not be corrected; null where not told."""
+    energy_mj: Count | None = None
+    """Energy drawn from the first to the last reading, in millijoules; null where not told."""
+    suspect: Flag | None = None
+    """Whether the samples should not be trusted; null where not known."""
+    suspect_reasons: list[Text] | None = None
+    """Why not, one sentence each; null where not known."""
+
+
+class HostState(Record):
+    """Host evidence: pressure stall, CPU over wall time, and a sha256 canary per block."""
+
+    cpu_stall_fraction: Finite | None = None
+    """Share of a block's time in which some task waited for a CPU, median over blocks; null where the kernel
+    does not tell."""
+    cpu_over_wall: Finite | None = None
+    """CPU time of the process over wall time, median over blocks; above 1 with several threads; null
+    where no block was timed."""
+    canary_ns: list[Nanoseconds] | None = None
+    """Time of one SHA-256 over 1 MiB before each round, in nanoseconds; null where there was none."""
+    blocks: Count | None = None
+    """Blocks of samples that were timed; null where not told."""
+    blocks_rejected: Count | None = None
+    """Blocks of them that were disturbed; null where not told."""
+    launching_cpu: Count | None = None
+    """The CPU that the thread which feeds a GPU was bound to; null on a CPU, and where it could not be."""
+    launching_cpu_siblings: list[Count] | None = None
+    """CPUs of the same core, its hyperthreads; null without a bound thread."""
+    compile_pool_ended: bool | None = None
+    """Whether the compiler's idle processes were ended before sampling; null on a CPU."""
+    address_layout: Name | None = None
+    """`random` or `fixed`: whether the process's memory was placed anew; null on a CPU, or where not told."""
+
+
+class Summary(Record):
+    """What an imported result knows when it carries no samples.
+
+    `latency_ns` is null where the source has none (an accuracy run, a compile-time count). `metrics` holds
+    the source's figures that have no field in this record, by the source's own names and in its own units.
+    """
+
+    latency_ns: Latency | None = None
+    """The source's latency of one iteration, in nanoseconds; null where it has none."""
+    control_latency_ns: Latency | None = None
+    """The source's eager latency beside it, in nanoseconds; null where it has none."""
+    n: Count | None = None
+    """How many measurements the source made it of; null where it does not say."""
+    throughput_per_s: Finite | None = None
+    """Items per second by the source; null where it has none."""
+    metrics: dict[Key, Finite] = Field(default={})
+    """Its other figures, by its own names and in its own units."""
+
+
+# What a workload of several batches met on its first way through them: a part of the trial record.
+
+
+class CompileAt(Record):
+    """One compilation during the first iteration: at which batch, and what it cost."""
+
+    batch: Count
+    """Counted from 1."""
+    part: Name
+    """`forward` or `backward`."""
+    took_ns: Nanoseconds
+    """Wall time of it, in nanoseconds."""
+    reason: Text | None = None
+    """Why what was compiled before did not fit; null for the first compilation of a function."""
+
+
+class StreamFacts(Record):
+    """One iteration of such a workload is all its batches: an epoch, or requests of different lengths."""
+
+    batches: Count
+    """In one iteration."""
+    shapes: Count
+    """How many different ones the batches have."""
+    policy: Name | None = None
+    """How lengths are evened out: `none`, `max`, `buckets` or `dynamic`; null where all are equal."""
+    tokens: Count | None = None
+    """Of one iteration, padding not counted; null where nothing counts tokens."""
+    padded_tokens: Count | None = None
+    """Of one iteration, padding included; null where nothing is padded."""
+    latency_per_token_ns: Finite | None = None
+    """Median latency of an iteration over its `tokens`, in nanoseconds; null without them."""
+    control_latency_per_token_ns: Finite | None = None
+    """The same of eager in the same process, in nanoseconds; null for eager itself."""
+    first_batches_ns: list[Nanoseconds] = Field(default=[])
+    """Host time of each batch in the first iteration, getting the batch included, in nanoseconds; the first
+    of them only."""
+    control_first_batches_ns: list[Nanoseconds] = Field(default=[])
+    """The same of eager, in nanoseconds; empty for eager itself."""
+    compiles: list[CompileAt] | None = None
+    """In the order they happened; null for eager, and where torch does not tell."""
+
+    @property
+    def padding_fraction(self) -> float | None:
+        """Share of the computed tokens that are padding."""
+        if self.tokens is None or not self.padded_tokens:
+            return None
+        return 1 - self.tokens / self.padded_tokens

@@ -1,0 +1,162 @@
+"""What was measured, how, on what and with what: the parts of a trial record by which trials are compared.
+
+A description below is also what the JSON schema, the API's document and the reference page say.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from db.records.fields import INT64_MAX, Bytes, Count, Finite, Flag, Integer, JsonObject, Key, Name, Record
+
+
+class Task(StrEnum):
+    """What one iteration is: a forward pass without gradients, a training step, or a plain function."""
+
+    INFERENCE = "inference"
+    TRAINING = "training"
+    FUNCTION = "function"
+
+
+class StrategyKind(StrEnum):
+    """Which door of torch a strategy goes through."""
+
+    EAGER = "eager"
+    COMPILE = "compile"
+    EXPORT = "export"
+    AOT_PACKAGE = "aot_package"
+
+
+class CacheState(StrEnum):
+    """What a process found on disk before its first call.
+
+    `none` belongs to eager, `unknown` to imported results whose source does not say.
+    """
+
+    COLD = "cold"
+    WARM = "warm"
+    PORTABLE = "portable"
+    PACKAGED = "packaged"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class SourceKind(StrEnum):
+    """Whether the trial was measured by compilewatch or read from another tool's file."""
+
+    MEASURED = "measured"
+    IMPORTED = "imported"
+
+
+class Source(Record):
+    """Where a trial's figures come from."""
+
+    kind: SourceKind
+    """Measured here, or imported."""
+    name: Name
+    """Who measured: `compilewatch` and its version, or the format of the imported file."""
+
+
+class Workload(Record):
+    """A model or function with its inputs and task, at one size."""
+
+    name: Name
+    """As commands, tables and links call it."""
+    version: Name
+    """Hash of its definition, `imported-FORMAT` for imported results; another version is another series."""
+    task: Task
+    """What one iteration is."""
+    batch_size: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
+    """Of the inputs; null where there is none, or where an imported source does not say."""
+    shape: dict[Key, Integer] = Field(default={})
+    """Other sizes of the inputs by name, e.g. `sequence_length`."""
+    dtype: Name
+    """Of the inputs and the computation, by torch's name; with autocast that of autocast."""
+    items_per_iteration: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
+    """How many of `item` one iteration works off; null where throughput has no meaning or is not told."""
+    item: Name | None = None
+    """What throughput counts: image, sequence, token; null where nothing is counted."""
+
+
+class Strategy(Record):
+    """How a workload is executed. `name` is the short name shown everywhere."""
+
+    name: Name
+    """Of the other fields, or one the user gave them: `default+dynamic`."""
+    kind: StrategyKind
+    """Eager, compiled, exported, or a package compiled ahead of time."""
+    backend: Name | None = None
+    """Of `torch.compile`; null for eager and export, and where an imported source does not say."""
+    mode: Name | None = None
+    """Of `torch.compile`; null where none was given."""
+    dynamic: Flag | None = None
+    """Argument of `torch.compile`; null leaves it to torch."""
+    fullgraph: Flag = False
+    """Whether a graph break is an error."""
+    scope: Name = "full"
+    """What is compiled: `full`, `regional` (repeated blocks one by one) or `submodule:PATH`."""
+    cache: CacheState
+    """What the process found in the compiler's caches."""
+    options: JsonObject = Field(default={})
+    """Options of the compiler, as given to `torch.compile`."""
+
+
+class Machine(Record):
+    """Hardware that must match for a comparison. `name` and `device_uuid` are no part of its identity."""
+
+    name: Name
+    """The host's, at the time."""
+    device: Name
+    """Kind of device that was measured: `cpu`, `cuda` or `hip`; imported results may name others."""
+    device_name: Name
+    """Model of the GPU, on a CPU that of the processor."""
+    device_count: Count | None = None
+    """GPUs that were used; null on a CPU."""
+    device_uuid: Name | None = None
+    """The GPU's serial identity; null on a CPU and where the driver does not tell."""
+    device_memory_bytes: Bytes | None = None
+    """Memory of the GPU, in bytes; null on a CPU."""
+    power_limit_w: Finite | None = None
+    """Power cap in force, in watts; null on a CPU and without NVML."""
+    cpu_name: Name | None = None
+    """Model of the host's processor; null where neither the system nor the source tells."""
+    cpu_count: Count | None = None
+    """Logical processors of the host; null where not told."""
+    ram_bytes: Bytes | None = None
+    """Memory of the host, in bytes; null where not told."""
+    threads: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
+    """Threads that torch computes with; null where an imported source does not say."""
+
+
+class Build(Record):
+    """The software stack that is compared. `label` is no part of its identity."""
+
+    torch: Name
+    """Release without its local suffix; `unknown` where the process died before it could say."""
+    torch_git: Name | None = None
+    """First digits of the commit that torch was built from; null where it does not say."""
+    torch_variant: Name | None = None
+    """Which build of the release: `cpu`, `cu130`, `rocm6.4`; null where not told."""
+    cuda: Name | None = None
+    """Release of CUDA or HIP that torch was built against; null for a CPU build."""
+    driver: Name | None = None
+    """Release of the GPU's driver; null on a CPU and without NVML."""
+    triton: Name | None = None
+    """Release of the installed Triton; null without one."""
+    cudnn: Name | None = None
+    """cuDNN as torch numbers it; null on a CPU."""
+    python: Name | None = None
+    """Release of the interpreter; null where an imported source does not say."""
+    os: Name | None = None
+    """Name and release of the kernel; null where an imported source does not say."""
+    compiler: Name | None = None
+    """Name and release of the C++ compiler; null where none was found or told."""
+    packages: dict[Key, Key] = Field(default={})
+    """Releases of other installed packages that change what is compiled, by name."""
+    settings: JsonObject = Field(default={})
+    """What of the configuration changes speed or code: precision, environment variables, L2 flush."""
+    label: Name | None = None
+    """What people call this build; null without a name."""

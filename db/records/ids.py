@@ -1,0 +1,52 @@
+"""What makes two machines, builds, workloads, strategies or series the same one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from db.records.fields import Record
+from db.records.trial import Build, Machine, Strategy, Trial, Workload
+
+
+def identity(content: dict[str, Any]) -> str:
+    """First 16 hex digits of the SHA-256 of `content` as canonical JSON."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def machine_identity(machine: Machine) -> str:
+    """All fields but the machine's name and its device's serial."""
+    return _part_identity(machine, without={"name", "device_uuid"})
+
+
+def build_identity(build: Build) -> str:
+    """All fields but the label that people gave it."""
+    return _part_identity(build, without={"label"})
+
+
+def workload_identity(workload: Workload) -> str:
+    """All fields: another version or size is another workload."""
+    return _part_identity(workload)
+
+
+def strategy_identity(strategy: Strategy) -> str:
+    """All fields."""
+    return _part_identity(strategy)
+
+
+def series_identity(trial: Trial) -> str:
+    """The history of one case on one machine: machine + workload + strategy, all fields."""
+    return identity(
+        {
+            "machine": machine_identity(trial.machine),
+            "workload": workload_identity(trial.workload),
+            "strategy": strategy_identity(trial.strategy),
+        }
+    )
+
+
+def _part_identity(part: Record, *, without: set[str] | None = None) -> str:
+    """Fields at their default are left out, so that one which a later release adds splits no series."""
+    return identity(part.model_dump(mode="json", exclude=without, exclude_defaults=True))

@@ -1,0 +1,126 @@
+"""Run requests: what somebody wants measured, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field
+
+from db.records.fields import Count, Name, Record
+from db.records.trial import Build
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class RequestKind(StrEnum):
+    """Why something is to be measured, the most urgent first."""
+
+    CONFIRMATION = "confirmation"
+    MANUAL = "manual"
+    UPGRADE = "upgrade"
+    SCHEDULE = "schedule"
+
+
+PRIORITY = {kind: 10 * urgency for urgency, kind in enumerate(reversed(RequestKind))}
+"""Higher goes first; equal ones go in the order in which they were asked."""
+
+
+class RequestState(StrEnum):
+    """How a request stands; the last three are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+REQUEST_TRANSITIONS: Mapping[RequestState, frozenset[RequestState]] = {
+    RequestState.QUEUED: frozenset({RequestState.RUNNING, RequestState.CANCELLED}),
+    RequestState.RUNNING: frozenset(RequestState) - {RequestState.RUNNING},
+    RequestState.FINISHED: frozenset(),
+    RequestState.FAILED: frozenset(),
+    RequestState.CANCELLED: frozenset(),
+}
+"""What a request may become; `db.store.requests` makes no other change, and ends its runs with it."""
+UNFINISHED = tuple(state for state in RequestState if REQUEST_TRANSITIONS[state])
+ATTEMPTS = 3
+"""How often a request is begun at most, by services that stopped or died before it was done."""
+
+
+class RequestSpec(Record):
+    """What to measure, all by name as the configuration of the measuring host knows it.
+
+    `cases` (workload, strategy) stand for themselves, else `workloads` and `strategies` select as in
+    `compilewatch run`. `stacks` are builds as trials recorded them, to be found among those of the measuring
+    host; they stand for `builds`. `machine` is a pattern of host name, machine id or device name, None any.
+    Rounds beyond `budget_trials` are left out. `profile` and `trace` follow the first trial of every case; a
+    trace stays on the measuring host.
+    """
+
+    suite: Name | None = None
+    workloads: tuple[Name, ...] = ()
+    strategies: tuple[Name, ...] = ()
+    cases: tuple[tuple[Name, Name], ...] = ()
+    builds: tuple[Name, ...] = ()
+    stacks: tuple[Build, ...] = ()
+    machine: Name | None = None
+    trials: Positive | None = None
+    budget_trials: Positive | None = None
+    label: Name | None = None
+    profile: bool = False
+    trace: bool = False
+
+
+class RequestEvent(Record):
+    """One change of a request: who did it and why."""
+
+    at: AwareDatetime
+    state: RequestState
+    by: str
+    note: str | None = None
+
+
+class RunRequest(Record):
+    """A request as it stands. `attempts` counts how often a service began it, `beat` that its owner lives."""
+
+    request_id: str
+    kind: RequestKind
+    priority: int
+    spec: RequestSpec
+    asked_by: str
+    asked_at: AwareDatetime
+    state: RequestState
+    cancel_asked: bool = False
+    owner: str | None = None
+    attempts: Count = 0
+    beat: Count = 0
+    run_ids: tuple[str, ...] = ()
+    history: tuple[RequestEvent, ...] = ()
+
+
+# A run: one execution of a suite on one machine, and how it stands.
+
+
+class RunStatus(StrEnum):
+    """A run that nobody announced (an imported one) has no status.
+
+    `running` also stays with a run whose process was killed, until its request ends or begins anew.
+    """
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+
+
+RUN_TRANSITIONS: Mapping[RunStatus | None, frozenset[RunStatus]] = {
+    None: frozenset({RunStatus.RUNNING}),
+    RunStatus.RUNNING: frozenset({RunStatus.FINISHED, RunStatus.CANCELLED}),
+    # Whoever measured it whole knows more than who gave it up, as where its end waited on a disk.
+    RunStatus.CANCELLED: frozenset({RunStatus.FINISHED}),
+    RunStatus.FINISHED: frozenset(),
+}
+"""What a run may become; `db.store.trials` ignores every other change. None: its trials came, no
+announcement."""

@@ -1,0 +1,176 @@
+"""How the samples were taken, and why they are as they are: parts of the record that explain its figures.
+
+Profile and trace come from processes of their own, so nothing of their overhead is in a timed figure.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from db.records.fields import Bytes, Count, Finite, Flag, Name, Nanoseconds, Record, Text, Triple
+
+Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+
+
+class SamplingFacts(Record):
+    """What was asked of the sampling, and what ended it."""
+
+    samples: Count
+    """Asked for per side, at least."""
+    max_samples: Count
+    """Asked for per side, at most."""
+    relative_interval: Finite | None = None
+    """Asked for: half the width of the median's 95 % interval, over the median; null where not asked."""
+    reached_interval: Finite | None = None
+    """What the wider side had in the end; null with too few samples for an interval."""
+    ended_by: Name
+    """`interval`, `samples` (as many as there may be), `time`, or `disturbed` (too few calm blocks)."""
+    warmup_ended_by: Name | None = None
+    """Of the measured side: `steady`, `calls` or `time`; null where not known."""
+    flush_l2: Flag | None = None
+    """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
+    block_ns: Nanoseconds
+    """Longest stretch on one side before the other has its turn, in nanoseconds."""
+    settle_ns: Nanoseconds | None = None
+    """Untimed steps at the start of each block took about this long, in nanoseconds; null in records
+    older than the rule."""
+    order: Name
+    """`ABBA`: the sides take turns in going first. `A`: there is one side."""
+    garbage_collector: Flag
+    """Whether Python's was on while timing."""
+
+
+class TimingMethod(StrEnum):
+    """How the device time of a step was taken. Figures of different methods are never compared.
+
+    `host`: on a CPU, the host's clock around a step. `gated`: CUDA events behind a gate that holds the device
+    until the host has enqueued the whole step. `cupti`: union of the kernels' intervals, from the profiler.
+    `ungated`: CUDA events around a step, with every gap in which the device waited for the host.
+    """
+
+    HOST = "host"
+    GATED = "gated"
+    CUPTI = "cupti"
+    UNGATED = "ungated"
+
+
+class Headline(StrEnum):
+    """Which array of a trial is its latency: the samples of a CPU, or one of the two wall times of a GPU."""
+
+    SAMPLES = "samples"
+    WALL_SYNC = "wall_sync"
+    WALL_PIPELINED = "wall_pipelined"
+
+
+class Gate(Record):
+    """What held the device while the host enqueued a step, and how often that was seen to work."""
+
+    kind: Literal["spin_kernel", "stream_wait"]
+    """`spin_kernel`: a kernel that runs for a set time; `stream_wait`: the stream waits for a host flag."""
+    steps: Count
+    """Steps behind one gate."""
+    samples: Count
+    """Samples taken behind gates."""
+    verified: Count
+    """Samples of them in which the device had not begun when the step had been enqueued."""
+    retries: Count
+    """Samples that were taken again behind a longer gate."""
+
+
+class TimingSide(Record):
+    """How one side was timed. What was not measured, or means nothing on a CPU, is null."""
+
+    method: TimingMethod
+    """How `device_ns` was taken; `host` where there is none, as on a CPU."""
+    gate: Gate | None = None
+    """The gate; null where the method needs none."""
+    launches: Finite | None = None
+    """Calls of the host that start work on the device, per step; null where not counted."""
+    synchronises: Flag | None = None
+    """Whether the step waits for the device inside; null where not known."""
+    streams: Count | None = None
+    """Streams that the step uses; null where not counted. A gate holds one of them."""
+    pipelined_steps: Count | None = None
+    """Steps before one synchronisation in `wall_pipelined_ns`; null where not measured."""
+    sm_clock_mhz: Triple | None = None
+    """Clock of the multiprocessors while sampling, as [min, median, max] in MHz; null where not told."""
+    throttle_reasons: list[Name] = Field(default=[])
+    """Every reason that limited the clocks while sampling, by NVML's names."""
+
+
+class Timing(Record):
+    """Which times a trial holds, and how they were taken."""
+
+    headline: Headline
+    """The array that is the trial's latency: the wall time that people pay."""
+    flush_l2: Flag | None = None
+    """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
+    side: TimingSide
+    """The measured strategy."""
+    control: TimingSide | None = None
+    """Eager in the same process; null where the strategy is eager."""
+
+
+class ProfileEntry(Record):
+    """One kernel (of a GPU) or operator (of a CPU); per step, so `calls` need not be whole."""
+
+    name: Text
+    """As the profiler calls it."""
+    calls: Finite
+    """How often in a step."""
+    self_ns: Nanoseconds
+    """Its own time in a step, without what it calls, in nanoseconds."""
+
+
+class ProfileSide(Record):
+    """One side under the profiler, per step. What the device cannot tell is null."""
+
+    step_ns: Nanoseconds
+    """Wall time of a step while it was profiled, in nanoseconds; longer than an unprofiled one."""
+    launches: Finite | None = None
+    """Calls of the host that start work on a GPU; a whole CUDA graph is one; null on a CPU."""
+    kernels: Finite | None = None
+    """Kernels that the GPU executed, those of a CUDA graph one by one; null on a CPU."""
+    operators: Finite | None = None
+    """Operators called from outside of any other operator; null where not told."""
+    device_busy_fraction: Fraction | None = None
+    """Share of the time in which the GPU did anything; null on a CPU."""
+    launch_ns: Nanoseconds | None = None
+    """Host time inside the calls that start work on a GPU, in nanoseconds; null on a CPU."""
+    python_ns: Nanoseconds | None = None
+    """Host time outside of every operator, in nanoseconds: Python, guards, and waiting for a GPU; null before
+    torch 2.9 for compiled code."""
+    matrix_fraction: Fraction | None = None
+    """Share of matrix products and convolutions in the kernels' time, on a CPU in the operators' own time;
+    null where there was none."""
+    top: list[ProfileEntry] = Field(default=[])
+    """The ten that take longest."""
+
+
+class Profile(Record):
+    """A few warm steps under torch.profiler in a process of their own, from the caches of the trial."""
+
+    steps: Count
+    """How many were watched, on each side."""
+    own: ProfileSide
+    """The measured strategy."""
+    control: ProfileSide | None = None
+    """Eager; null where the strategy is eager."""
+    flops: Count | None = None
+    """Floating-point operations of an eager step, by torch.utils.flop_counter; null where it cannot count."""
+    bytes: Bytes | None = None
+    """What the operators of an eager step read and write, each input and output once; null where not told."""
+
+
+class Trace(Record):
+    """Where the compiler's own log of the case lies, on the machine that measured it."""
+
+    directory: Text
+    """Below that machine's data directory."""
+    size_bytes: Bytes
+    """Of the whole directory, in bytes."""
+    report: Text | None = None
+    """First page of tlparse's report, below the data directory; null where tlparse is not installed."""

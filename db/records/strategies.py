@@ -1,0 +1,138 @@
+"""The strategies every installation knows, their order, and where they mean something."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from db.errors import NotFoundError
+from db.records.trial import CacheState, Strategy, StrategyKind
+
+EAGER = Strategy(name="eager", kind=StrategyKind.EAGER, cache=CacheState.NONE)
+
+# The cache state of a strategy that names none: a fresh process with empty caches, or a package loaded.
+CACHE_OF_KIND = {
+    StrategyKind.EAGER: CacheState.NONE,
+    StrategyKind.COMPILE: CacheState.COLD,
+    StrategyKind.EXPORT: CacheState.COLD,
+    StrategyKind.AOT_PACKAGE: CacheState.PACKAGED,
+}
+
+
+def _compiled(mode: str) -> Strategy:
+    return Strategy(
+        name=mode, kind=StrategyKind.COMPILE, backend="inductor", mode=mode, cache=CacheState.COLD
+    )
+
+
+def _with_backend(name: str, backend: str) -> Strategy:
+    return Strategy(name=name, kind=StrategyKind.COMPILE, backend=backend, cache=CacheState.COLD)
+
+
+BUILTIN: dict[str, Strategy] = {
+    strategy.name: strategy
+    for strategy in (
+        EAGER,
+        _compiled("default"),
+        _compiled("reduce-overhead"),
+        _compiled("max-autotune"),
+        _compiled("max-autotune-no-cudagraphs"),
+        # Captured by torch.export and executed operation by operation: what capture alone costs and gains.
+        Strategy(name="export", kind=StrategyKind.EXPORT, cache=CacheState.COLD),
+        # Captured and compiled in another process (AOTInductor); the measured one loads the package.
+        Strategy(
+            name="packaged", kind=StrategyKind.AOT_PACKAGE, backend="inductor", cache=CacheState.PACKAGED
+        ),
+    )
+}
+
+# What may follow a name after "+", in the order of the short name. One of each group at most.
+_MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
+    {"dynamic": {"dynamic": True}, "static": {"dynamic": False}},
+    {"fullgraph": {"fullgraph": True}},
+    {"regional": {"scope": "regional"}},
+    {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
+)
+_SUBMODULE = re.compile(r"submodule:[A-Za-z_]\w*(\.\w+)*")
+# Part of torch itself (torch._dynamo.list_backends). Any other is looked up among the entry points of what is
+# installed, and runs its code.
+TORCH_BACKENDS = frozenset({"aot_eager", "aot_eager_decomp_partition", "cudagraphs", "eager", "inductor"})
+
+_BACKEND = re.compile(r"backend:([A-Za-z_]\w*)")
+
+# torch._inductor.list_mode_options(): these modes only switch on CUDA graphs and Triton autotuning.
+_GPU_ONLY_MODES = {
+    "reduce-overhead": "CUDA graphs do not exist on a CPU, so this mode runs the code of default",
+    "max-autotune": "CUDA graphs and Triton autotuning do not exist on a CPU",
+    "max-autotune-no-cudagraphs": "Triton autotuning does not exist on a CPU",
+}
+
+
+def not_applicable_reason(strategy: Strategy, device: str) -> str | None:
+    """Why `strategy` means nothing on `device` ("cpu", "cuda", "hip"), or None where it does."""
+    if device == "cpu" and strategy.mode is not None:
+        return _GPU_ONLY_MODES.get(strategy.mode)
+    return None
+
+
+def sort_key(name: str) -> tuple[int, str]:
+    """Orders strategy names: the built-in ones first, in their own order, then by name."""
+    order = list(BUILTIN)
+    base = name.split("+", 1)[0]
+    return (order.index(base) if base in order else len(order), name)
+
+
+def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> Strategy:
+    """The strategy behind a short name: a built-in one or one of `named`, with modifiers after "+".
+
+    `default+dynamic`, `reduce-overhead+regional+fullgraph`, `max-autotune+submodule:encoder.layer`,
+    `default+warm`, and `backend:aot_eager` for another backend. The name of the result has its modifiers in
+    one order, whatever order they were given in. Raises NotFoundError naming the nearest one.
+    """
+    known = {**BUILTIN, **(named or {})}
+    if name in known:
+        return known[name]
+    base, *modifiers = name.split("+")
+    other = _BACKEND.fullmatch(base)
+    if other is not None and base not in known:
+        known[base] = _with_backend(base, other.group(1))
+    if not modifiers and base in known:
+        return known[base]
+    if base not in known:
+        raise NotFoundError(
+            f"There is no strategy {base!r}.",
+            f"{_nearest(base, list(known))}`compilewatch list strategies` shows all.",
+        )
+    strategy = known[base]
+    if strategy.kind is not StrategyKind.COMPILE:
+        raise NotFoundError(
+            f"{base} is not torch.compile, so +{modifiers[0]} means nothing for it.", f"Write {base}."
+        )
+    groups = {_group_of(modifier, name): modifier for modifier in modifiers}
+    if len(groups) < len(modifiers):
+        raise NotFoundError(
+            f"{name!r} gives two modifiers that exclude each other.", "Leave one of them out."
+        )
+    changes: dict[str, Any] = {}
+    for group, modifier in sorted(groups.items()):
+        changes |= _MODIFIERS[group].get(modifier, {"scope": modifier})
+    ordered = [base, *(groups[group] for group in sorted(groups))]
+    return strategy.model_copy(update={"name": "+".join(ordered), **changes})
+
+
+def _group_of(modifier: str, name: str) -> int:
+    for group, members in enumerate(_MODIFIERS):
+        if modifier in members or ("regional" in members and _SUBMODULE.fullmatch(modifier)):
+            return group
+    every = [member for members in _MODIFIERS for member in members]
+    raise NotFoundError(
+        f"{name!r} has an unknown modifier {modifier!r}.",
+        f"{_nearest(modifier, every)}Modifiers are {', '.join(every)} and submodule:PATH.",
+    )
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]}? " if near else ""

@@ -1,0 +1,1 @@
+"""Every write, by subject."""

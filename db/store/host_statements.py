@@ -1,0 +1,44 @@
+"""What a waiting worker writes of its host, as SQL for psycopg: it stays small without SQLAlchemy.
+
+The same rows as `db.store.schedules` and `db.store.schedules` write, on PostgreSQL alone, where the queue is.
+"""
+
+from __future__ import annotations
+
+SAVE_HOST = """
+INSERT INTO host (name, owner, started_at, seen_at, stopped_at, program_version, free_bytes, total_bytes,
+                  devices, devices_read_at)
+VALUES (%(name)s, %(owner)s, %(started_at)s, %(seen_at)s, NULL, %(program_version)s, %(free_bytes)s,
+        %(total_bytes)s, %(devices)s::json, %(devices_read_at)s)
+ON CONFLICT (name) DO UPDATE SET
+    owner = excluded.owner, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = NULL,
+    program_version = excluded.program_version, free_bytes = excluded.free_bytes,
+    total_bytes = excluded.total_bytes,
+    devices_read_at = coalesce(excluded.devices_read_at, host.devices_read_at),
+    devices = CASE WHEN excluded.devices IS NULL THEN host.devices ELSE (
+        SELECT coalesce(json_agg(known.device ORDER BY known.device ->> 'uuid'), '[]'::json)
+        FROM (
+            SELECT told.value AS device FROM json_array_elements(excluded.devices) AS told
+            UNION ALL
+            SELECT kept.value FROM json_array_elements(coalesce(host.devices, '[]'::json)) AS kept
+            WHERE NOT %(is_first)s AND kept.value ->> 'uuid' NOT IN (
+                SELECT told.value ->> 'uuid' FROM json_array_elements(excluded.devices) AS told
+            )
+        ) AS known
+    ) END
+"""
+"""`devices` has the one GPU that the worker serves, of perhaps several of its host: the others stay,
+unless it `is_first`, so that one that was taken out is forgotten. NULL leaves all as they are.
+"""
+
+NOTE_HOST_STOPPED = """
+UPDATE host SET stopped_at = %(at)s WHERE name = %(name)s AND owner = %(owner)s
+"""
+
+SAVE_HEALTH = """
+INSERT INTO host_health (host, seen_at, spool_trials, spool_bytes, database_errors)
+VALUES (%(host)s, %(seen_at)s, %(spool_trials)s, %(spool_bytes)s, %(database_errors)s)
+ON CONFLICT (host) DO UPDATE SET
+    seen_at = excluded.seen_at, spool_trials = excluded.spool_trials, spool_bytes = excluded.spool_bytes,
+    database_errors = excluded.database_errors
+"""

@@ -1,0 +1,238 @@
+"""Writes about regressions: verdicts as they are recorded, second looks, and what people say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, func, insert, select
+
+from db.engine.session import Database
+from db.errors import ConflictError, NotFoundError
+from db.judge.results import Comparison, Row
+from db.judge.vocabulary import Verdict
+from db.queries.regressions import find_regression, newest_revisions, states_of
+from db.records.regressions import (
+    BY_THE_JUDGE,
+    FollowUp,
+    NotificationState,
+    Regression,
+    TriageEvent,
+    TriageState,
+    follow_up,
+    freeze,
+    needs_no_confirmation,
+    row_subject,
+    second_look,
+    side_keys,
+)
+from db.store.trial_writer import bump_data_version, lock_data_version, upsert
+from db.tables.metadata import JsonText
+from db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a comparison added: regressions never seen before, verdicts that replace others, and regressions
+    that are sure now.
+    """
+
+    new: tuple[Regression, ...] = ()
+    revised: tuple[Regression, ...] = ()
+    confirmed: tuple[Regression, ...] = ()
+
+    def __add__(self, other: Recorded) -> Recorded:
+        return Recorded(self.new + other.new, self.revised + other.revised, self.confirmed + other.confirmed)
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.revised or self.confirmed)
+
+
+def record_comparison(
+    db: Database,
+    comparison: Comparison,
+    *,
+    at: datetime,
+    channels: Sequence[str] = (),
+    fresh: bool = False,
+) -> Recorded:
+    """Record every regression of a comparison once, and what its verdicts mean for those recorded earlier.
+
+    `fresh`: the comparison is itself the second look at a suspicion, so what it finds is confirmed at once.
+    The same comparison again changes nothing. What is confirmed is queued for each of `channels` in the same
+    transaction, so that it is neither forgotten nor told twice.
+    """
+    base_key, head_key = side_keys(comparison)
+    with db.write() as connection:
+        lock_data_version(connection)
+        newest = newest_revisions(
+            connection, (REGRESSION.c.base_key == base_key) & (REGRESSION.c.head_key == head_key)
+        )
+        standing = {each.subject: each for each in newest if each.machine_id == comparison.machine_id}
+        writer = _Writer(connection, comparison, at, channels, fresh=fresh)
+        for row in comparison.rows:
+            known = standing.get(row_subject(row))
+            writer.apply(follow_up(row, comparison, known), row, known)
+        recorded = writer.recorded
+        if recorded:
+            bump_data_version(connection)
+    return recorded
+
+
+def record_confirmation(
+    db: Database,
+    comparison: Comparison,
+    regressions: Iterable[Regression],
+    *,
+    at: datetime,
+    channels: Sequence[str] = (),
+) -> Recorded:
+    """Confirm or revise `regressions` by a comparison on fresh trials; nothing else of it is recorded.
+
+    Regressions that were revised in the meantime are passed over.
+    """
+    asked = {each.regression_id for each in regressions}
+    rows = {row_subject(row): row for row in comparison.rows}
+    with db.write() as connection:
+        lock_data_version(connection)
+        found = newest_revisions(connection, REGRESSION.c.regression_id.in_(asked)) if asked else ()
+        writer = _Writer(connection, comparison, at, channels, fresh=False)
+        for known in found:
+            seen = second_look(rows[known.subject], comparison.policy) if known.subject in rows else None
+            if seen is not None:
+                writer.apply(*seen, known)
+        recorded = writer.recorded
+        if recorded:
+            bump_data_version(connection)
+    return recorded
+
+
+def triage(db: Database, regression_id: str, event: TriageEvent) -> bool:
+    """Record what somebody says about a regression: False where that is its state already, word for word.
+
+    Raises NotFoundError for an unknown id, ConflictError for a verdict that was revised.
+    """
+    with db.write() as connection:
+        lock_data_version(connection)
+        regression = find_regression(connection, regression_id)
+        newest = newest_revisions(
+            connection,
+            (REGRESSION.c.series_id == regression.series_id)
+            & (REGRESSION.c.base_key == regression.base_key)
+            & (REGRESSION.c.head_key == regression.head_key)
+            & (REGRESSION.c.metric == regression.row.metric),
+        )[0]
+        if newest.regression_id != regression.regression_id:
+            raise ConflictError(
+                f"The verdict {regression.regression_id} was revised.",
+                f"Its newest revision is {newest.regression_id}: {newest.row.verdict.value}.",
+            )
+        events = states_of(connection, [regression.regression_id]).get(regression.regression_id, ())
+        if events and events[-1].model_copy(update={"at": event.at}) == event:
+            return False
+        _say(connection, regression.regression_id, event)
+        bump_data_version(connection)
+    return True
+
+
+def _say(connection: Connection, regression_id: str, event: TriageEvent) -> None:
+    number = connection.scalar(
+        select(func.coalesce(func.max(TRIAGE_EVENT.c.number), 0) + 1).where(
+            TRIAGE_EVENT.c.regression_id == regression_id
+        )
+    )
+    connection.execute(
+        insert(TRIAGE_EVENT).values(regression_id=regression_id, number=number, **event.model_dump())
+    )
+
+
+class _Writer:
+    """Turns the rows of one comparison into recorded verdicts, inside the caller's transaction."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        comparison: Comparison,
+        at: datetime,
+        channels: Sequence[str],
+        *,
+        fresh: bool,
+    ) -> None:
+        self._connection = connection
+        self._comparison = comparison
+        self._at = at
+        self._channels = channels
+        self._fresh = fresh
+        self._new: list[Regression] = []
+        self._revised: list[Regression] = []
+        self._confirmed: list[Regression] = []
+
+    @property
+    def recorded(self) -> Recorded:
+        return Recorded(tuple(self._new), tuple(self._revised), tuple(self._confirmed))
+
+    def apply(self, what: FollowUp | None, row: Row, known: Regression | None) -> None:
+        """Write what the verdict `row` means for what is `known` about its case."""
+        if what is FollowUp.CONFIRM and known is not None:
+            if not states_of(self._connection, [known.regression_id]):
+                runs = ", ".join(self._comparison.head.run_ids)
+                self._confirm(known, f"Found again on fresh trials of {runs}.")
+        elif what in (FollowUp.RECORD, FollowUp.REVISE):
+            series = known.series_id if known else self._series_id(row)
+            fresh = freeze(self._comparison, row, series, self._at, revised=known)
+            self._insert(fresh)
+            (self._revised if known else self._new).append(fresh)
+            if row.verdict is Verdict.REGRESSED and needs_no_confirmation(row):
+                self._confirm(fresh, "Counted exactly: no second look is needed.")
+            elif row.verdict is Verdict.REGRESSED and self._fresh:
+                self._confirm(fresh, f"Suspected before, found on {min(row.trials)} fresh trials a side.")
+
+    def _series_id(self, row: Row) -> str:
+        found: str | None = self._connection.scalar(
+            select(SERIES.c.series_id).where(
+                SERIES.c.machine_id == self._comparison.machine_id,
+                SERIES.c.workload_id == row.case.workload_id,
+                SERIES.c.strategy_id == row.case.strategy_id,
+            )
+        )
+        if found is None:
+            raise NotFoundError(
+                f"{row.workload} / {row.strategy} was never stored in this database.",
+                "Record regressions where their trials are.",
+            )
+        return found
+
+    def _insert(self, regression: Regression) -> None:
+        self._connection.execute(
+            insert(REGRESSION).values(
+                regression_id=regression.regression_id,
+                series_id=regression.series_id,
+                metric=regression.row.metric,
+                base_key=regression.base_key,
+                head_key=regression.head_key,
+                revision=regression.revision,
+                revises=regression.revises,
+                verdict=regression.row.verdict,
+                recorded_at=regression.recorded_at,
+                document=JsonText(regression.model_dump_json()),
+            )
+        )
+
+    def _confirm(self, regression: Regression, note: str) -> None:
+        event = TriageEvent(state=TriageState.CONFIRMED, author=BY_THE_JUDGE, at=self._at, note=note)
+        _say(self._connection, regression.regression_id, event)
+        for channel in self._channels:
+            self._connection.execute(
+                upsert(self._connection, NOTIFICATION)
+                .values(
+                    regression_id=regression.regression_id,
+                    channel=channel,
+                    state=NotificationState.QUEUED,
+                    deliveries=0,
+                    changed_at=self._at,
+                    problem=None,
+                )
+                .on_conflict_do_nothing(index_elements=["regression_id", "channel"])
+            )
+        self._confirmed.append(regression)

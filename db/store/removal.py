@@ -1,0 +1,152 @@
+"""Taking trials out: the only write that deletes what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Column, Connection, Select, Table, case, delete, func, insert, or_, select, update
+
+from db.engine.session import Database
+from db.errors import NotFoundError, one_line
+from db.records.trial import FailureKind, Status
+from db.store.trial_writer import bump_data_version, lock_data_version
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import (
+    BUILD,
+    LATEST,
+    MACHINE,
+    METADATA,
+    RUN,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+    WORKLOAD,
+)
+from db.wording.units import plural
+
+_CASES = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+_DIMENSIONS: tuple[tuple[Table, Column[Any], Column[Any] | None, Column[Any] | None], ...] = (
+    # The table, what of a trial names its row, what it was last called, and what of a trial says it.
+    (SERIES, TRIAL.c.series_id, None, None),
+    (MACHINE, SERIES.c.machine_id, MACHINE.c.name, TRIAL.c.machine_name),
+    (WORKLOAD, SERIES.c.workload_id, None, None),
+    (STRATEGY, SERIES.c.strategy_id, None, None),
+    (BUILD, TRIAL.c.build_id, BUILD.c.label, TRIAL.c.build_label),
+    (RUN, TRIAL.c.run_id, None, None),
+)
+
+
+def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
+    """Take out trials with their samples and all that followed from them: how many, all or none.
+
+    What has no trial left goes too, unless it was announced or something else refers to it. Raises
+    NotFoundError where an id is not stored; nothing is changed then.
+    """
+    wanted = list(dict.fromkeys(trial_ids))
+    with db.write() as connection:
+        lock_data_version(connection)
+        _require_stored(connection, wanted)
+        touched = {table.name: _keys(connection, key, wanted) for table, key, _, _ in _DIMENSIONS}
+        for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
+            connection.execute(delete(child).where(child.c.trial_id.in_(wanted)))
+        _set_latest(connection, touched[SERIES.name])
+        _set_run_parts(connection, touched[RUN.name])
+        for table, key, called, calls in _DIMENSIONS:
+            for row_id in touched[table.name]:
+                _count(connection, table, key, row_id)
+                if called is not None and calls is not None:
+                    _call(connection, called, calls, key, row_id)
+            _delete_unused(connection, table, touched[table.name])
+        bump_data_version(connection)
+    return len(wanted)
+
+
+def require_stored(db: Database, trial_ids: Collection[str]) -> None:
+    """Raises NotFoundError where an id is not stored."""
+    with db.read() as connection:
+        _require_stored(connection, list(dict.fromkeys(trial_ids)))
+
+
+def _require_stored(connection: Connection, wanted: list[str]) -> None:
+    stored = set(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(wanted))))
+    unknown = [trial_id for trial_id in wanted if trial_id not in stored]
+    if unknown:
+        raise NotFoundError(
+            f"{plural(len(unknown), 'trial')} not stored: {one_line(', '.join(unknown[:3]))}.",
+            "Nothing was taken out. See `compilewatch db check`.",
+        )
+
+
+def _keys(connection: Connection, key: Column[Any], trial_ids: list[str]) -> list[str]:
+    found = select(key).select_from(_CASES).where(TRIAL.c.trial_id.in_(trial_ids)).distinct()
+    return list(connection.scalars(found))
+
+
+def _set_latest(connection: Connection, series_ids: list[str]) -> None:
+    """The newest run of each series, found again; cancelled trials make none."""
+    connection.execute(delete(LATEST).where(LATEST.c.series_id.in_(series_ids)))
+    counts = TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED)
+    for series_id in series_ids:
+        newest = (
+            select(TRIAL.c.series_id, TRIAL.c.run_id, TRIAL.c.started_at)
+            .where(TRIAL.c.series_id == series_id, counts)
+            .order_by(TRIAL.c.started_at.desc(), TRIAL.c.run_id.desc())
+            .limit(1)
+        )
+        connection.execute(insert(LATEST).from_select(["series_id", "run_id", "started_at"], newest))
+
+
+def _set_run_parts(connection: Connection, run_ids: list[str]) -> None:
+    connection.execute(delete(RUN_PART).where(RUN_PART.c.run_id.in_(run_ids)))
+    parts = (TRIAL.c.run_id, SERIES.c.machine_id, TRIAL.c.build_id)
+    began = TRIAL.c.started_at
+    counted: Select[Any] = (
+        select(*parts, func.count(), func.min(began), func.max(began))
+        .select_from(_CASES)
+        .where(TRIAL.c.run_id.in_(run_ids))
+        .group_by(*parts)
+    )
+    names = ["run_id", "machine_id", "build_id", "trials", "first_seen_at", "last_seen_at"]
+    connection.execute(insert(RUN_PART).from_select(names, counted))
+
+
+def _count(connection: Connection, table: Table, key: Column[Any], row_id: str) -> None:
+    began = TRIAL.c.started_at
+    is_cancelled = TRIAL.c.failure_kind.is_not_distinct_from(FailureKind.CANCELLED)
+    has_failed = (TRIAL.c.status == Status.FAILED) & ~is_cancelled
+    failed, cancelled = (
+        func.coalesce(func.sum(case((condition, 1), else_=0)), 0) for condition in (has_failed, is_cancelled)
+    )
+    columns = (func.count(), failed, cancelled, func.min(began), func.max(began))
+    found = connection.execute(select(*columns).select_from(_CASES).where(key == row_id)).one()
+    names = ("trials", "failed_trials", "cancelled_trials", "first_seen_at", "last_seen_at")
+    values = dict(zip(names, found, strict=True))
+    connection.execute(update(table).where(table.c[key.name] == row_id).values(**values))
+
+
+def _call(
+    connection: Connection, called: Column[Any], calls: Column[Any], key: Column[Any], row_id: str
+) -> None:
+    """By the name that the newest trial left gives it."""
+    newest = select(calls).select_from(_CASES).where(key == row_id).order_by(TRIAL.c.started_at.desc())
+    found = connection.execute(newest.limit(1)).first()
+    if found is not None:
+        table = called.table
+        statement = update(table).where(table.c[key.name] == row_id)
+        connection.execute(statement.values({called.name: found[0]}))
+
+
+def _delete_unused(connection: Connection, table: Table, row_ids: list[str]) -> None:
+    (key,) = table.primary_key.columns
+    unused = [table.c.trials == 0]
+    if table is RUN:
+        unused.append(RUN.c.status.is_(None))
+    for other in METADATA.sorted_tables:
+        mine = [each.parent for each in other.foreign_keys if each.column is key]
+        if mine:
+            refers = or_(*(column == key for column in mine))
+            unused.append(~select(other).where(refers).exists())
+    connection.execute(delete(table).where(key.in_(row_ids), *unused))

@@ -1,0 +1,72 @@
+"""Forgetting old samples. What follows from them by plain arithmetic stays with the trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, select, update
+
+from db.engine.session import Database
+from db.store.trial_writer import bump_data_version, lock_data_version
+from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+
+_BATCH = 500
+
+
+def compact_samples(
+    db: Database, before: datetime, *, should_stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Delete the samples of trials begun before `before`: how many trials lost theirs.
+
+    Medians, percentiles and counts stay in the trial's row, and its record gets them as a `summary`, as an
+    imported result has one. A trial keeps the content hash of the record that was saved: that record is
+    known when it comes again. One transaction per batch, so that others can write in between.
+    """
+    compacted = 0
+    while not should_stop():
+        with db.write() as connection:
+            lock_data_version(connection)
+            rows = _with_samples(connection, before)
+            if not rows:
+                break
+            _keep_summaries(connection, rows)
+            gone = TRIAL_SAMPLES.c.trial_id.in_([row["trial_id"] for row in rows])
+            connection.execute(delete(TRIAL_SAMPLES).where(gone))
+            bump_data_version(connection)
+        compacted += len(rows)
+    return compacted
+
+
+def _with_samples(connection: Connection, before: datetime) -> list[RowMapping]:
+    kept = select(TRIAL_SAMPLES.c.trial_id).where(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id).exists()
+    columns = ("trial_id", "latency_ns", "control_latency_ns", "samples")
+    statement = (
+        select(*(TRIAL.c[name] for name in columns), TRIAL_DETAIL.c.summary)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .where(TRIAL.c.started_at < before, kept)
+        .order_by(TRIAL.c.started_at)
+        .limit(_BATCH)
+    )
+    return list(connection.execute(statement).mappings())
+
+
+def _keep_summaries(connection: Connection, rows: list[RowMapping]) -> None:
+    for row in rows:
+        if row["summary"] is None:
+            this = TRIAL_DETAIL.c.trial_id == row["trial_id"]
+            connection.execute(update(TRIAL_DETAIL).where(this).values(summary=_summary(row)))
+
+
+def _summary(row: RowMapping) -> dict[str, Any]:
+    summary = {
+        "latency_ns": _whole(row["latency_ns"]),
+        "control_latency_ns": _whole(row["control_latency_ns"]),
+        "n": row["samples"],
+    }
+    return {name: value for name, value in summary.items() if value is not None}
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

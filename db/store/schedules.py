@@ -1,0 +1,175 @@
+"""Writes about schedules: what they say, whether they are paused, and who claimed a firing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import func, or_, select, update
+
+from db.engine.session import Database
+from db.errors import NotFoundError
+from db.queries.schedules import unfinished_request_of
+from db.records.requests import RunRequest
+from db.records.schedules import Firing, FiringOutcome, HostHealth, HostState, ScheduleSpec
+from db.store.requests import insert_request
+from db.store.trial_writer import upsert
+from db.tables.service import HOST_HEALTH, SCHEDULE_WATCH
+from db.tables.trials import FIRING, HOST, SCHEDULE
+
+_NOT_PLANNED: dict[str, Any] = {"next_run_at": None, "upcoming": None}
+
+
+def save_schedule(
+    db: Database, name: str, spec: ScheduleSpec, *, at: datetime, from_config: bool = False
+) -> None:
+    """Create a schedule or change what it says; saying the same again changes nothing.
+
+    Whether it is paused stays. Firings from before the change are not made up for.
+    """
+    content = {"spec": spec.model_dump(mode="json"), "from_config": from_config}
+    with db.write() as connection:
+        fresh = upsert(connection, SCHEDULE).on_conflict_do_nothing(index_elements=["name"])
+        connection.execute(fresh.values(name=name, paused=False, active_since=at, **content))
+        stored = connection.execute(
+            select(SCHEDULE.c.spec, SCHEDULE.c.from_config).where(SCHEDULE.c.name == name).with_for_update()
+        ).one()
+        if (stored.spec, stored.from_config) != (content["spec"], from_config):
+            changed = update(SCHEDULE).where(SCHEDULE.c.name == name)
+            connection.execute(changed.values(active_since=at, **_NOT_PLANNED, **content))
+
+
+def pause_schedule(db: Database, name: str, *, by: str, at: datetime) -> bool:
+    """Let a schedule fire no more: False where it is paused already. Raises NotFoundError."""
+    return _set_paused(db, name, {"paused": True, **_NOT_PLANNED, "changed_by": by, "changed_at": at})
+
+
+def resume_schedule(db: Database, name: str, *, by: str, at: datetime) -> bool:
+    """Let a paused schedule fire again, from `at` on: False where it is not paused. Raises NotFoundError."""
+    return _set_paused(db, name, {"paused": False, "active_since": at, "changed_by": by, "changed_at": at})
+
+
+def _set_paused(db: Database, name: str, values: dict[str, object]) -> bool:
+    with db.write() as connection:
+        paused = connection.scalar(select(SCHEDULE.c.paused).where(SCHEDULE.c.name == name).with_for_update())
+        if paused is None:
+            raise NotFoundError(f"There is no schedule {name!r}.", "See `compilewatch schedule list`.")
+        if paused == values["paused"]:
+            return False
+        connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(**values))
+    return True
+
+
+def note_next_runs(db: Database, name: str, upcoming: Sequence[datetime]) -> None:
+    """Say when a schedule fires next and after that, for those who only look."""
+    planned = {
+        "next_run_at": upcoming[0] if upcoming else None,
+        "upcoming": [at.astimezone(UTC).isoformat() for at in upcoming],
+    }
+    with db.write() as connection:
+        connection.execute(update(SCHEDULE).where(SCHEDULE.c.name == name).values(**planned))
+
+
+def claim_firing(
+    db: Database,
+    firing: Firing,
+    request: RunRequest | None,
+    *,
+    stands_for: Callable[[datetime | None], int] | None = None,
+) -> FiringOutcome | None:
+    """Claim a firing and queue `request` with it: how it came out, None where another service has it.
+
+    `stands_for` counts, given the newest firing of the schedule so far, those that this one stands for; none
+    means that another service has it with a later one. Where the request of an earlier firing is not done
+    yet, nothing is queued and the outcome is `overrun`.
+    """
+    with db.write() as connection:
+        row = firing.model_dump() | {"request_id": None}
+        if stands_for is not None:
+            # No other firing is claimed between the count and the claim.
+            connection.execute(
+                select(SCHEDULE.c.name).where(SCHEDULE.c.name == firing.schedule).with_for_update()
+            )
+            newest = select(func.max(FIRING.c.fire_at)).where(FIRING.c.schedule == firing.schedule)
+            row["firings"] = stands_for(connection.scalar(newest))
+            if not row["firings"]:
+                return None
+        claim = upsert(connection, FIRING).on_conflict_do_nothing(index_elements=["schedule", "fire_at"])
+        if connection.scalar(claim.values(**row).returning(FIRING.c.schedule)) is None:
+            return None
+        outcome = firing.outcome
+        if request is not None and unfinished_request_of(connection, firing.schedule) is not None:
+            outcome, request = FiringOutcome.OVERRUN, None
+        values: dict[str, object] = {"outcome": outcome}
+        if request is not None:
+            insert_request(connection, request)
+            values["request_id"] = request.request_id
+        this = (FIRING.c.schedule == firing.schedule, FIRING.c.fire_at == firing.fire_at)
+        connection.execute(update(FIRING).where(*this).values(**values))
+    return outcome
+
+
+# Writes about measuring hosts: what their services say of themselves.
+
+
+def save_host(db: Database, state: HostState) -> None:
+    """Put down what a host's service says now, in the place of what it said before.
+
+    One that asked no GPU leaves what was told of them, perhaps by a worker of the same host.
+    """
+    content = state.model_dump() | {
+        "devices": None
+        if state.devices is None
+        else [device.model_dump(mode="json") for device in state.devices]
+    }
+    with db.write() as connection:
+        statement = upsert(connection, HOST).values(**content)
+        unasked = ("devices", "devices_read_at") if state.devices is None else ()
+        told = {name: value for name, value in content.items() if name not in unasked}
+        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=told))
+
+
+def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> None:
+    """Say that the service `owner` ended as it should, unless another speaks for its host by now."""
+    with db.write() as connection:
+        connection.execute(
+            update(HOST).where(HOST.c.name == name, HOST.c.owner == owner).values(stopped_at=at)
+        )
+
+
+# Writes about the watcher: when results are due, that people were told, how hosts are.
+
+
+def note_due(
+    db: Database, schedule: str, *, last_result_at: datetime | None, due_at: datetime | None
+) -> None:
+    """Say by when a schedule must have produced something; None where nothing is awaited, as when paused."""
+    content = {"last_result_at": last_result_at, "due_at": due_at}
+    with db.write() as connection:
+        statement = upsert(connection, SCHEDULE_WATCH).values(schedule=schedule, told_due_at=None, **content)
+        connection.execute(statement.on_conflict_do_update(index_elements=["schedule"], set_=content))
+
+
+def claim_silence(db: Database, schedule: str, due_at: datetime) -> bool:
+    """Whether the caller is to tell people that nothing came by `due_at`: true once, for one caller."""
+    watch = SCHEDULE_WATCH
+    with db.write() as connection:
+        claimed = connection.execute(
+            update(watch)
+            .where(
+                watch.c.schedule == schedule,
+                watch.c.due_at == due_at,
+                or_(watch.c.told_due_at.is_(None), watch.c.told_due_at != due_at),
+            )
+            .values(told_due_at=due_at)
+        )
+        return claimed.rowcount == 1
+
+
+def save_health(db: Database, health: HostHealth) -> None:
+    """Put down how a host is now, in the place of how it was."""
+    content = health.model_dump()
+    with db.write() as connection:
+        statement = upsert(connection, HOST_HEALTH).values(**content)
+        connection.execute(statement.on_conflict_do_update(index_elements=["host"], set_=content))

@@ -1,0 +1,144 @@
+"""Every write to the database: idempotent, one transaction each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy import Connection, insert, select, update
+
+from db.engine.session import Database
+from db.errors import ConflictError, NotFoundError
+from db.records.requests import RUN_TRANSITIONS, RunStatus
+from db.records.trial import Trial
+from db.store.trial_rows import TRIALS_OF_A_BATCH, Batch, BatchMaker
+from db.store.trial_writer import TrialWriter, bump_data_version, lock_data_version
+from db.tables.trials import RUN
+
+
+def start_run(
+    db: Database,
+    *,
+    run_id: str,
+    suite: str | None,
+    label: str | None,
+    started_at: datetime,
+    planned_trials: int | None,
+) -> None:
+    """Announce a run before its first trial. Announcing it again with the same content changes nothing.
+
+    Raises ConflictError where the id belongs to a run announced with other content.
+    """
+    announced = {
+        "suite": suite,
+        "label": label,
+        "started_at": started_at,
+        "planned_trials": planned_trials,
+    }
+    with db.write() as connection:
+        lock_data_version(connection)
+        stored = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).mappings().one_or_none()
+        if stored is None:
+            tallies = {"trials": 0, "failed_trials": 0, "cancelled_trials": 0}
+            connection.execute(
+                insert(RUN).values(run_id=run_id, status=RunStatus.RUNNING, **announced, **tallies)
+            )
+        elif stored["status"] is None:
+            connection.execute(
+                update(RUN).where(RUN.c.run_id == run_id).values(status=RunStatus.RUNNING, **announced)
+            )
+        elif any(stored[name] != value for name, value in announced.items()):
+            raise ConflictError(
+                f"Run {run_id} was announced already, with other content.", "Give the second run its own id."
+            )
+        else:
+            return
+        bump_data_version(connection)
+
+
+def end_run(db: Database, run_id: str, ended_at: datetime, status: RunStatus) -> None:
+    """Say when and how a run ended, as far as `RUN_TRANSITIONS` lets it; what it ended as first stays.
+
+    Raises NotFoundError for a run that was never heard of.
+    """
+    with db.write() as connection:
+        if not end_runs(connection, [run_id], ended_at, status):
+            raise NotFoundError(f"There is no run {run_id}.", "See `compilewatch list runs`.")
+
+
+def end_runs(connection: Connection, run_ids: Collection[str], ended_at: datetime, status: RunStatus) -> int:
+    """`end_run` of those that are known, inside the caller's transaction: how many these are."""
+    lock_data_version(connection)
+    stored = connection.execute(
+        select(RUN.c.run_id, RUN.c.started_at, RUN.c.status).where(RUN.c.run_id.in_(run_ids))
+    ).all()
+    changed = [run for run in stored if status in RUN_TRANSITIONS[run.status]]
+    for run in changed:
+        # A clock that was set back meanwhile ends nothing before it began.
+        values = {"ended_at": max(ended_at, run.started_at), "status": status}
+        connection.execute(update(RUN).where(RUN.c.run_id == run.run_id).values(**values))
+    if changed:
+        bump_data_version(connection)
+    return len(stored)
+
+
+def save_trial(db: Database, trial: Trial) -> bool:
+    """Store one trial: True when it is new, False when it was there with equal content.
+
+    Raises ConflictError where its id is stored with different content.
+    """
+    new, _ = save_trials(db, [trial])
+    return new == 1
+
+
+def save_trials(db: Database, trials: Iterable[Trial], batch: int = TRIALS_OF_A_BATCH) -> tuple[int, int]:
+    """Store trials, all or none of them: how many were new, how many were there with equal content.
+
+    Memory is bounded by `batch` trials, whatever the number of trials. Whatever `trials` raises while it is
+    read, and ConflictError for an id stored with different content, leave the database as it was.
+    """
+    return save_batches(db, BatchMaker().batches(trials, batch))
+
+
+def save_batches(db: Database, batches: Iterable[Batch]) -> tuple[int, int]:
+    """As `save_trials`, of trials that are ready for the driver."""
+    new = known = 0
+    with db.write() as connection:
+        lock_data_version(connection)
+        writer = TrialWriter(connection)
+        for batch in batches:
+            added, repeated = writer.save(batch)
+            new, known = new + added, known + repeated
+        if new:
+            writer.finish()
+    return new, known
+
+
+# What saving would do, with nothing saved.
+
+
+class _UndoError(Exception):
+    """Leaves the rehearsal's transaction, which rolls it back."""
+
+
+@contextmanager
+def dry_run_session(db: Database) -> Iterator[Callable[[Iterable[Batch]], tuple[int, int]]]:
+    """A `save_batches` whose every call sees what those before it would have stored; the end undoes them all.
+
+    A call that raises leaves nothing for the next one. Writers wait until the block ends.
+    """
+    with suppress(_UndoError), db.write() as connection:
+        yield partial(_save_nested, connection)
+        raise _UndoError
+
+
+def _save_nested(connection: Connection, batches: Iterable[Batch]) -> tuple[int, int]:
+    new = known = 0
+    with connection.begin_nested():
+        writer = TrialWriter(connection)
+        for batch in batches:
+            added, repeated = writer.save(batch)
+            new, known = new + added, known + repeated
+    return new, known

@@ -1,0 +1,141 @@
+"""The tables of regressions: what was recorded, what people said of it, and whom it was told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, BigInteger, Index, Table
+from sqlmodel import Field
+
+from db.judge.vocabulary import Metric, Verdict
+from db.records.regressions import NotificationState, TriageState
+from db.records.reports import Decision
+from db.tables.metadata import METADATA, Row, by_value
+
+
+class RegressionRow(Row, table=True):
+    """A verdict that stood when it was recorded, frozen in `document`; never changed, only revised.
+
+    `base_key` and `head_key` say what was compared (`db.records.regressions.side_keys`). A verdict that
+    replaces
+    another has the next `revision` and names the old one in `revises`.
+    """
+
+    __tablename__: ClassVar[str] = "regression"
+    __table_args__ = (
+        Index(None, "series_id", "metric", "base_key", "head_key", "revision", unique=True),
+        Index(None, "base_key", "head_key"),
+        Index(None, "recorded_at"),
+        Index(None, "revises"),
+    )
+
+    regression_id: str = Field(primary_key=True)
+    series_id: str = Field(foreign_key="series.series_id")
+    metric: Metric = Field(sa_type=by_value(Metric))
+    base_key: str
+    head_key: str
+    revision: int = Field(sa_type=BigInteger)
+    revises: str | None = Field(foreign_key="regression.regression_id")
+    verdict: Verdict = Field(sa_type=by_value(Verdict))
+    recorded_at: datetime
+    document: dict[str, Any] = Field(sa_type=JSON)
+
+
+class TriageEventRow(Row, table=True):
+    """Who said what about a regression, and when. The highest `number` is its state; none means new."""
+
+    __tablename__: ClassVar[str] = "triage_event"
+
+    regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
+    number: int = Field(primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False})
+    state: TriageState = Field(sa_type=by_value(TriageState))
+    author: str
+    at: datetime
+    note: str | None
+    url: str | None
+
+
+class NotificationRow(Row, table=True):
+    """That a regression is to be told, or was, on one channel; addresses are not stored."""
+
+    __tablename__: ClassVar[str] = "notification"
+    __table_args__ = (Index(None, "channel", "state"),)
+
+    regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
+    channel: str = Field(primary_key=True)
+    state: NotificationState = Field(sa_type=by_value(NotificationState))
+    deliveries: int = Field(sa_type=BigInteger)
+    changed_at: datetime
+    problem: str | None
+
+
+REGRESSION: Table = METADATA.tables["regression"]
+TRIAGE_EVENT: Table = METADATA.tables["triage_event"]
+NOTIFICATION: Table = METADATA.tables["notification"]
+
+
+# The table of sign-offs: who accepted or rejected an upgrade, and when.
+
+
+class SignOffRow(Row, table=True):
+    """What somebody decided about an upgrade on one machine. Withdrawing it leaves that it was there."""
+
+    __tablename__: ClassVar[str] = "sign_off"
+    __table_args__ = (Index(None, "machine_id", "base_build_id", "head_build_id"),)
+
+    sign_off_id: str = Field(primary_key=True)
+    machine_id: str = Field(foreign_key="machine.machine_id")
+    base_build_id: str = Field(foreign_key="build.build_id")
+    head_build_id: str = Field(foreign_key="build.build_id")
+    decision: Decision = Field(sa_type=by_value(Decision))
+    author: str
+    at: datetime
+    note: str | None
+    verdict: str
+    data_version: int = Field(sa_type=BigInteger)
+    withdrawn_at: datetime | None
+    withdrawn_by: str | None
+
+
+SIGN_OFF: Table = METADATA.tables["sign_off"]
+
+
+# The table of stored views: links too long to send, kept under a short id.
+
+
+class StoredViewRow(Row, table=True):
+    """A link of the dashboard. Its id follows from `link`, so that the same view is kept once."""
+
+    __tablename__: ClassVar[str] = "stored_view"
+
+    view_id: str = Field(primary_key=True)
+    link: str
+    stored_at: datetime
+    stored_by: str | None
+
+
+STORED_VIEW: Table = METADATA.tables["stored_view"]
+
+
+# The table of API tokens: who may ask without a login, for what, until when. It holds no secret.
+
+
+class ApiTokenRow(Row, table=True):
+    """A token as in `db.records.access`. Revoking it leaves that it was there."""
+
+    __tablename__: ClassVar[str] = "api_token"
+    __table_args__ = (Index(None, "secret_hash", unique=True),)
+
+    token_id: str = Field(primary_key=True)
+    name: str
+    secret_hash: str
+    scopes: list[str] = Field(sa_type=JSON)
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+
+API_TOKEN: Table = METADATA.tables["api_token"]

@@ -1,0 +1,300 @@
+"""The tables. They hold what `db.records.trial` validated; nothing here is ever handed to a caller of `db`.
+
+A trial is spread over three tables by how it is read. `trial` is narrow: what pages filter, group and plot.
+`trial_detail` holds the nested parts of the record as JSON, `trial_samples` the arrays as blobs. What follows
+from a trial by plain arithmetic (medians, counts, the newest run of a series) is kept at write time; a
+verdict never is. JSON columns are `json`, not `jsonb`: jsonb turns 1e23 into an integer, and a record must
+come back exactly as it was.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, BigInteger, Index, MetaData, Table
+from sqlmodel import Field
+
+from db.records.requests import RunStatus
+from db.records.trial import (
+    CacheState,
+    FailureKind,
+    NumericsStatus,
+    SourceKind,
+    Status,
+    StrategyKind,
+    Task,
+    TimingMethod,
+)
+from db.tables.metadata import Row, Tallied, by_value
+from db.tables.people import API_TOKEN, NOTIFICATION, REGRESSION, SIGN_OFF, STORED_VIEW, TRIAGE_EVENT
+from db.tables.run_parts import RUN_PART
+from db.tables.service import FIRING, HOST, HOST_HEALTH, RUN_REQUEST, SCHEDULE, SCHEDULE_WATCH
+
+# Complete for whoever takes it from here: every table below is registered with it, and those of other files.
+METADATA: MetaData = Row.metadata
+__all__ = [
+    "API_TOKEN",
+    "FIRING",
+    "HOST",
+    "HOST_HEALTH",
+    "METADATA",
+    "NOTIFICATION",
+    "REGRESSION",
+    "RUN_PART",
+    "RUN_REQUEST",
+    "SCHEDULE",
+    "SCHEDULE_WATCH",
+    "SIGN_OFF",
+    "STORED_VIEW",
+    "TRIAGE_EVENT",
+]
+
+
+class MachineRow(Row, Tallied, table=True):
+    """Hardware by identity. `name` is what it was last called; each trial keeps the name it was given."""
+
+    __tablename__: ClassVar[str] = "machine"
+
+    machine_id: str = Field(primary_key=True)
+    name: str
+    device: str
+    device_name: str
+    device_count: int | None = Field(sa_type=BigInteger)
+    device_memory_bytes: int | None = Field(sa_type=BigInteger)
+    power_limit_w: float | None
+    cpu_name: str | None
+    cpu_count: int | None = Field(sa_type=BigInteger)
+    ram_bytes: int | None = Field(sa_type=BigInteger)
+    threads: int | None = Field(sa_type=BigInteger)
+
+
+class BuildRow(Row, Tallied, table=True):
+    """Software stack by identity. `label` is what it was last called; each trial keeps its own."""
+
+    __tablename__: ClassVar[str] = "build"
+
+    build_id: str = Field(primary_key=True)
+    label: str | None
+    torch: str
+    torch_git: str | None
+    torch_variant: str | None
+    cuda: str | None
+    driver: str | None
+    triton: str | None
+    cudnn: str | None
+    python: str | None
+    os: str | None
+    compiler: str | None
+    packages: dict[str, str] = Field(sa_type=JSON)
+    settings: dict[str, Any] = Field(sa_type=JSON)
+
+
+class WorkloadRow(Row, Tallied, table=True):
+    """A workload by identity: another version or size is another row."""
+
+    __tablename__: ClassVar[str] = "workload"
+
+    workload_id: str = Field(primary_key=True)
+    name: str = Field(index=True)
+    version: str
+    task: Task = Field(sa_type=by_value(Task))
+    batch_size: int | None = Field(sa_type=BigInteger)
+    shape: dict[str, int] = Field(sa_type=JSON)
+    dtype: str
+    items_per_iteration: float | None
+    item: str | None
+
+
+class StrategyRow(Row, Tallied, table=True):
+    """A strategy by identity: its name stands for the other fields."""
+
+    __tablename__: ClassVar[str] = "strategy"
+
+    strategy_id: str = Field(primary_key=True)
+    name: str = Field(index=True)
+    kind: StrategyKind = Field(sa_type=by_value(StrategyKind))
+    backend: str | None
+    mode: str | None
+    dynamic: bool | None
+    fullgraph: bool
+    scope: str
+    cache: CacheState = Field(sa_type=by_value(CacheState))
+    options: dict[str, Any] = Field(sa_type=JSON)
+
+
+class SeriesRow(Row, Tallied, table=True):
+    """The history of one case on one machine."""
+
+    __tablename__: ClassVar[str] = "series"
+    __table_args__ = (
+        Index(None, "machine_id", "workload_id", "strategy_id", unique=True),
+        Index(None, "workload_id"),
+        Index(None, "strategy_id"),
+    )
+
+    series_id: str = Field(primary_key=True)
+    machine_id: str = Field(foreign_key="machine.machine_id")
+    workload_id: str = Field(foreign_key="workload.workload_id")
+    strategy_id: str = Field(foreign_key="strategy.strategy_id")
+
+
+class RunRow(Row, Tallied, table=True):
+    """A run that was announced has `started_at` and `status`; one known only from its trials has neither."""
+
+    __tablename__: ClassVar[str] = "run"
+
+    run_id: str = Field(primary_key=True)
+    suite: str | None
+    label: str | None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    planned_trials: int | None = Field(default=None, sa_type=BigInteger)
+    status: RunStatus | None = Field(default=None, sa_type=by_value(RunStatus))
+
+
+class TrialRow(Row, table=True):
+    """One trial, narrow: identity, outcome and the figures that follow from it by plain arithmetic."""
+
+    __tablename__: ClassVar[str] = "trial"
+    __table_args__ = (
+        # With the build: which builds a case was measured with is answered from the index alone.
+        Index(None, "series_id", "started_at", "build_id"),
+        Index(None, "run_id", "series_id"),
+        Index(None, "build_id", "started_at"),
+        Index(None, "started_at"),
+    )
+
+    trial_id: str = Field(primary_key=True)
+    content_hash: str
+    series_id: str = Field(foreign_key="series.series_id")
+    build_id: str = Field(foreign_key="build.build_id")
+    run_id: str = Field(foreign_key="run.run_id")
+    started_at: datetime
+    ended_at: datetime | None
+    suite: str | None
+    label: str | None
+    source_kind: SourceKind = Field(sa_type=by_value(SourceKind))
+    source_name: str
+    machine_name: str
+    device_uuid: str | None
+    build_label: str | None
+    status: Status = Field(sa_type=by_value(Status))
+    failure_kind: FailureKind | None = Field(sa_type=by_value(FailureKind))
+    failure_message: str | None
+    latency_ns: float | None
+    latency_p05_ns: float | None
+    latency_p95_ns: float | None
+    latency_p99_ns: float | None
+    samples: int | None = Field(sa_type=BigInteger)
+    control_latency_ns: float | None
+    control_samples: int | None = Field(sa_type=BigInteger)
+    time_to_first_result_ns: int | None = Field(sa_type=BigInteger)
+    first_call_ns: int | None = Field(sa_type=BigInteger)
+    until_steady_ns: int | None = Field(sa_type=BigInteger)
+    calls_until_steady: int | None = Field(sa_type=BigInteger)
+    process_tree_cpu_ns: int | None = Field(sa_type=BigInteger)
+    peak_bytes: int | None = Field(sa_type=BigInteger)
+    peak_reserved_bytes: int | None = Field(sa_type=BigInteger)
+    peak_with_compile_bytes: int | None = Field(sa_type=BigInteger)
+    peak_rss_bytes: int | None = Field(sa_type=BigInteger)
+    control_peak_bytes: int | None = Field(sa_type=BigInteger)
+    graphs: int | None = Field(sa_type=BigInteger)
+    graph_breaks: int | None = Field(sa_type=BigInteger)
+    recompiles: int | None = Field(sa_type=BigInteger)
+    numerics_status: NumericsStatus | None = Field(sa_type=by_value(NumericsStatus))
+    suspect: bool | None
+    cpu_stall_fraction: float | None
+    record_version: int = Field(sa_type=BigInteger, sa_column_kwargs={"server_default": "1"})
+    timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
+    control_timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
+    device_ns: float | None
+    issue_ns: float | None
+    wall_sync_ns: float | None
+    wall_pipelined_ns: float | None
+    control_device_ns: float | None
+    control_issue_ns: float | None
+    control_wall_sync_ns: float | None
+    control_wall_pipelined_ns: float | None
+
+
+class TrialDetailRow(Row, table=True):
+    """The nested parts of a trial's record, each as the JSON it has there, without what is null."""
+
+    __tablename__: ClassVar[str] = "trial_detail"
+
+    trial_id: str = Field(primary_key=True, foreign_key="trial.trial_id", ondelete="CASCADE")
+    failure: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    cold_start: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    summary: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    memory: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    compiler: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    numerics: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    device_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    host_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    sampling: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    profile: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    trace: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    stream: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    timing: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+
+
+class TrialSamplesRow(Row, table=True):
+    """One array of a trial: `kind` is its field in the record, `data` is read by `db.records.samples`."""
+
+    __tablename__: ClassVar[str] = "trial_samples"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    trial_id: str = Field(primary_key=True, foreign_key="trial.trial_id", ondelete="CASCADE")
+    kind: str = Field(primary_key=True)
+    n: int = Field(sa_type=BigInteger)
+    codec: str
+    data: bytes
+
+
+class LatestRow(Row, table=True):
+    """The newest run of every series, so that no page groups over all trials to find it."""
+
+    __tablename__: ClassVar[str] = "latest"
+
+    series_id: str = Field(primary_key=True, foreign_key="series.series_id")
+    run_id: str = Field(foreign_key="run.run_id")
+    started_at: datetime
+
+
+class ReportRow(Row, table=True):
+    """A frozen report. Revoking it takes the content away and leaves that it was there."""
+
+    __tablename__: ClassVar[str] = "report"
+
+    report_id: str = Field(primary_key=True)
+    title: str
+    created_at: datetime
+    created_by: str
+    data_version: int = Field(sa_type=BigInteger)
+    revoked_at: datetime | None
+    revoked_by: str | None
+    content: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+
+
+class DataVersionRow(Row, table=True):
+    """One row that counts the writes; whoever caches a read keeps it until this changes."""
+
+    __tablename__: ClassVar[str] = "data_version"
+
+    id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    version: int = Field(sa_type=BigInteger)
+
+
+MACHINE: Table = METADATA.tables["machine"]
+BUILD: Table = METADATA.tables["build"]
+WORKLOAD: Table = METADATA.tables["workload"]
+STRATEGY: Table = METADATA.tables["strategy"]
+SERIES: Table = METADATA.tables["series"]
+RUN: Table = METADATA.tables["run"]
+TRIAL: Table = METADATA.tables["trial"]
+TRIAL_DETAIL: Table = METADATA.tables["trial_detail"]
+TRIAL_SAMPLES: Table = METADATA.tables["trial_samples"]
+LATEST: Table = METADATA.tables["latest"]
+REPORT: Table = METADATA.tables["report"]
+DATA_VERSION: Table = METADATA.tables["data_version"]

@@ -1,0 +1,204 @@
+"""A comparison as a table for the terminal and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.judge.policy import Policy, policy_entries
+from db.judge.results import Comparison, LeftOut, Row
+from db.judge.targets import AT_LEAST, TargetCheck
+from db.judge.vocabulary import Metric, Verdict
+from db.queries.regressions import RegressionState
+from db.records.regressions import TriageState
+from db.wording.markdown_cells import as_it_stands
+from db.wording.metrics import BY_COLUMN, METRICS
+from db.wording.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
+from db.wording.verdicts import row_verdict, worst_first
+from runner.cli.output.tables import marked
+
+# Targets in words: which are missed, which cannot be checked.
+
+
+def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
+    """One line per target that is missed or cannot be checked; nothing for those met."""
+    for check in checks:
+        if check.met is None:
+            yield f"Target not checked: {_case(check)}: {_name(check)} is unknown."
+        elif not check.met:
+            yield f"Target missed: {_case(check)}: {_name(check)} is {_value(check)}, {limit_text(check)}."
+
+
+def limit_text(check: TargetCheck) -> str:
+    """What a target asks for, with its unit."""
+    side = "at least" if check.quantity in AT_LEAST else "at most"
+    return f"the target is {side} {BY_COLUMN[check.quantity].write(check.limit)}"
+
+
+def _case(check: TargetCheck) -> str:
+    return f"{check.workload} / {check.strategy}"
+
+
+def _name(check: TargetCheck) -> str:
+    return BY_COLUMN[check.quantity].word
+
+
+def _value(check: TargetCheck) -> str:
+    if check.value is None:
+        return NEVER if check.met is False else MISSING
+    return BY_COLUMN[check.quantity].write(check.value)
+
+
+_STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
+_NAMED_CASES, _NAMED_REASONS = 3, 6
+_NUMBERS = ("base", "head", "change", "q")
+
+
+def summary_lines(comparison: Comparison) -> Iterator[str]:
+    """The sentences, the naive geomeans where they mislead, and what was not compared."""
+    yield from comparison.sentences
+    mean = comparison.geomean
+    own = (mean.naive_base_cases, mean.naive_head_cases)
+    if any(own) and own != (mean.cases, mean.cases):
+        base, head = (
+            f"{ratio(naive)} of {plural(cases, 'case')}" if naive else "nothing"
+            for naive, cases in (
+                (mean.naive_base, mean.naive_base_cases),
+                (mean.naive_head, mean.naive_head_cases),
+            )
+        )
+        yield f"Each side on its own set, the geomean would read {base} and {head}."
+    yield from _left_out_lines(comparison.left_out)
+
+
+def tally(states: Iterable[TriageState]) -> dict[str, int]:
+    """How many recorded regressions are in each state; one that nobody looked at again is `suspected`."""
+    return dict(Counter("suspected" if state is TriageState.NEW else state.value for state in states))
+
+
+def recorded_lines(recorded: Collection[RegressionState]) -> Iterator[str]:
+    """What became of the regressions that are recorded between these sides; nothing where none is."""
+    if recorded:
+        cases = {found.regression.subject[:2] for found in recorded}
+        told = ", ".join(
+            f"{count(number)} {state}"
+            for state, number in sorted(tally(found.state for found in recorded).items())
+        )
+        yield f"Recorded for {plural(len(cases), 'case')}: {told}."
+
+
+def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """One line per reason, with the first cases by name; thousands may share one."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for case in left_out:
+        by_reason.setdefault((case.verdict.value, case.reason), []).append(
+            f"{marked(case)} / {case.strategy}"
+        )
+    ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    for (verdict, reason), cases in ordered[:_NAMED_REASONS]:
+        first = Counter(cases).most_common()[:_NAMED_CASES]
+        named = ", ".join(name if times == 1 else f"{name} ({count(times)} cases)" for name, times in first)
+        rest = len(cases) - sum(times for _, times in first)
+        more = f" and {count(rest)} more" if rest else ""
+        yield f"Left out, {verdict}: {named}{more}: {reason}"
+    if rest := sum(len(cases) for _, cases in ordered[_NAMED_REASONS:]):
+        yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."
+
+
+def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
+    """One row per case and metric, the worst verdicts first."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in _headings(policy):
+        table.add_column(heading, justify="right" if heading.startswith(_NUMBERS) else "left")
+    for row in worst_first(rows):
+        table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
+    return table
+
+
+def markdown(
+    comparison: Comparison, targets: Sequence[TargetCheck] = (), said: Sequence[str] | None = None
+) -> str:
+    """For a pull request: sentences (`said`, else those of the comparison), a table of what changed, the rest
+    folded, the policy in force.
+    """
+    sides = f"{as_it_stands(comparison.base.name)} → {as_it_stands(comparison.head.name)}"
+    lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
+    lines += [
+        f"- {as_it_stands(line)}" for line in (*(said or summary_lines(comparison)), *target_lines(targets))
+    ]
+    changed = [
+        row for row in worst_first(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+    ]
+    others = [row for row in worst_first(comparison.rows) if row not in changed]
+    if changed:
+        lines += ["", *_markdown_table(changed, comparison.policy)]
+    if others:
+        lines += [
+            "",
+            f"<details><summary>{len(others)} more rows</summary>",
+            "",
+            *_markdown_table(others, comparison.policy),
+            "",
+            "</details>",
+        ]
+    lines += ["", *_markdown_policy(comparison.policy)]
+    return "\n".join(lines) + "\n"
+
+
+def regression_line(row: Row) -> str:
+    """One regression in one line, for a log."""
+    workload, strategy, metric, base, head, change, _, _, who = _cells(row)
+    moved = f", {who} moved" if who != MISSING else ""
+    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({change}{moved})"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        marked(row.case),
+        row.strategy,
+        METRICS[row.metric].name,
+        _figure(row.metric, row.base),
+        _figure(row.metric, row.head),
+        _change(row),
+        MISSING if row.q_value is None else f"{row.q_value:.2g}",
+        row_verdict(row),
+        MISSING if row.who_moved is None else row.who_moved.value,
+    )
+
+
+def _figure(metric: Metric, value: float | str | None) -> str:
+    return MISSING if value is None else words(METRICS[metric].write(value))
+
+
+def _change(row: Row) -> str:
+    if row.change is None:
+        return MISSING
+    text = percent(row.change, signed=True)
+    if row.interval is not None:
+        text += f" [{percent(row.interval[0], signed=True)}, {percent(row.interval[1], signed=True)}]"
+    elif min(row.trials) == 2:
+        text += f" [{TWO_TRIALS}]"
+    return text
+
+
+def _headings(policy: Policy) -> tuple[str, ...]:
+    change = f"change [{level(policy.confidence)}]"
+    return ("workload", "strategy", "metric", "base", "head", change, "q", "verdict", "who moved")
+
+
+def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
+    headings = _headings(policy)
+    head = f"| {' | '.join(headings)} |"
+    rule = "|" + " --- |" * len(headings)
+    return [head, rule, *(f"| {' | '.join(as_it_stands(cell) for cell in _cells(row))} |" for row in rows)]
+
+
+def _markdown_policy(policy: Policy) -> list[str]:
+    entries = [
+        f"- {as_it_stands(entry.name)}: {as_it_stands(entry.value)}" for entry in policy_entries(policy)
+    ]
+    return ["<details><summary>Policy in force</summary>", "", *entries, "", "</details>"]

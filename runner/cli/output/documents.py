@@ -1,0 +1,173 @@
+"""The JSON documents of the command line: their shapes are a contract, versioned by `schema`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from db.errors import CONTROLS
+from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS
+from db.wording.units import NEVER
+from runner.plan.plan import NotApplicable
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+RUN_SCHEMA = "compilewatch.run/1"
+NOT_APPLICABLE = "not_applicable"
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """One JSON document on standard output."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2, default=_plain)
+    # JSON escapes only the first 32, and a terminal obeys these as well.
+    sys.stdout.write(CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def run_document(
+    run_ids: Sequence[str],
+    machine: Mapping[str, Any] | None,
+    builds: Sequence[Mapping[str, Any]],
+    cases: DataFrame,
+    not_applicable: Sequence[NotApplicable],
+    failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    verdicts: Mapping[tuple[str, str], str],
+) -> dict[str, Any]:
+    """What `run --json` prints: one row per case, measured or not applicable.
+
+    `cases` comes from `summarize_cases`; `failures` by (build id, workload, strategy) holds kind and message
+    of the newest failed trial; `verdicts` by (workload, strategy) the judgement against the run before.
+    `run_id` and `build` are those of the first run; several builds are all in `runs` and `builds`.
+    """
+    rows = [case_row(row, failures, verdicts) for row in cases.to_dict("records")]
+    rows += [not_applicable_row(case) for case in not_applicable]
+    return {
+        "schema": RUN_SCHEMA,
+        "run_id": run_ids[0],
+        "runs": list(run_ids),
+        "machine": machine,
+        "build": builds[0] if builds else None,
+        "builds": list(builds),
+        "rows": rows,
+    }
+
+
+def case_row(
+    row: Mapping[Any, Any],
+    failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    verdicts: Mapping[tuple[str, str], str],
+) -> dict[str, Any]:
+    """One case of a frame of cases as JSON; what could not be measured is null."""
+    low, high = _number(row["speedup_low"]), _number(row["speedup_high"])
+    key = (row["build_id"], row["workload"], row["strategy"])
+    return {
+        "workload": row["workload"],
+        "strategy": row["strategy"],
+        "build_id": row["build_id"],
+        "status": row["status"],
+        "reason": None,
+        "failure": failures.get(key),
+        "latency_ns": _number(row["latency_ns"]),
+        "control_latency_ns": _number(row["control_latency_ns"]),
+        "timing_method": _text(row["timing_method"]),
+        "bound": _text(row["bound"]),
+        **{name: _number(row[name]) for name in (*TIME_COLUMNS, *SPEEDUP_COLUMNS)},
+        "speedup": _number(row["speedup"]),
+        "speedup_interval": None if low is None or high is None else [low, high],
+        "compile_cost_ns": _number(row["compile_cost_ns"]),
+        "break_even_steps": _break_even(row),
+        "break_even_interval": _break_even_interval(row),
+        "peak_memory_bytes": _number(row["peak_bytes"]),
+        "graph_breaks": _number(row["graph_breaks"]),
+        "recompiles": _number(row["recompiles"]),
+        "nothing_compiled": bool(row["nothing_compiled"]),
+        "numerics": _text(row["numerics_status"]),
+        "trials": int(row["trials"]),
+        "failed_trials": int(row["failed_trials"]),
+        "verdict": verdicts.get((row["workload"], row["strategy"])),
+    }
+
+
+def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
+    """A case that means nothing on this device: every figure null, the reason said."""
+    figures = dict.fromkeys(
+        (
+            "build_id",
+            "failure",
+            "latency_ns",
+            "control_latency_ns",
+            *("timing_method", "bound", *TIME_COLUMNS, *SPEEDUP_COLUMNS),
+            "speedup",
+            "speedup_interval",
+            "compile_cost_ns",
+            "break_even_steps",
+            "break_even_interval",
+            "peak_memory_bytes",
+            "graph_breaks",
+            "recompiles",
+            "numerics",
+            "verdict",
+        )
+    )
+    return {
+        "workload": case.workload,
+        "strategy": case.strategy,
+        "status": NOT_APPLICABLE,
+        "reason": case.reason,
+        **figures,
+        "nothing_compiled": False,
+        "trials": 0,
+        "failed_trials": 0,
+    }
+
+
+def frame_rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """A frame as JSON rows: missing values null, times RFC 3339."""
+    return [{str(key): _plain(value) for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _break_even(row: Mapping[Any, Any]) -> int | str | None:
+    if row["break_even"] == NEVER:
+        return NEVER
+    steps = row["break_even_steps"]
+    return None if _is_missing(steps) else int(steps)
+
+
+def _break_even_interval(row: Mapping[Any, Any]) -> list[int | str] | None:
+    """Its ends in steps; "never" where one lies beyond every number of steps."""
+    kind = row["break_even_interval"]
+    if kind not in ("bounded", "open", "never"):
+        return None
+    low, high = row["break_even_low"], row["break_even_high"]
+    return [NEVER if _is_missing(low) else int(low), NEVER if _is_missing(high) else int(high)]
+
+
+def _number(value: Any) -> int | float | None:
+    if value is None or _is_missing(value):
+        return None
+    number = float(value)
+    return int(number) if number.is_integer() else number
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or _is_missing(value) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict | list | str | bool | None):
+        return value
+    if isinstance(value, datetime):
+        return None if _is_missing(value) else value.isoformat().replace("+00:00", "Z")
+    if _is_missing(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas takes a while to import, and documents without a frame do without it.
+    import pandas as pd
+
+    return bool(pd.isna(value))

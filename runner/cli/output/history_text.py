@@ -1,0 +1,246 @@
+"""A judged history as sentences, as a table and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.judge.history.releases import ReleaseStep
+from db.judge.history.series import SeriesHistory
+from db.judge.policy import Policy
+from db.judge.results import ChangeEvent
+from db.judge.targets import AT_LEAST, Forecast, Target, forecast_crossing
+from db.judge.vocabulary import Metric, Verdict
+from db.metrics.groups import floats
+from db.wording.metrics import BY_COLUMN, METRICS
+from db.wording.units import MISSING, interval, moment, percent, plural, words
+from db.wording.verdicts import marked
+
+# The targets of one series, and when a trend will cross them.
+
+TARGET_QUANTITIES: dict[Metric, dict[str, str]] = {
+    Metric.LATENCY: {"latency_p95_ns": "latency_within_p95_ns", "throughput_per_s": "throughput_per_s"},
+    Metric.SPEEDUP: {"speedup": "speedup"},
+    Metric.COMPILE_COST: {"compile_cost_ns": "compile_cost_ns"},
+    Metric.PEAK_MEMORY: {"peak_bytes": "peak_bytes"},
+    Metric.BREAK_EVEN: {"break_even_steps": "break_even_steps"},
+}
+"""By metric the quantities a target may limit, and the column of a point that holds each."""
+
+
+@dataclass(frozen=True)
+class TargetOutlook:
+    """A limit on this series, and when it will be crossed as far as that can be said."""
+
+    quantity: str
+    limit: float
+    at_least: bool
+    forecast: Forecast
+
+
+def target_outlooks(
+    points: DataFrame, judged: SeriesHistory, targets: tuple[Target, ...], policy: Policy
+) -> list[TargetOutlook]:
+    """Every limit on this series with its forecast, read from the points since the last change."""
+    start = judged.segments[-1].start if judged.segments else 0
+    newest = points.iloc[-1]
+    found = []
+    for target in targets:
+        if not target.fits(str(newest["workload"]), str(newest["strategy"])):
+            continue
+        for quantity, column in TARGET_QUANTITIES.get(judged.metric, {}).items():
+            limit = target.limits().get(quantity)
+            if limit is not None:
+                values = floats(points[column].iloc[start:])
+                usable = values[np.isfinite(values) & (values > 0)]
+                at_least = quantity in AT_LEAST
+                forecast = forecast_crossing(usable, limit, at_least=at_least, policy=policy)
+                found.append(TargetOutlook(quantity, limit, at_least, forecast))
+    return found
+
+
+SCHEMA = "compilewatch.history/1"
+SHOWN_POINTS = 40
+"""Points in the table; older ones only where something changed."""
+
+_FLIPS = "~ flips"
+_STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
+
+
+@dataclass(frozen=True)
+class HistoryReport:
+    """A judged series: its steps in time or from release to release, the steps of its counts, announcements
+    that were taken back, and its targets.
+    """
+
+    judged: SeriesHistory
+    outlooks: Sequence[TargetOutlook]
+    releases: Sequence[ReleaseStep]
+    exact: Sequence[ChangeEvent]
+    withdrawn: Sequence[ChangeEvent]
+
+
+def history_sentences(told: HistoryReport) -> Iterator[str]:
+    """How long the history is and how noisy, each change, drift, and how far the targets are."""
+    judged = told.judged
+    name = METRICS[judged.metric].name
+    noise = "" if judged.noise is None else f", run-to-run variation {percent(judged.noise)}"
+    yield f"{name} over {plural(judged.points, 'run')}{noise}, {plural(len(judged.events), 'change')}."
+    for event in judged.events:
+        when = f"{moment(event.at)}: " if event.at is not None else ""
+        yield f"{when}{event.reason} (p {event.p_value:.2g}, {_reach(event)})"
+    for event in told.withdrawn:
+        yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
+    for step in told.releases:
+        releases = f"torch {step.base_torch} to {step.head_torch}"
+        yield f"{releases}: {step.row.verdict.value} ({_release_change(step)}). {step.row.reason}"
+    for event in told.exact:
+        yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
+    for cut in judged.cuts:
+        yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
+    if judged.two_mode:
+        yield "The series has two modes: the machine is now in one state, now in another."
+    if judged.drift is not None and judged.drift.verdict is not Verdict.UNCHANGED:
+        yield judged.drift.reason
+    for outlook in told.outlooks:
+        quantity = BY_COLUMN[outlook.quantity]
+        title, write = quantity.word, quantity.write
+        side = "at least" if outlook.at_least else "at most"
+        yield f"Target of {title}, {side} {write(outlook.limit)}: {outlook.forecast.reason}."
+
+
+def _release_change(step: ReleaseStep) -> str:
+    change = percent(step.row.change, signed=True)
+    if step.row.interval is None:
+        return change
+    low, high = (percent(end, signed=True) for end in step.row.interval)
+    return f"{change}, interval {low} to {high}"
+
+
+def _reach(event: ChangeEvent) -> str:
+    if event.interval is None:
+        return "no interval"
+    low, high = (percent(end, signed=True) for end in event.interval)
+    return f"95 % interval {low} to {high}"
+
+
+def history_table(points: DataFrame, told: HistoryReport) -> Table:
+    """One row per run as they are read: the last ones, and earlier ones where something changed."""
+    judged = told.judged
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("date", "torch", METRICS[judged.metric].word, "interval", "event"):
+        table.add_column(heading, justify="right" if heading not in ("date", "torch", "event") else "left")
+    events = {event.index: event for event in judged.events}
+    cuts = {cut.index: cut for cut in judged.cuts}
+    steps = _first_points(points, told.releases)
+    first = max(0, len(points) - SHOWN_POINTS)
+    rows = points.to_dict("records")
+    shown = [i for i in range(len(rows)) if i >= first or i in events or i in cuts]
+    for index in shown:
+        event, cut = events.get(index), cuts.get(index)
+        marks = [_mark(event)] if event else []
+        marks += [_step_mark(steps[index])] if index in steps else []
+        marks += [f"{_named(cut.fields)} changed"] if cut else []
+        marks += ["suspect"] if rows[index]["point_suspect"] else []
+        cells = (*_figures(rows[index], judged.metric), "; ".join(marks))
+        table.add_row(*(Text(cell) for cell in cells), style=_STYLES.get(event.verdict, "") if event else "")
+    if len(shown) < len(rows):
+        table.caption = f"{plural(len(rows) - len(shown), 'older run')} not shown; --json has them all."
+    return table
+
+
+def _first_points(points: DataFrame, releases: Sequence[ReleaseStep]) -> dict[int, ReleaseStep]:
+    """By the position of each release's first point the step that led to it, if anything moved there."""
+    builds = [str(each) for each in points["build_id"]]
+    moved = (step for step in releases if step.row.verdict in _STYLES)
+    return {builds.index(step.head_build): step for step in moved if step.head_build in builds}
+
+
+def _step_mark(step: ReleaseStep) -> str:
+    return f"{marked(step.row.verdict)} {percent(step.row.change, signed=True)}"
+
+
+def _mark(event: ChangeEvent) -> str:
+    changed = f", {_named(event.changed_components)} changed" if event.changed_components else ""
+    verdict = _FLIPS if event.verdict is Verdict.INCONCLUSIVE else marked(event.verdict)
+    return f"{verdict} {percent(event.change, signed=True)}{changed}"
+
+
+def _named(fields: Sequence[str]) -> str:
+    return ", ".join(map(words, fields))
+
+
+def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
+    value = row[METRICS[metric].column]
+    if metric is Metric.BREAK_EVEN and row["break_even"] == "never":
+        value = "never"
+    entry = METRICS[metric]
+    low, high = (None if pd.isna(row[name]) else row[name] for name in _ends(metric))
+    bounds = interval(low, high, entry.write, trials=row["counted_trials"])
+    shown = MISSING if pd.isna(value) else entry.write(value)
+    return moment(row["last_started_at"]), str(row["torch"]), shown, bounds
+
+
+def history_document(
+    points: DataFrame, told: HistoryReport, sentences: Sequence[str], policy: Policy
+) -> dict[str, Any]:
+    """What `history --json` prints: every point, the judgement, and the policy in force."""
+    judged = told.judged
+    newest = points.iloc[-1]
+    judgement = judged.model_dump(mode="json", exclude={"points", "metric"})
+    return {
+        "schema": SCHEMA,
+        "workload": str(newest["workload"]),
+        "strategy": str(newest["strategy"]),
+        "metric": judged.metric.value,
+        "unit": METRICS[judged.metric].unit,
+        "source_kind": str(newest["source_kind"]),
+        "source_name": str(newest["source_name"]),
+        "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
+        "points": [_point(row, judged.metric) for row in points.to_dict("records")],
+        **judgement,
+        "releases": [step.model_dump(mode="json") for step in told.releases],
+        "exact_events": [event.model_dump(mode="json") for event in told.exact],
+        "withdrawn": [event.model_dump(mode="json") for event in told.withdrawn],
+        "targets": [
+            {
+                "quantity": each.quantity,
+                "limit": each.limit,
+                "at_least": each.at_least,
+                "forecast": each.forecast.model_dump(mode="json"),
+            }
+            for each in told.outlooks
+        ],
+        "sentences": list(sentences),
+        "policy": policy.to_json(),
+    }
+
+
+def _ends(metric: Metric) -> tuple[str, str]:
+    """The columns of the interval, or of the spread across trials."""
+    entry = METRICS[metric]
+    return entry.interval or entry.band or (entry.column, entry.column)
+
+
+def _point(row: Mapping[Any, Any], metric: Metric) -> dict[str, Any]:
+    value = row[METRICS[metric].column]
+    low, high = (None if pd.isna(row[name]) else float(row[name]) for name in _ends(metric))
+    never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
+    return {
+        "run_id": row["run_id"],
+        "build_id": row["build_id"],
+        "torch": row["torch"],
+        "started_at": row["last_started_at"],
+        "value": "never" if never else None if pd.isna(value) else float(value),
+        "interval": None if low is None or high is None else [low, high],
+        "trials": int(row["trials"]),
+        "suspect": bool(row["point_suspect"]),
+    }

@@ -1,0 +1,199 @@
+"""What a person sees while trials run, on standard error: a bar on a terminal, else one line per trial."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event
+from types import TracebackType
+from typing import Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from db.engine.session import Database
+from db.records.trial import Status, Trial
+from db.wording.units import duration, words
+from runner.cli.output.tables import PlainConsole
+from runner.config.settings import Settings
+from runner.plan.durations import Case, Durations
+from runner.plan.plan import Plan
+from runner.plan.time_budget import TimeBudget
+from runner.process.execution import RunOutcome, execute
+from runner.storage.spool import Spool
+
+
+class TimeLeft:
+    """Expected seconds left: what each waiting trial is expected to take, at most `remaining_s`."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        durations: Durations,
+        remaining_s: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        self._waiting = list(cases)
+        self._durations = durations
+        self._remaining_s = remaining_s
+
+    def finished(self, case: Case, seconds: float) -> None:
+        """A trial of `case` ended after `seconds`."""
+        self._waiting.remove(case)
+        self._durations.note(case, seconds)
+
+    def seconds(self) -> float:
+        """Of all trials that wait, the one that runs among them."""
+        waiting = Counter(self._waiting)
+        expected_s = sum(self._durations.expected_s(case) * count for case, count in waiting.items())
+        return min(expected_s, self._remaining_s())
+
+    def text(self) -> str:
+        """To the second: "1.53 min", "0 s"."""
+        return duration(round(self.seconds()) * 1e9)
+
+
+def bar_wanted() -> bool:
+    """A bar needs a terminal; NO_COLOR asks for plain text (https://no-color.org)."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+class BarProgress:
+    """Trials done, what runs now and in which phase, time elapsed and expected time left."""
+
+    def __init__(self, total: int, time_left: TimeLeft) -> None:
+        self._time_left = time_left
+        self._progress = Progress(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("[dim]{task.fields[phase]}"),
+            TimeElapsedColumn(),
+            TextColumn("about {task.fields[left]} left"),
+            console=PlainConsole(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=total, phase="", left=self._left())
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+        self._progress.update(self._task, description=f"{workload} · {strategy}", phase="")
+
+    def phase(self, name: str) -> None:
+        self._progress.update(self._task, phase=words(name))
+
+    def trial_finished(self, trial: Trial) -> None:
+        seconds = _seconds(trial)
+        self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
+        if trial.failure is not None:
+            self._progress.console.print(_line(trial, seconds), markup=False, highlight=False)
+        self._progress.update(self._task, advance=1, left=self._left())
+
+    def _left(self) -> str:
+        return self._time_left.text()
+
+
+class LineProgress:
+    """One plain line per finished trial, for logs and pipes."""
+
+    def __init__(self, total: int, time_left: TimeLeft) -> None:
+        self._total, self._time_left, self._number = total, time_left, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+        self._number = number
+
+    def phase(self, name: str) -> None:
+        """Phases change too fast for lines."""
+
+    def trial_finished(self, trial: Trial) -> None:
+        seconds = _seconds(trial)
+        self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
+        left = self._time_left.text()
+        print(
+            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {left} left)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def run_progress(total: int, time_left: TimeLeft) -> BarProgress | LineProgress:
+    """The progress display of `total` trials that fits standard error."""
+    return (BarProgress if bar_wanted() else LineProgress)(total, time_left)
+
+
+def _seconds(trial: Trial) -> float:
+    """How long `trial` ran, without its wait for the device."""
+    return 0.0 if trial.ended_at is None else (trial.ended_at - trial.started_at).total_seconds()
+
+
+def _line(trial: Trial, seconds: float) -> str:
+    case = f"{trial.workload.name} · {trial.strategy.name}"
+    took = duration(seconds * 1e9)
+    if trial.status is Status.FAILED and trial.failure is not None:
+        message = trial.failure.message.partition("\n")[0]
+        return f"{case}: failed ({words(trial.failure.kind.value)}) after {took}: {message}"
+    latency = (
+        duration(statistics.median(trial.latency_samples_ns)) if trial.latency_samples_ns else "no samples"
+    )
+    return f"{case}: {latency} per iteration, trial took {took}"
+
+
+# Ctrl-C and SIGTERM stop a run between two statements of ours, never in the middle of storing.
+
+
+@contextmanager
+def stop_signal() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set while the block runs; the former handlers come back after it."""
+    stop = Event()
+
+    def ask_to_stop(number: int, frame: object) -> None:  # noqa: ARG001
+        stop.set()
+
+    former = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+# What commands that measure now share: a plan is executed here, with its progress shown, until Ctrl-C.
+
+
+def measure(
+    plan: Plan, database: Database, settings: Settings, durations: Durations, seconds: float = math.inf
+) -> tuple[RunOutcome, TimeBudget]:
+    """Measure and store every trial of `plan`, as `runner.process.execution.execute` does; Ctrl-C or
+    SIGTERM ends it.
+
+    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out.
+    """
+    cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
+    spool = Spool(settings.data_dir / "spool")
+    budget = TimeBudget(seconds, durations, canaries=plan.canaries)
+    time_left = TimeLeft(cases, durations, budget.remaining_s)
+    with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
+        outcome = execute(
+            plan, database, spool, progress=progress, is_cancelled=stop.is_set, admits=budget.admits
+        )
+    return outcome, budget

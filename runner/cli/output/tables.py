@@ -1,0 +1,166 @@
+"""The result table that `run` prints: one row per case, figures in the units people read."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from db.errors import printable
+from db.judge.results import CaseKey, LeftOut
+from db.metrics.controls import Control
+from db.records.trial import StrategyKind
+from db.wording.marks import origin_mark, timing_words
+from db.wording.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
+from runner.plan.plan import NotApplicable
+
+# Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
+_PIPE_COLUMNS = 160
+
+
+class PlainConsole(Console):
+    """Prints no control character but its own: texts of records come from whoever may import."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich does, with U+FFFD for what a terminal would obey."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(printable(text), style)
+
+
+def console() -> Console:
+    """Standard output: the terminal's own width and colours, plain and wide in a pipe."""
+    if sys.stdout.isatty():
+        return PlainConsole()
+    return PlainConsole(width=_PIPE_COLUMNS, no_color=True, highlight=False)
+
+
+def result_table(
+    cases: Sequence[Mapping[Any, Any]],
+    not_applicable: Sequence[NotApplicable],
+    verdicts: Mapping[tuple[str, str], str],
+    *,
+    several_builds: bool,
+) -> Table:
+    """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy.
+
+    Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
+    """
+    apart = {
+        (row["build_id"], row["workload_id"]): row
+        for row in cases
+        if row["strategy_kind"] == StrategyKind.EAGER
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, justify in (
+        ("workload", "left"),
+        ("strategy", "left"),
+        *([("torch", "left")] if several_builds else []),
+        ("trials", "right"),
+        ("latency", "right"),
+        ("eager", "right"),
+        ("speedup [95 %]", "right"),
+        ("compile cost", "right"),
+        ("break-even", "right"),
+        ("peak memory", "right"),
+        ("breaks", "right"),
+        *([("against last run", "left")] if verdicts else []),
+        ("note", "left"),
+    ):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for row in cases:
+        torch = [Text(str(row["torch"]))] if several_builds else []
+        judged = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
+        names = [Text(row["workload"]), Text(row["strategy"])]
+        table.add_row(*names, *torch, *_figures(row), *judged, Text(_notes(row, apart)))
+    for case in not_applicable:
+        blanks = [MISSING] * (8 + several_builds + bool(verdicts))
+        table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
+    return table
+
+
+def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:
+    """One line per strategy that means nothing on this device."""
+    return [
+        f"{strategy}: not applicable: {reason}."
+        for strategy, reason in dict.fromkeys((case.strategy, case.reason) for case in not_applicable)
+    ]
+
+
+def note(row: Mapping[Any, Any]) -> str:
+    """What a reader must know before using the figures of this row."""
+    timing = timing_words(row.get("timing_method"), row.get("bound"))
+    notes = [timing] if timing else []
+    if row["failed_trials"]:
+        notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
+    if row["nothing_compiled"]:
+        notes.append("nothing compiled")
+    if row["suspect_trials"]:
+        notes.append(f"{row['suspect_trials']} suspect")
+    return "; ".join(notes)
+
+
+def _notes(row: Mapping[Any, Any], apart: Mapping[Any, Mapping[Any, Any]]) -> str:
+    eager = apart.get((row["build_id"], row["workload_id"]))
+    told = None if eager is None or eager is row else eager_apart(row, eager)
+    return "; ".join(filter(None, (note(row), told)))
+
+
+def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:
+    """What a reader must know where the eager case, in processes of its own, disagrees with a row's eager.
+
+    Two medians of such processes differ by chance by sqrt(2) times the half width of one's interval, as
+    logarithms. None within that, and where either is unknown.
+    """
+    beside, alone = row["control_latency_ns"], eager["latency_ns"]
+    low, high = eager["latency_low_ns"], eager["latency_high_ns"]
+    if any(pd.isna(value) for value in (beside, alone, low, high)) or row["control"] != Control.IN_PROCESS:
+        return None
+    if abs(math.log(alone / beside)) <= math.sqrt(2) * math.log(high / low) / 2:
+        return None
+    side = "above" if alone > beside else "below"
+    return f"eager on its own is {abs(alone / beside - 1):.0%} {side} eager here"
+
+
+def _figures(row: Mapping[Any, Any]) -> list[str]:
+    eager = row["strategy_kind"] == StrategyKind.EAGER
+    speedup = MISSING if eager else ratio(row["speedup"])
+    if not eager and row["interval_method"] not in ("none", None):
+        speedup += f" [{interval(row['speedup_low'], row['speedup_high'], ratio)}]"
+    elif not eager and row["counted_trials"] == 2:
+        speedup += f" [{TWO_TRIALS}]"
+    return [
+        f"{row['counted_trials']}",
+        duration(row["latency_ns"]),
+        MISSING if eager else duration(row["control_latency_ns"]),
+        speedup,
+        MISSING if eager else duration(row["compile_cost_ns"]),
+        MISSING if eager else _break_even(row),
+        size(row["peak_bytes"]),
+        MISSING if eager else count(row["graph_breaks"]),
+    ]
+
+
+def _break_even(row: Mapping[Any, Any]) -> str:
+    """In steps; "or never" where the interval reaches so far that it may never pay."""
+    if row["break_even"] != "steps":
+        return steps("never") if row["break_even"] == "never" else MISSING
+    return steps(row["break_even_steps"]) + (" or never" if row["break_even_interval"] == "open" else "")
+
+
+# The mark of what was not measured here, as the pages write it behind a workload.
+
+
+def marked(case: CaseKey | LeftOut) -> str:
+    """The name of the case's workload, with where its numbers come from and how they were timed."""
+    return case.workload + origin_mark(
+        case.source_kind, case.source_name, getattr(case, "timing_method", None)
+    )

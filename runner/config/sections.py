@@ -1,0 +1,203 @@
+"""What the sections of the configuration are made of: the base of every table, names, sizes, addresses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_settings import NoDecode
+
+from runner.service.logs import LogFormat
+from runner.worker.sampling import SamplingPlan
+
+ShortName = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
+]
+Positive = Annotated[int, Field(ge=1)]
+# A week: beyond what a trial takes, within what a system call can wait for.
+Timeout = Annotated[float, Field(gt=0, le=604_800)]
+Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")]
+Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]
+Dtype = Literal["float32", "float16", "bfloat16", "float64"]
+
+
+def split_list(value: object) -> object:
+    """A variable of the environment holds a list as "eager,default"."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _web_address(value: str) -> str:
+    """An http or https address with a host. The complaint must not repeat it: it may hold a token."""
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError("an address must be http://HOST... or https://HOST...")
+    return value
+
+
+def secret_web_address(value: SecretStr) -> SecretStr:
+    """`value`, which is a web address. Raises ValueError without repeating it."""
+    _web_address(value.get_secret_value())
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+
+SIZE = "a whole number of at least 1, or a list of them"
+
+
+class Section(BaseModel):
+    """Base of every table of the file: immutable, and a key it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# The keys of `[run]` that say how samples are taken.
+
+_NS = 1_000_000_000
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def _seconds(ns: int) -> float:
+    return ns / _NS
+
+
+class SamplingSettings(Section):
+    """How long a side warms up, and how many samples in what blocks it gives. Bounds hold per side.
+
+    Warm is a side after `warmup_calls` and `warmup_s`, once the median of the last third of its calls is not
+    more than 10 % below that of the third before; it has no longer than `warmup_max_calls` or `warmup_max_s`.
+    """
+
+    samples: Annotated[int, Field(ge=5)] = Field(
+        default=SamplingPlan.samples, description="timed iterations per trial, at least"
+    )
+    max_samples: Positive = Field(
+        default=SamplingPlan.max_samples, description="at most, while the interval below is not reached"
+    )
+    relative_interval: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=SamplingPlan.relative_interval,
+        description="half the width of the median's 95 % interval, over the median, that is enough",
+    )
+    sampling_max_s: Seconds = Field(
+        default=_seconds(SamplingPlan.max_ns), description="no new samples after this, the fewest excepted"
+    )
+    block_s: Seconds = Field(
+        default=_seconds(SamplingPlan.block_ns),
+        description="eager and compiled take turns at least this often",
+    )
+    settle_s: Annotated[float, Field(ge=0, le=10)] = Field(
+        default=_seconds(SamplingPlan.settle_ns), description="untimed steps at the start of each block"
+    )
+    warmup_calls: Positive = Field(default=SamplingPlan.warmup_calls, description="at least")
+    warmup_s: Annotated[float, Field(ge=0)] = Field(
+        default=_seconds(SamplingPlan.warmup_ns), description="at least"
+    )
+    warmup_max_calls: Positive = Field(default=SamplingPlan.warmup_max_calls, description="steady or not")
+    warmup_max_s: Seconds = Field(default=_seconds(SamplingPlan.warmup_max_ns), description="steady or not")
+    flush_l2: bool = Field(
+        default=SamplingPlan.flush_l2, description="overwrite the GPU's L2 cache before each sample"
+    )
+
+    def sampling_plan(self) -> SamplingPlan:
+        """As the measured process takes it."""
+        return SamplingPlan(
+            samples=self.samples,
+            max_samples=self.max_samples,
+            relative_interval=self.relative_interval,
+            max_ns=_ns(self.sampling_max_s),
+            block_ns=_ns(self.block_s),
+            settle_ns=_ns(self.settle_s),
+            warmup_calls=self.warmup_calls,
+            warmup_ns=_ns(self.warmup_s),
+            warmup_max_calls=self.warmup_max_calls,
+            warmup_max_ns=_ns(self.warmup_max_s),
+            flush_l2=self.flush_l2,
+        )
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * _NS)
+
+
+# `[[schedule]]` and `[service]`: what `compilewatch schedule` does.
+
+
+class ScheduleSettings(Section):
+    """`[[schedule]]`: when `compilewatch schedule` measures a suite."""
+
+    name: ShortName
+    cron: str = Field(description="five fields as in crontab, such as '0 3 * * mon-fri', or @daily")
+    timezone: str = Field(default="UTC", description="a name such as Europe/Berlin")
+    suite: ShortName | None = Field(default=None, description="unset: that of [run]")
+    trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
+    machine: str | None = Field(
+        default=None, description="pattern of the hosts that measure it; unset: the service that is first"
+    )
+
+    @model_validator(mode="after")
+    def _comes_sometime(self) -> Self:
+        # APScheduler takes a while to import, and most commands need no schedule.
+        from runner.service.cron import parse_cron
+
+        parse_cron(self.cron, self.timezone)
+        return self
+
+
+class ServiceSettings(Section):
+    """`[service]`: what `compilewatch schedule` does besides the schedules."""
+
+    watch_builds: bool = Field(default=True, description="measure when a torch or driver is new on this host")
+    keep_samples_days: Positive | None = Field(
+        default=None, description="older trials keep their summary only; unset: samples are kept for ever"
+    )
+    keep_traces_days: Positive | None = Field(
+        default=None, description="older traces on this host's disk are deleted; unset: kept for ever"
+    )
+    log_format: LogFormat = Field(default="text", description="text, or json: one object per line")
+
+
+# `[fleet]`: measuring on other hosts, through a queue on the team's PostgreSQL.
+
+
+class FleetSettings(Section):
+    """`[fleet]`: what `compilewatch schedule` leaves to the workers, and how workers are watched."""
+
+    queues: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = Field(
+        default=(), description="machine types the service has workers measure on; empty: it measures itself"
+    )
+    heartbeat_s: Annotated[float, Field(ge=0.5, le=60)] = Field(
+        default=5.0, description="between two signs of life of a worker"
+    )
+    stalled_s: Annotated[float, Field(ge=2, le=3600)] = Field(
+        default=30.0, description="a worker without a sign of life for longer loses its trial to another"
+    )
+    idle_s: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=15.0, description="how long a worker without a trial stays ready to begin the next at once"
+    )
+
+
+# The configuration of frozen reports.
+
+
+class ReportSettings(Section):
+    """`[report]`: what becomes of frozen reports."""
+
+    keep_days: Positive | None = Field(
+        default=None, description="older reports lose their content, as if revoked; unset: kept for ever"
+    )

@@ -1,0 +1,291 @@
+"""What can be configured, and its checks: `compilewatch.toml`, then `COMPILEWATCH_*`, then options.
+
+Later sources win. A setting inside a table is reached from the environment with two underscores:
+`COMPILEWATCH_RUN__TRIALS=5`. Reading and merging the sources is in `runner.config.sources`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from db.judge.policy import Policy
+from db.records.access import SignIn
+from db.records.limits import Limits
+from db.records.strategies import CACHE_OF_KIND
+from db.records.trial import Strategy, StrategyKind, Task
+from runner.config.sections import (
+    SIZE,
+    Device,
+    Dtype,
+    FleetSettings,
+    Limit,
+    Positive,
+    ReportSettings,
+    SamplingSettings,
+    ScheduleSettings,
+    Scope,
+    Section,
+    ServiceSettings,
+    ShortName,
+    Sizes,
+    Timeout,
+    WebAddress,
+    secret_web_address,
+    split_list,
+)
+
+if TYPE_CHECKING:
+    from db.judge.targets import Target
+
+
+class RunSettings(SamplingSettings):
+    """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
+
+    suite: ShortName = "smoke"
+    strategies: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = Field(
+        default=(), description="empty: those of the suite"
+    )
+    trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
+    timeout_s: Timeout = Field(default=600, description="a trial that takes longer is a failure")
+    idle_wait_s: Annotated[float, Field(ge=0)] = Field(
+        default=60.0, description="for other processes to leave the GPU; then trials are marked suspect"
+    )
+    threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
+    device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
+    matmul_precision: Literal["highest", "high", "medium"] = "high"
+    seed: int = Field(default=0, description="of weights, inputs and the order of trials")
+    canaries: bool = Field(
+        default=True, description="measure the machine itself, before and after: its control series"
+    )
+
+
+class WorkloadSettings(Section):
+    """`[[workload]]`: a model or function of your own, or another size of a built-in one.
+
+    `target` is "module:function" (a file beside the configuration) or the name of a built-in workload. A
+    list as `batch_size` or as an entry of `shape` makes one workload of each value.
+    """
+
+    name: ShortName
+    target: str
+    task: Task | None = Field(default=None, description="unset: inference, or the built-in's")
+    batch_size: Positive | Sizes | None = Field(default=None, description=SIZE)
+    shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
+    dtype: Dtype | None = Field(default=None, description="unset: float32, or the built-in's")
+    item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
+    items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="unset: batch_size"
+    )
+    kwargs: dict[str, Any] = Field(default={})
+    regions: tuple[str, ...] = Field(
+        default=(), description="classes of the repeated blocks of +regional; unset: found by themselves"
+    )
+    path: tuple[str, ...] = Field(
+        default=(), description="more directories for sys.path, relative to the file"
+    )
+
+
+class SuiteSettings(Section):
+    """`[[suite]]`: a named list of workloads and strategies."""
+
+    name: ShortName
+    workloads: Annotated[tuple[str, ...], Field(min_length=1)]
+    strategies: Annotated[tuple[ShortName, ...], Field(min_length=1)] = ("eager", "default")
+    trials: Positive = 3
+    worker_env: dict[str, str] = Field(default={})
+
+
+class StrategySettings(Section):
+    """`[[strategy]]`: a combination of your own, as `torch.compile` takes it."""
+
+    name: ShortName
+    kind: StrategyKind = StrategyKind.COMPILE
+    mode: ShortName | None = "default"
+    backend: ShortName = "inductor"
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    scope: Scope = Field(default="full", description="full, regional or submodule:PATH")
+    options: dict[str, Any] = Field(default={})
+
+    @model_validator(mode="after")
+    def _mode_or_options(self) -> Self:
+        if self.options and "mode" in self.model_fields_set and self.mode is not None:
+            raise ValueError("torch.compile takes mode or options, not both; leave one out")
+        return self
+
+    def strategy(self) -> Strategy:
+        """As a trial record names it."""
+        return Strategy(
+            name=self.name,
+            kind=self.kind,
+            backend=None if self.kind is StrategyKind.EAGER else self.backend,
+            mode=None if self.options or self.kind is not StrategyKind.COMPILE else self.mode,
+            dynamic=self.dynamic,
+            fullgraph=self.fullgraph,
+            scope=self.scope,
+            cache=CACHE_OF_KIND[self.kind],
+            options=self.options,
+        )
+
+
+class BuildSettings(Section):
+    """`[[build]]`: another interpreter with a torch in it, measured by the same worker."""
+
+    name: ShortName
+    python: Path
+
+
+class TargetSettings(Section):
+    """`[[target]]`: budgets of the workloads and strategies that fit the shell-style patterns."""
+
+    workload: str = "*"
+    strategy: str = "*"
+    latency_p95_ns: Limit = None
+    throughput_per_s: Limit = None
+    compile_cost_ns: Limit = None
+    peak_bytes: Limit = None
+    speedup: Limit = None
+    break_even_steps: Limit = None
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if not self.model_dump(exclude={"workload", "strategy"}, exclude_none=True):
+            raise ValueError("a target needs at least one limit, such as latency_p95_ns")
+        return self
+
+    def target(self) -> Target:
+        """As the judge takes it."""
+        # The judge's arithmetic takes a second to import, and most readers of the file never judge.
+        from db.judge.targets import Target
+
+        return Target.model_validate(self.model_dump())
+
+
+class NotifySettings(Section):
+    """`[notify]`: how the messages to the `[[channel]]` entries are made and sent."""
+
+    base_url: WebAddress | None = Field(
+        default=None, description="where people reach the dashboard; messages link there"
+    )
+    attempts: Annotated[int, Field(ge=1, le=10)] = Field(
+        default=4, description="tries per message, further and further apart"
+    )
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = Field(default=10, description="of one try")
+
+
+class ChannelSettings(Section):
+    """`[[channel]]`: where confirmed regressions are told. Addresses hold tokens and are never printed."""
+
+    name: ShortName
+    webhook: Annotated[SecretStr, AfterValidator(secret_web_address)] | None = Field(
+        default=None, description="an address that takes a JSON document by POST"
+    )
+    apprise: SecretStr | None = Field(
+        default=None, description="an address as apprise writes it, such as slack://... or mailto://..."
+    )
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if (self.webhook is None) == (self.apprise is None):
+            raise ValueError("a channel needs webhook or apprise, and not both")
+        return self
+
+
+class Settings(BaseSettings):
+    """Everything the file and the environment can say. Made by `runner.config.sources.load_settings`."""
+
+    database_url: Annotated[str, Field(min_length=1)] = "sqlite:///compilewatch.db"
+    data_dir: Path = Field(default=Path(".compilewatch"), description="traces, logs and other torch builds")
+    run: RunSettings = RunSettings()
+    workload: tuple[WorkloadSettings, ...] = ()
+    suite: tuple[SuiteSettings, ...] = ()
+    strategy: tuple[StrategySettings, ...] = ()
+    build: tuple[BuildSettings, ...] = ()
+    policy: Policy = Field(default=Policy(), description="when a change counts as real")
+    target: tuple[TargetSettings, ...] = ()
+    notify: NotifySettings = NotifySettings()
+    channel: tuple[ChannelSettings, ...] = ()
+    schedule: tuple[ScheduleSettings, ...] = ()
+    service: ServiceSettings = ServiceSettings()
+    auth: SignIn | None = Field(default=None, description="how people sign in; absent: no login")
+    fleet: FleetSettings = FleetSettings()
+    report: ReportSettings = ReportSettings()
+    limits: Limits = Limits()
+    csv_columns: dict[str, str] = Field(
+        default={}, description="our field -> column, for `import --format csv`"
+    )
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="COMPILEWATCH_", env_nested_delimiter="__"
+    )
+    _config_file: Path | None = PrivateAttr(None)
+
+    @property
+    def config_file(self) -> Path | None:
+        """The file that was read, if any."""
+        return self._config_file
+
+    @property
+    def project_root(self) -> Path:
+        """Where user modules are looked for: beside the configuration file, else the working directory."""
+        return self._config_file.parent if self._config_file else Path.cwd()
+
+    @property
+    def builds(self) -> tuple[BuildSettings, ...]:
+        """The [[build]] entries, with paths made absolute from beside the configuration file."""
+        return tuple(
+            # Not resolved: the python of a virtual environment is a link, and means the environment.
+            BuildSettings(name=entry.name, python=self.project_root / entry.python.expanduser())
+            for entry in self.build
+        )
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The [[target]] entries as the judge takes them."""
+        return tuple(entry.target() for entry in self.target)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a measured process. One CPU stays free: with as many threads as CPUs, one other busy
+        process makes OpenMP's spinning threads wait for each other and a step up to 100 times slower.
+        """
+        return self.run.threads or max(1, _usable_cpus() - 1)
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        for table in ("workload", "suite", "strategy", "build", "channel", "schedule"):
+            names = [entry.name for entry in getattr(self, table)]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice:
+                raise ValueError(f"two [[{table}]] entries are named {twice!r}; names must differ")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load_settings` hands over, so that every value's origin is known."""
+        return (init_settings,)
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

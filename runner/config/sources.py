@@ -1,0 +1,273 @@
+"""Reads file, environment and options into `Settings`, and says which value came from where."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import EnvSettingsSource, SettingsError
+
+from db.errors import ConfigError, one_line
+from db.records.validation import must_be
+from runner.config.settings import Settings
+
+# A complaint of pydantic -> one sentence that names the key and where it was written.
+
+REFERENCE = "See compilewatch.example.toml for every key."
+SECRET_TABLES = ("auth", "channel", "database_url", "notify")
+_LONGEST = 1_000
+ENVIRONMENT = "environment"
+OPTION = "option"
+
+Location = tuple[str | int, ...]
+Layers = Mapping[str, Mapping[str, Any]]
+
+# As a value is written in TOML.
+_IN_TOML = {"string_type": "text in quotes", "path_type": "a path in quotes"}
+
+
+def explain(error: ValidationError, layers: Layers) -> ConfigError:
+    """The first problem as a sentence. `layers` maps source names to what each says, weakest first."""
+    # Keys and values may hold anything, line breaks among it.
+    told = _explained(error, layers)
+    return ConfigError(one_line(told.message, _LONGEST), told.next_step)
+
+
+def _explained(error: ValidationError, layers: Layers) -> ConfigError:
+    problems = error.errors(include_url=False)
+    # A misspelt key may leave a required one missing: the spelling is the problem then.
+    first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
+    loc = _written_part(first["loc"], layers)
+    source = _source(loc, layers)
+    others = {_written_part(other["loc"], layers) for other in problems} - {loc}
+    more = f" ({len(others)} more to correct)" if others else ""
+    where, key = _place(loc[:-1], layers), str(loc[-1]) if loc else ""
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(key, _valid_keys(loc[:-1]), n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}?" if near else REFERENCE
+        return ConfigError(f"{source}: there is no key {key}{where}{more}.", hint)
+    if first["type"] == "missing":
+        return ConfigError(f"{source}: {key} is missing{where}{more}.", REFERENCE)
+    if first["type"] == "value_error":
+        problem = str(first.get("ctx", {}).get("error", first["msg"]))
+        place = _place(loc, layers) if _is_table(loc, layers) else where
+        return ConfigError(f"{source}: {problem}{place}{more}.", REFERENCE)
+    in_union = len(loc) < len(first["loc"])
+    wanted = (in_union and _meaning(loc)) or _wanted(first["type"], first.get("ctx", {}), loc) or first["msg"]
+    given = "" if loc[0] in SECRET_TABLES else f", not {first['input']!r}"
+    return ConfigError(f"{source}: {key}{where} must be {wanted}{given}{more}.", REFERENCE)
+
+
+def variable_of(key: Location) -> str:
+    """The environment variable that sets `key`."""
+    return "COMPILEWATCH_" + "__".join(str(part) for part in key).upper()
+
+
+def says(layer: Mapping[str, Any], key: Location) -> bool:
+    """Whether `layer` has a value at `key`."""
+    here: Any = layer
+    for part in key:
+        in_table = isinstance(here, Mapping) and part in here
+        in_list = isinstance(here, (list, tuple)) and isinstance(part, int) and part < len(here)
+        if not (in_table or in_list):
+            return False
+        here = here[part]
+    return True
+
+
+def _wanted(kind: str, context: Mapping[str, Any], loc: Location) -> str | None:
+    if kind == "string_pattern_mismatch":
+        return _meaning(loc) or "a name of letters, digits and . _ - + @ :"
+    if kind == "tuple_type" and len(loc) == 1:
+        return f"a list of tables, written [[{loc[0]}]]"
+    return _IN_TOML.get(kind) or must_be(kind, context)
+
+
+def _meaning(loc: Location) -> str | None:
+    """What the value at `loc` may be, for fields whose description says that."""
+    model: type[BaseModel] = Settings
+    keys = [part for part in loc if isinstance(part, str)]
+    for table in keys[:1]:
+        model = _section_of(model, table)
+    field = model.model_fields.get(keys[1]) if len(keys) > 1 else None
+    return field.description if field else None
+
+
+def _written_part(loc: Location, layers: Layers) -> Location:
+    """`loc` without pydantic's own steps, such as the branch of a union that failed."""
+    for end in range(len(loc), 0, -1):
+        if any(says(layer, loc[:end]) for layer in layers.values()):
+            # A missing key is not written, but the table it is missing from is.
+            rest = loc[end : end + 1]
+            return loc[:end] + (rest if rest and _is_field(loc[:end], rest[0]) else ())
+    return loc[:1]
+
+
+def _is_field(table: Location, key: str | int) -> bool:
+    try:
+        return key in _valid_keys(table)
+    except (StopIteration, KeyError):
+        return False
+
+
+def _source(loc: Location, layers: Layers) -> str:
+    """Where the value at `loc` was written, the strongest source first."""
+    for end in range(len(loc), 0, -1):
+        for name in reversed(list(layers)):
+            if says(layers[name], loc[:end]):
+                if name == ENVIRONMENT:
+                    return f"The environment variable {variable_of(loc)}"
+                return "The command line" if name == OPTION else name
+    return next((name for name in layers if name not in (ENVIRONMENT, OPTION)), "The configuration")
+
+
+def _place(table: Location, layers: Layers) -> str:
+    """ " in [policy.history]", " in [[workload]] my-model", or nothing for the top level."""
+    if not table:
+        return ""
+    names = [str(part) for part in itertools.takewhile(lambda part: isinstance(part, str), table)]
+    if len(names) == len(table):
+        return f" in [{'.'.join(names)}]"
+    entry, number = table[: len(names) + 1], int(table[len(names)])
+    found = next((layer for layer in layers.values() if _is_table(entry, {"": layer})), None)
+    called = None if found is None else _value(found, entry).get("name")
+    return f" in [[{'.'.join(names)}]] {called or f'number {number + 1}'}"
+
+
+def _is_table(loc: Location, layers: Layers) -> bool:
+    """Whether some layer has a table at `loc`."""
+    return any(says(layer, loc) and isinstance(_value(layer, loc), Mapping) for layer in layers.values())
+
+
+def _value(layer: Mapping[str, Any], loc: Location) -> Any:
+    here: Any = layer
+    for part in loc:
+        here = here[part]
+    return here
+
+
+def _valid_keys(loc: Location) -> list[str]:
+    """Keys allowed in the table at `loc`; none are known where a table holds others by free names."""
+    model: type[BaseModel] = Settings
+    by_name = False
+    for part in loc:
+        if by_name:
+            by_name = False
+        elif isinstance(part, str):
+            by_name = get_origin(model.model_fields[part].annotation) is dict
+            model = _section_of(model, part)
+    return [] if by_name else list(model.model_fields)
+
+
+def _section_of(model: type[BaseModel], key: str) -> type[BaseModel]:
+    """The table behind field `key`: its annotation, or the element type of a list or table of tables."""
+    annotation = model.model_fields[key].annotation
+    candidates = [annotation, *get_args(annotation)]
+    return next(kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel))
+
+
+DEFAULT_FILE = "compilewatch.toml"
+FILE_VARIABLE = "COMPILEWATCH_CONFIG"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One setting: its dotted key, its value, and "default", a file, a variable or "option"."""
+
+    key: str
+    value: Any
+    source: str
+
+
+def load_settings(file: Path | None = None, *, options: Mapping[str, Any] | None = None) -> Settings:
+    """The settings in force.
+
+    `file` defaults to $COMPILEWATCH_CONFIG, then to compilewatch.toml in the working directory if there is
+    one. `options` holds command-line values in the file's nesting, and wins over everything.
+    Raises ConfigError when a named file is missing, not TOML, or says something that cannot be.
+    """
+    path = find_file(file)
+    layers = _layers(path, options or {})
+    merged: dict[str, Any] = {}
+    for content in layers.values():
+        merged = _merge(merged, content)
+    try:
+        settings = Settings(**merged)
+    except ValidationError as error:
+        raise explain(error, layers) from error
+    settings._config_file = path.resolve() if path else None
+    return settings
+
+
+def origins(settings: Settings, *, options: Mapping[str, Any] | None = None) -> list[Origin]:
+    """Where each value of `settings` came from, in the order of the file's reference."""
+    layers = _layers(settings.config_file, options or {})
+    found = []
+    for key, value in _leaves(settings):
+        source = next((name for name in reversed(list(layers)) if says(layers[name], key)), "default")
+        found.append(Origin(".".join(key), value, variable_of(key) if source == ENVIRONMENT else source))
+    return found
+
+
+def find_file(file: Path | None) -> Path | None:
+    """The configuration file to read, or None. Raises ConfigError when a named one is not there."""
+    named = file or (Path(os.environ[FILE_VARIABLE]) if os.environ.get(FILE_VARIABLE) else None)
+    if named is None:
+        default = Path(DEFAULT_FILE)
+        return default if default.is_file() else None
+    if not named.is_file():
+        raise ConfigError(
+            f"There is no configuration file {named}.",
+            f"Copy compilewatch.example.toml there, or leave --config and {FILE_VARIABLE} out.",
+        )
+    return named
+
+
+def _layers(path: Path | None, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Source name -> what it says, weakest first."""
+    layers: dict[str, dict[str, Any]] = {}
+    if path is not None:
+        layers[path.name] = _read_toml(path)
+    try:
+        layers[ENVIRONMENT] = EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        raise ConfigError(f"The environment is not valid: {error}.", "Lists and tables are JSON.") from error
+    layers[OPTION] = dict(options)
+    return layers
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text.", "Save it as UTF-8.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Make the file readable.") from error
+
+
+def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        known = merged.get(key)
+        merged[key] = (
+            _merge(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
+        )
+    return merged
+
+
+def _leaves(section: BaseModel, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, (*prefix, name))
+        else:
+            yield (*prefix, name), value

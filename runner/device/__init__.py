@@ -1,0 +1,1 @@
+"""Devices: locks, state, idleness."""

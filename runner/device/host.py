@@ -1,0 +1,98 @@
+"""A host as it is now: the room on its disk, the state of its GPUs. Standard library and NVML only, since a
+worker that waits reads it too.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from db.errors import CompilewatchError
+from runner.device.state import nvml_handle, nvml_query, reasons_in_words
+
+# Whether the disk has room for what a run writes.
+
+MIN_FREE_BYTES = 500 * 2**20
+"""A cold trial writes up to 150 MB of headers and kernels; those of several may lie there at once."""
+
+
+def existing_part(path: Path) -> Path:
+    """`path`, or the nearest directory above it that is there already."""
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
+def require_space(data_dir: Path) -> None:
+    """Raise CompilewatchError where a run would fail midway for want of disk space."""
+    existing = existing_part(data_dir.resolve())
+    free = shutil.disk_usage(existing).free
+    if free < MIN_FREE_BYTES:
+        raise CompilewatchError(
+            f"Only {free // 2**20} MiB are free in {existing}; a run needs {MIN_FREE_BYTES // 2**20} MiB.",
+            "Free space, or set data_dir and TMPDIR to another disk.",
+        )
+
+
+def disk_room(data_dir: Path) -> tuple[int | None, int | None]:
+    """Free and total bytes where the service writes; None where the disk does not tell."""
+    try:
+        room = shutil.disk_usage(existing_part(data_dir.resolve()))
+    except OSError:
+        return None, None
+    return room.free, room.total
+
+
+def device_readings() -> list[dict[str, Any]]:
+    """Every GPU that NVML shows, each as `db.records.schedules.HostDevice` has it; none without a driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    count = nvml_query("nvmlDeviceGetCount") or 0
+    handles = [nvml_query("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
+    return [_reading(handle) for handle in handles if handle is not None]
+
+
+def device_reading(device: str) -> dict[str, Any] | None:
+    """One GPU, such as "cuda:0"; None for the CPU or where NVML does not show it."""
+    handle = nvml_handle(device)
+    return None if handle is None else _reading(handle)
+
+
+def _reading(handle: Any) -> dict[str, Any]:
+    memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
+    rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
+    reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
+    if reasons is None:
+        reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+    ecc = nvml_query(
+        "nvmlDeviceGetTotalEccErrors",
+        handle,
+        pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+        pynvml.NVML_VOLATILE_ECC,
+    )
+    return {
+        "name": _text(nvml_query("nvmlDeviceGetName", handle)),
+        "uuid": _text(nvml_query("nvmlDeviceGetUUID", handle)),
+        "temperature_c": nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU),
+        "power_w": _watts(nvml_query("nvmlDeviceGetPowerUsage", handle)),
+        "power_limit_w": _watts(nvml_query("nvmlDeviceGetEnforcedPowerLimit", handle)),
+        "sm_clock_mhz": nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM),
+        "utilization_percent": None if rates is None else float(rates.gpu),
+        "used_bytes": None if memory is None else int(memory.used),
+        "total_bytes": None if memory is None else int(memory.total),
+        "throttle_reasons": None if reasons is None else reasons_in_words(int(reasons)),
+        "uncorrected_ecc_errors": ecc,
+    }
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _watts(milliwatts: Any) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000

@@ -1,0 +1,235 @@
+"""The GPU as NVML sees it: identity, limits, and its state around the timed blocks. Absent is None."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pynvml
+
+if TYPE_CHECKING:
+    from db.records.trial import DeviceState
+
+# nvml.h, nvmlClocksEventReasons. The first four slow a device because something is wrong or too hot; a power
+# cap is the normal state of a busy GPU and no reason for doubt.
+_SUSPECT_REASONS = {
+    0x0000000000000008: "hw_slowdown",
+    0x0000000000000020: "sw_thermal_slowdown",
+    0x0000000000000040: "hw_thermal_slowdown",
+    0x0000000000000080: "hw_power_brake_slowdown",
+}
+_OTHER_REASONS = {
+    0x0000000000000002: "applications_clocks_setting",
+    0x0000000000000004: "sw_power_cap",
+    0x0000000000000010: "sync_boost",
+    0x0000000000000100: "display_clock_setting",
+}
+_ALL_REASONS = _SUSPECT_REASONS | _OTHER_REASONS
+
+
+def reasons_in_words(reasons: int) -> list[str]:
+    """The clock event reasons of a bit mask, those that cast doubt first; idle clocks are none."""
+    return [name for bit, name in _ALL_REASONS.items() if reasons & bit]
+
+
+def nvml_query(function: str, *arguments: Any) -> Any:
+    """One NVML query by name, or None where this driver, device or permission does not answer it."""
+    found = getattr(pynvml, function, None)
+    if found is None:
+        return None
+    try:
+        return found(*arguments)
+    except pynvml.NVMLError:
+        return None
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def visible_index(device: str, visible: str | None) -> int | str:
+    """What `cuda:N` means to NVML under CUDA_VISIBLE_DEVICES: an index in PCI order, or a UUID."""
+    number = int(device.partition(":")[2] or 0)
+    entries = [entry.strip() for entry in (visible or "").split(",") if entry.strip()]
+    if number >= len(entries):
+        return number
+    return int(entries[number]) if entries[number].isdigit() else entries[number]
+
+
+def nvml_handle(device: str) -> Any:
+    """NVML's handle of "cuda:N"; None for another device and without a driver."""
+    if not device.startswith("cuda"):
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    found = visible_index(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if isinstance(found, int):
+        return nvml_query("nvmlDeviceGetHandleByIndex", found)
+    return nvml_query("nvmlDeviceGetHandleByUUID", found)
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What does not change during a run."""
+
+    uuid: str | None = None
+    name: str | None = None
+    driver: str | None = None
+    power_limit_w: float | None = None
+    memory_bytes: int | None = None
+
+
+def device_facts(device: str) -> DeviceFacts:
+    """Facts of "cuda:N" from NVML; all None for a CPU or without a driver."""
+    handle = nvml_handle(device)
+    if handle is None:
+        return DeviceFacts()
+    limit = nvml_query("nvmlDeviceGetEnforcedPowerLimit", handle)
+    memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
+    return DeviceFacts(
+        uuid=_text(nvml_query("nvmlDeviceGetUUID", handle)),
+        name=_text(nvml_query("nvmlDeviceGetName", handle)),
+        driver=_text(nvml_query("nvmlSystemGetDriverVersion")),
+        power_limit_w=None if limit is None else limit / 1000,
+        memory_bytes=None if memory is None else int(memory.total),
+    )
+
+
+def _triple(values: list[float]) -> list[float] | None:
+    return [min(values), statistics.median(values), max(values)] if values else None
+
+
+@dataclass
+class _SideReadings:
+    """What was read after the blocks of one side."""
+
+    sm_clock_mhz: list[float] = field(default_factory=list)
+    reasons: int = 0
+
+
+@dataclass
+class DeviceWatch:
+    """Collects the state of one device each time the worker pauses between timed blocks."""
+
+    device: str
+    _handle: Any = field(init=False)
+    _series: dict[str, list[float]] = field(default_factory=dict, init=False)
+    _reasons: int | None = field(default=None, init=False)
+    _readings: int = field(default=0, init=False)
+    _slow_readings: dict[str, int] = field(default_factory=dict, init=False)
+    _energy: list[int] = field(default_factory=list, init=False)
+    _processes: list[int] = field(default_factory=list, init=False)
+    _ecc_errors: list[int] = field(default_factory=list, init=False)
+    _sides: dict[str, _SideReadings] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._handle = nvml_handle(self.device)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to ask."""
+        return self._handle is not None
+
+    def _note(self, name: str, value: Any, convert: Callable[[Any], float] = float) -> None:
+        if value is not None:
+            self._series.setdefault(name, []).append(convert(value))
+
+    def sample(self, side: str = "") -> bool:
+        """Read everything once; called while the worker waits, so never inside a timed block. `side` is the
+        one whose block has just ended.
+
+        Whether the device was slowed just then, so that its clock says nothing of the software.
+        """
+        handle = self._handle
+        # First: an idle device lowers its clock soon.
+        clock = nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM)
+        self._note("sm", clock)
+        self._note("memory", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
+        self._note("temperature", nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
+        self._note(
+            "power", nvml_query("nvmlDeviceGetPowerUsage", handle), lambda milliwatts: milliwatts / 1000
+        )
+        self._note(
+            "utilization", nvml_query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu)
+        )
+        reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
+        if reasons is None:
+            reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        readings = self._sides.setdefault(side, _SideReadings())
+        readings.sm_clock_mhz += [] if clock is None else [float(clock)]
+        readings.reasons |= int(reasons or 0)
+        slowed = [name for bit, name in _SUSPECT_REASONS.items() if (reasons or 0) & bit]
+        if reasons is not None:
+            self._reasons = (self._reasons or 0) | int(reasons)
+            self._readings += 1
+            for name in slowed:
+                self._slow_readings[name] = self._slow_readings.get(name, 0) + 1
+        energy = nvml_query("nvmlDeviceGetTotalEnergyConsumption", handle)
+        if energy is not None:
+            self._energy.append(int(energy))
+        errors = nvml_query(
+            "nvmlDeviceGetTotalEccErrors",
+            handle,
+            pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+            pynvml.NVML_VOLATILE_ECC,
+        )
+        if errors is not None:
+            self._ecc_errors.append(int(errors))
+        # Inside a container NVML lists no process at all, which does not mean that none is there.
+        running = nvml_query("nvmlDeviceGetComputeRunningProcesses", handle)
+        if running:
+            self._processes.append(len({entry.pid for entry in running}) - 1)
+        return bool(slowed)
+
+    def of_side(self, side: str) -> dict[str, Any]:
+        """`sm_clock_mhz` and `throttle_reasons` of the readings after the blocks of `side`, for the record's
+        `timing`; empty where nothing was read.
+        """
+        found = self._sides.get(side)
+        if found is None:
+            return {}
+        return {
+            "sm_clock_mhz": _triple(found.sm_clock_mhz),
+            "throttle_reasons": reasons_in_words(found.reasons),
+        }
+
+    def state(self) -> DeviceState | None:
+        """`DeviceState` of the record; None where nothing was read."""
+        # A worker that waits reads its GPU too, and stays small without the records.
+        from db.records.trial import DeviceState
+
+        if not self._series and self._reasons is None:
+            return None
+        active = reasons_in_words(self._reasons or 0)
+        doubts = [
+            f"{name} in {count} of {self._readings} readings" for name, count in self._slow_readings.items()
+        ]
+        others = max(self._processes) if self._processes else None
+        if others:
+            doubts.append(f"{others} other processes on the device")
+        broken = self._ecc_errors[-1] - self._ecc_errors[0] if self._ecc_errors else None
+        if broken:
+            doubts.append(f"{broken} memory errors that ECC could not correct")
+        mode = nvml_query("nvmlDeviceGetEccMode", self._handle)
+        utilization = self._series.get("utilization")
+        return DeviceState(
+            sm_clock_mhz=_triple(self._series.get("sm", [])),
+            memory_clock_mhz=_triple(self._series.get("memory", [])),
+            temperature_c=_triple(self._series.get("temperature", [])),
+            power_w=_triple(self._series.get("power", [])),
+            utilization_percent=statistics.median(utilization) if utilization else None,
+            throttle_reasons=None if self._reasons is None else active,
+            other_processes=others,
+            ecc=None if mode is None else bool(mode[0]),
+            ecc_errors=broken,
+            energy_mj=self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None,
+            suspect=bool(doubts),
+            suspect_reasons=doubts,
+        )

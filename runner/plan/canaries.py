@@ -1,0 +1,55 @@
+"""The control series of a machine: which workloads they are, and their trials before and after a run."""
+
+from __future__ import annotations
+
+from ulid import ULID
+
+from db.records.strategies import EAGER
+from db.records.trial import Task
+from runner.plan.plan import workload_spec
+from runner.plan.trial_spec import TrialSpec
+from runner.workloads.definition import WorkloadDefinition
+
+TIMEOUT_S = 120.0
+TRIALS_PER_RUN = 6
+"""Three workloads before and three after."""
+
+_MIB = 2**20
+
+
+def canary_workloads(device: str) -> tuple[WorkloadDefinition, ...]:
+    """The three workloads at the size for `device`: milliseconds a step on a CPU, less on a GPU."""
+    gpu = device != "cpu"
+    size, copied = (4096, 256 * _MIB) if gpu else (512, 32 * _MIB)
+    return (
+        _canary("gemm", size, "bfloat16" if gpu else "float32", 2.0 * size**3, "operation"),
+        _canary("copy", copied, "uint8", float(copied), "byte"),
+        _canary("launch", 1000, "float32", 1000.0, "launch"),
+    )
+
+
+def _canary(name: str, size: int, dtype: str, items: float, item: str) -> WorkloadDefinition:
+    return WorkloadDefinition(
+        name=f"canary-{name}",
+        task=Task.FUNCTION,
+        target=f"runner.worker.canary:{name}",
+        shape={"size": size},
+        dtype=dtype,
+        items_per_iteration=items,
+        item=item,
+    )
+
+
+def canary_specs(trial: TrialSpec) -> tuple[TrialSpec, ...]:
+    """One eager trial of each canary under the conditions of `trial`: its run, build, device and threads."""
+    return tuple(
+        trial.model_copy(
+            update={
+                "trial_id": str(ULID()),
+                "workload": workload_spec(definition),
+                "strategy": EAGER,
+                "timeout_s": TIMEOUT_S,
+            }
+        )
+        for definition in canary_workloads(trial.device)
+    )

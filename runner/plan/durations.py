@@ -1,0 +1,71 @@
+"""How long a trial of each case takes: from what is stored of this machine, and from what ended meanwhile."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pandas import DataFrame, Series
+
+from db.engine.session import Database
+from db.metrics.eligibility import without_cancelled
+from db.queries.filters import Filters
+from db.queries.trials import latest_trials_frame
+from runner.plan.plan import Plan
+
+Case = tuple[str, str]
+"""Workload and strategy by name."""
+# A first guess before anything was measured anywhere; replaced by the first finished trial.
+_UNKNOWN_TRIAL_S = 15.0
+
+
+def stored_durations_s(database: Database, plan: Plan, *, host: str | None = None) -> dict[Case, float]:
+    """Median seconds that a trial of each case took the last time on a device of `host`, by default this one.
+
+    A case that only other machines measured stands with their median, one that nobody measured is left out.
+    """
+    names = Filters(workloads=tuple({spec.workload.name for spec in plan.trials}))
+    latest = without_cancelled(latest_trials_frame(database, names).dropna(subset=["ended_at"]))
+    if latest.empty:
+        return {}
+    kinds = {spec.device.partition(":")[0] for spec in plan.trials}
+    here = (latest["machine"] == (host or socket.gethostname())) & latest["device"].isin(kinds)
+    seconds = (latest["ended_at"] - latest["started_at"]).dt.total_seconds()
+    return _medians(latest, seconds) | _medians(latest[here], seconds[here])
+
+
+def _medians(trials: DataFrame, seconds: Series[float]) -> dict[Case, float]:
+    taken: dict[Case, list[float]] = defaultdict(list)
+    for workload, strategy, each in zip(trials["workload"], trials["strategy"], seconds, strict=True):
+        taken[workload, strategy].append(each)
+    return {case: statistics.median(values) for case, values in taken.items()}
+
+
+class Durations:
+    """Expected seconds of a trial: the median of its case meanwhile, else in the history.
+
+    Else that of its workload, since models differ more than strategies do, else that of its strategy.
+    """
+
+    def __init__(self, history_s: Mapping[Case, float]) -> None:
+        self._known_s = dict(history_s)
+        self._by_case: dict[Case, list[float]] = defaultdict(list)
+
+    def note(self, case: Case, seconds: float) -> None:
+        """A trial of `case` ended after `seconds`."""
+        self._by_case[case].append(seconds)
+        self._known_s[case] = statistics.median(self._by_case[case])
+
+    def expected_s(self, case: Case) -> float:
+        """Of one trial of `case`."""
+        if case in self._known_s:
+            return self._known_s[case]
+        # A copy: one thread measures while another shows.
+        known = list(self._known_s.items())
+        for part in (0, 1):
+            alike = [seconds for each, seconds in known if each[part] == case[part]]
+            if alike:
+                return statistics.median(alike)
+        return _UNKNOWN_TRIAL_S

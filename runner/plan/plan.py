@@ -1,0 +1,205 @@
+"""Suite x strategies x builds -> the ordered trials of a run. Imports no torch.
+
+Order: every round measures each case once, so that a machine that drifts over minutes drifts over all
+strategies alike. Within a round the workloads are shuffled, the strategies of one workload stand side by side
+and take turns in going first, and several builds alternate A B, B A.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ulid import ULID
+
+from db.errors import ConfigError
+from db.records.fields import Identifier
+from db.records.strategies import not_applicable_reason
+from db.records.trial import Strategy, StrategyKind, Task
+from runner.config.settings import BuildSettings, Settings
+from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.selection import ResolvedSuite, check_packages, select
+from runner.plan.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
+from runner.process.cancellation import require_wanted
+from runner.workloads.definition import WorkloadDefinition
+
+
+class NotApplicable(Part):
+    """A case that means nothing here, and why. It is shown and not measured."""
+
+    workload: str
+    strategy: str
+    reason: str
+
+
+class PlannedRun(Part):
+    """One execution of a suite with one build. `build` and `interpreter` None stand for the planning one."""
+
+    run_id: Identifier
+    suite: str | None
+    label: str | None
+    build: str | None
+    interpreter: Path | None
+    planned_trials: int
+
+
+class Plan(Part):
+    """Everything one command measures: a run per build, and the trials of all in the order to run them."""
+
+    runs: tuple[PlannedRun, ...]
+    trials: tuple[TrialSpec, ...]
+    not_applicable: tuple[NotApplicable, ...]
+    canaries: bool = False
+    """Whether the machine's control series is measured before and after."""
+
+
+def plan_run(
+    settings: Settings,
+    *,
+    suite: str | None = None,
+    workloads: Sequence[str] = (),
+    strategies: Sequence[str] = (),
+    trials: int | None = None,
+    device: str,
+    label: str | None = None,
+    builds: Sequence[BuildSettings] = (),
+    passes: Passes = NO_PASSES,
+) -> Plan:
+    """What `compilewatch run` would measure. `passes` follow the first trial of every case.
+
+    `suite` and `workloads`: neither stands for the configured suite, both for those workloads of the suite,
+    `workloads` alone for no suite. `device` is resolved ("cpu", "cuda:0"), never "auto". No `builds` stands
+    for this interpreter. Raises NotFoundError or ConfigError for a name that is not known, a workload that
+    cannot be built, or a plan without a trial.
+    """
+    selection = select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    require_limits(settings, selection, builds=len(builds), trials=trials)
+    if not builds:
+        check_packages(selection.workloads)
+    cases, not_applicable = _split(selection, device)
+    if not cases:
+        raise ConfigError(
+            f"Nothing of this can be measured on {device}: {not_applicable[0].reason}.",
+            "Name another strategy; `compilewatch list strategies` shows all.",
+        )
+    rounds = trials or settings.run.trials or selection.trials
+    runs = tuple(
+        PlannedRun(
+            run_id=str(ULID()),
+            suite=selection.suite,
+            label=label,
+            build=build.name if build else None,
+            interpreter=build.python if build else None,
+            planned_trials=rounds * sum(len(chosen) for chosen in cases.values()),
+        )
+        for build in builds or (None,)
+    )
+    order = _ordered(cases, len(runs), rounds, settings.run.seed)
+    specs = tuple(
+        spec.model_copy(update={"passes": passes}) if spec.round == 0 else spec
+        for spec in _specs(settings, selection, device, runs, order)
+    )
+    return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
+
+
+def require_limits(settings: Settings, selection: ResolvedSuite, *, builds: int, trials: int | None) -> None:
+    """Raise ConfigError where a plan of this would go beyond `[limits]`; nothing is planned for it."""
+    cases = len(selection.workloads) * len(selection.strategies)
+    rounds = trials or settings.run.trials or selection.trials
+    settings.limits.require("builds", builds)
+    settings.limits.require("cases", cases)
+    settings.limits.require("trials", rounds * cases * max(1, builds))
+
+
+def _specs(
+    settings: Settings,
+    selection: ResolvedSuite,
+    device: str,
+    runs: Sequence[PlannedRun],
+    order: Iterable[tuple[int, str, Strategy, int]],
+) -> Iterator[TrialSpec]:
+    workloads = {definition.name: workload_spec(definition) for definition in selection.workloads}
+    for round_, name, strategy, index in order:
+        require_wanted()
+        run = runs[index]
+        yield TrialSpec(
+            trial_id=str(ULID()),
+            run_id=run.run_id,
+            suite=run.suite,
+            label=run.label,
+            workload=workloads[name],
+            strategy=strategy,
+            device=device,
+            threads=settings.threads,
+            settings=TorchSettings(matmul_precision=settings.run.matmul_precision),
+            sampling=settings.run.sampling_plan(),
+            timeout_s=settings.run.timeout_s,
+            idle_wait_s=settings.run.idle_wait_s,
+            seed=settings.run.seed,
+            worker_env=dict(selection.worker_env[name]),
+            round=round_,
+            build=run.build,
+            interpreter=run.interpreter,
+        )
+
+
+def _split(
+    selection: ResolvedSuite, device: str
+) -> tuple[dict[str, list[Strategy]], tuple[NotApplicable, ...]]:
+    """Strategies that mean something by workload, and the other cases with their reasons."""
+    cases: dict[str, list[Strategy]] = {}
+    others: list[NotApplicable] = []
+    device_kind = device.split(":", maxsplit=1)[0]
+    for definition in selection.workloads:
+        for strategy in selection.strategies:
+            reason = not_applicable_reason(strategy, device_kind) or _unfit(definition, strategy)
+            if reason is None:
+                cases.setdefault(definition.name, []).append(strategy)
+            else:
+                others.append(NotApplicable(workload=definition.name, strategy=strategy.name, reason=reason))
+    return cases, tuple(others)
+
+
+def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
+    """Why `strategy` can do nothing with this workload, as far as that is known before it is built."""
+    if definition.task is Task.FUNCTION and strategy.scope != "full":
+        return "a function has no submodules to compile one by one"
+    if strategy.scope == "regional" and not definition.has_regions:
+        return "the model has no repeated blocks to compile one by one"
+    if strategy.kind not in (StrategyKind.EXPORT, StrategyKind.AOT_PACKAGE):
+        return None
+    if definition.task is not Task.INFERENCE:
+        return "only a model in inference is exported"
+    return (
+        "an exported program is for one batch, and this goes through several"
+        if definition.is_stream
+        else None
+    )
+
+
+def _ordered(
+    cases: dict[str, list[Strategy]], builds: int, rounds: int, seed: int
+) -> Iterator[tuple[int, str, Strategy, int]]:
+    """(round, workload, strategy, index of the build) in the order to measure them."""
+    for round_ in range(rounds):
+        names = list(cases)
+        random.Random(f"{seed}:{round_}").shuffle(names)  # noqa: S311
+        for name in names:
+            strategies = cases[name]
+            for position in range(len(strategies)):
+                strategy = strategies[(position + round_) % len(strategies)]
+                order = range(builds) if (position + round_) % 2 == 0 else reversed(range(builds))
+                for build in order:
+                    yield round_, name, strategy, build
+
+
+def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
+    """`definition` as the measured process is told of it."""
+    return WorkloadSpec(
+        **definition.record().model_dump(),
+        target=definition.target,
+        kwargs=dict(definition.kwargs),
+        regions=definition.regions,
+        path=definition.path,
+    )

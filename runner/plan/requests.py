@@ -1,0 +1,84 @@
+"""From a run request to a plan, with the names of this host's configuration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from db.errors import ConfigError
+from db.records.requests import RequestSpec
+from runner.config.settings import BuildSettings, Settings
+from runner.plan.builds import builds_named, interpreter_facts
+from runner.plan.host_stacks import HostStacks
+from runner.plan.passes import Passes
+from runner.plan.plan import Plan, plan_run
+from runner.plan.selection import refuse_code, resolve_device
+from runner.plan.trial_spec import TrialSpec
+
+
+def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
+    """The trials that `spec` asks for.
+
+    Raises CompilewatchError for a name that this host does not know, a recorded build that is not here, an
+    interpreter without torch, or a request that comes to nothing.
+    """
+    builds = builds_of(settings, spec)
+    device = resolve_device(settings.run.device, interpreter_facts(builds))
+    return plan_spec(settings, spec, builds, device=device)
+
+
+def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings], *, device: str) -> Plan:
+    """The trials that `spec` asks for with these builds on a device of this kind, here or elsewhere.
+
+    A request is data: it names what is configured, and "module:function" is code. Raises CompilewatchError
+    for a name that the configuration does not know, or a request that comes to nothing.
+    """
+    asked = spec.workloads or _names(workload for workload, _ in spec.cases)
+    strategies = spec.strategies or _names(strategy for _, strategy in spec.cases)
+    refuse_code(settings, asked, strategies)
+    plan = plan_run(
+        settings,
+        suite=spec.suite,
+        workloads=asked,
+        strategies=strategies,
+        trials=spec.trials,
+        device=device,
+        label=spec.label,
+        builds=builds,
+        passes=Passes(spec.profile, settings.data_dir.absolute() if spec.trace else None),
+    )
+    if spec.cases:
+        plan = _with_trials(plan, [trial for trial in plan.trials if _case(trial) in spec.cases])
+        if not plan.trials:
+            raise ConfigError("None of the cases can be measured here.", "Name others.")
+    if spec.budget_trials is not None and len(plan.trials) > spec.budget_trials:
+        # Trials are ordered by rounds, so what is left out are last repeats.
+        plan = _with_trials(plan, plan.trials[: spec.budget_trials])
+    return plan
+
+
+def builds_of(settings: Settings, spec: RequestSpec) -> list[BuildSettings]:
+    """The builds that `spec` names, else those of the configuration."""
+    if spec.stacks:
+        host = HostStacks.read(settings)
+        return [host.build_like(stack) for stack in spec.stacks]
+    return builds_named(spec.builds, settings) if spec.builds else list(settings.builds)
+
+
+def _with_trials(plan: Plan, trials: Iterable[TrialSpec]) -> Plan:
+    kept = tuple(trials)
+    planned = Counter(trial.run_id for trial in kept)
+    runs = tuple(
+        run.model_copy(update={"planned_trials": planned[run.run_id]})
+        for run in plan.runs
+        if planned[run.run_id]
+    )
+    return plan.model_copy(update={"trials": kept, "runs": runs})
+
+
+def _case(trial: TrialSpec) -> tuple[str, str]:
+    return trial.workload.name, trial.strategy.name
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,319 @@
+"""Names on the command line and in the configuration -> workloads, strategies and the suite."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
+from db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
+from db.records.trial import Strategy
+from runner.config.settings import Settings
+from runner.plan.interpreter import InterpreterFacts
+from runner.workloads.catalog import WORKLOADS
+from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.targets import check_target, is_target
+from runner.workloads.user import sweep_names, user_target, user_workloads
+
+# Suites: named lists of workloads and strategies, how often each case runs, and in what environment.
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`workloads` and `strategies` by name. `trials` is per case. `worker_env` is added to the environment
+    of each measured process and stored in the trial's `build.settings`, since it can change a cold start.
+    """
+
+    name: str
+    workloads: tuple[str, ...]
+    strategies: tuple[str, ...]
+    summary: str = ""
+    trials: int = 3
+    worker_env: Mapping[str, str] = field(default_factory=dict)
+
+
+# Together these take two thirds off a cold compilation on a CPU, and neither depends on the model: the probe
+# for vector instructions (torch/_inductor/cpu_vec_isa.py) runs g++ three times per empty cache directory,
+# and the precompiled header (torch/_inductor/codecache.py) is 149 MB that only many kernels pay back.
+_WITHOUT_HOST_SETUP = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            name="smoke",
+            summary="four small workloads in plain torch: minutes on two CPU cores",
+            workloads=("cnn", "encoder", "elementwise", "mlp-train"),
+            strategies=("eager", "default", "reduce-overhead"),
+            worker_env=_WITHOUT_HOST_SETUP,
+        ),
+        Suite(
+            name="smoke-all",
+            summary="the workloads of smoke under every strategy and cache state: up to half an hour",
+            workloads=("cnn", "encoder", "elementwise", "mlp-train"),
+            strategies=(
+                "eager",
+                "default",
+                "default+static",
+                "default+dynamic",
+                "default+fullgraph",
+                "default+regional",
+                "default+warm",
+                "default+portable",
+                "backend:aot_eager",
+                "export",
+                "packaged",
+                "reduce-overhead",
+                "max-autotune",
+                "max-autotune-no-cudagraphs",
+            ),
+            trials=1,
+            worker_env=_WITHOUT_HOST_SETUP,
+        ),
+        Suite(
+            name="streams",
+            summary="requests of different lengths, a first epoch and decoding: recompilations and padding",
+            workloads=("varlen", "varlen-max", "varlen-buckets", "varlen-dynamic", "first-epoch", "decode"),
+            strategies=("eager", "default", "default+dynamic"),
+            worker_env=_WITHOUT_HOST_SETUP,
+        ),
+        Suite(
+            name="standard",
+            summary="ten workloads at datacenter size: for a GPU, needs the extra `models`",
+            workloads=(
+                "resnet50",
+                "bert-base",
+                "bert-base-train",
+                "vit-b16",
+                "gpt2",
+                "sd-unet",
+                "encoder-512",
+                "lstm-cell",
+                "mlp-4096",
+                "elementwise-4096",
+            ),
+            strategies=(
+                "eager",
+                "default",
+                "reduce-overhead",
+                "max-autotune",
+                "max-autotune-no-cudagraphs",
+            ),
+        ),
+    )
+}
+
+
+T = TypeVar("T")
+
+AD_HOC_STRATEGIES = ("eager", "default")
+AD_HOC_TRIALS = 3
+
+
+@dataclass(frozen=True)
+class ResolvedSuite:
+    """What is to be measured, every name resolved. `suite` is None when only workloads were named."""
+
+    suite: str | None
+    workloads: tuple[WorkloadDefinition, ...]
+    strategies: tuple[Strategy, ...]
+    trials: int
+    worker_env: Mapping[str, Mapping[str, str]]
+    """By workload name: those of the suite, else of the suite that the workload is at home in."""
+
+
+def known_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
+    """Built-in workloads, then those of the configuration. Raises ConfigError for one that cannot be."""
+    own = user_workloads(settings)
+    _refuse_taken("workload", own, WORKLOADS)
+    return {**WORKLOADS, **own}
+
+
+def known_strategies(settings: Settings) -> dict[str, Strategy]:
+    """Built-in strategies, then those of the configuration."""
+    own = {entry.name: entry.strategy() for entry in settings.strategy}
+    _refuse_taken("strategy", own, BUILTIN)
+    return {**BUILTIN, **own}
+
+
+def known_suites(settings: Settings) -> dict[str, Suite]:
+    """Built-in suites, then those of the configuration."""
+    own = {
+        entry.name: Suite(
+            name=entry.name,
+            summary="from the configuration",
+            workloads=entry.workloads,
+            strategies=entry.strategies,
+            trials=entry.trials,
+            worker_env=entry.worker_env,
+        )
+        for entry in settings.suite
+    }
+    _refuse_taken("suite", own, SUITES)
+    return {**SUITES, **own}
+
+
+def select(
+    settings: Settings,
+    *,
+    suite: str | None = None,
+    workloads: Sequence[str] = (),
+    strategies: Sequence[str] = (),
+) -> ResolvedSuite:
+    """Resolve every name; without `suite` and `workloads`, the configured suite.
+
+    Raises NotFoundError for an unknown name, ConfigError for a workload that cannot be built.
+    """
+    chosen = None
+    if suite or not workloads:
+        chosen = _lookup("suite", suite or settings.run.suite, known_suites(settings))
+    known = known_workloads(settings)
+    names = _workload_names(chosen, workloads, known, settings)
+    definitions = tuple(_workload(name, known, settings) for name in names)
+    wanted = strategies or settings.run.strategies or (chosen.strategies if chosen else AD_HOC_STRATEGIES)
+    named = known_strategies(settings)
+    return ResolvedSuite(
+        suite=chosen.name if chosen else None,
+        workloads=definitions,
+        strategies=tuple(
+            {parsed.name: parsed for parsed in (parse_strategy(n, named) for n in wanted)}.values()
+        ),
+        trials=chosen.trials if chosen else AD_HOC_TRIALS,
+        worker_env={name: (chosen or _home(name, settings)).worker_env for name in names},
+    )
+
+
+def select_by_data(settings: Settings, suite: str | None, workload: str, strategy: str) -> ResolvedSuite:
+    """One case that a record or a message names, as this host defines it, in the environment of `suite`.
+
+    A suite that is not known here, or is without the workload, is passed over. Raises as `select` and
+    `refuse_code` do.
+    """
+    refuse_code(settings, [workload], [strategy])
+    known = known_suites(settings).get(suite) if suite else None
+    holding = known.name if known and workload in known.workloads else None
+    return select(settings, suite=holding, workloads=(workload,), strategies=(strategy,))
+
+
+def refuse_code(settings: Settings, workloads: Iterable[str], strategies: Iterable[str]) -> None:
+    """Names in data stand for what the configuration has. Raises ConfigError for one that is code itself:
+    "module:function", or a backend that is looked for among all installed packages.
+    """
+    known = known_workloads(settings)
+    for name in workloads:
+        if name not in known and is_target(name):
+            raise ConfigError(
+                f"Data cannot ask for the code at {one_line(name)!r}.",
+                "Give it a [[workload]] entry in the configuration, and ask for its name.",
+            )
+    named = known_strategies(settings)
+    for name in strategies:
+        backend = parse_strategy(name, named).backend
+        if not {name, name.partition("+")[0]} & set(named) and backend not in TORCH_BACKENDS:
+            raise ConfigError(
+                f"Data cannot ask for the backend {one_line(str(backend))!r}.",
+                "Give it a [[strategy]] entry in the configuration, and ask for its name.",
+            )
+
+
+def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:
+    """Raises ConfigError when this interpreter lacks a package that a workload is built with."""
+    missing: dict[str, list[str]] = {}
+    for definition in definitions:
+        for package in definition.packages:
+            if importlib.util.find_spec(package) is None:
+                missing.setdefault(package, []).append(definition.name)
+    if missing:
+        package, users = next(iter(missing.items()))
+        verb = "need" if len(users) > 1 else "needs"
+        raise ConfigError(
+            f"{', '.join(users)} {verb} {package}, which is not installed.",
+            "Install it with: pip install 'compilewatch[models]'",
+        )
+
+
+def _workload_names(
+    suite: Suite | None,
+    workloads: Sequence[str],
+    known: Mapping[str, WorkloadDefinition],
+    settings: Settings,
+) -> tuple[str, ...]:
+    """Names of workloads, each once; the name of a sweep stands for all that it makes."""
+    sweeps = sweep_names(settings)
+
+    def resolved(names: Sequence[str]) -> tuple[str, ...]:
+        each = (sweeps.get(name, (name,)) if name not in known else (name,) for name in names)
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(each)))
+
+    if suite is None:
+        return resolved(workloads)
+    of_suite, asked = resolved(suite.workloads), resolved(workloads)
+    for name in asked:
+        if name not in of_suite:
+            raise NotFoundError(
+                f"Suite {suite.name} has no workload {name!r}; it has {', '.join(of_suite)}.",
+                "Leave --suite out to measure it on its own.",
+            )
+    return asked or of_suite
+
+
+def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Settings) -> WorkloadDefinition:
+    if name not in known and is_target(name):
+        return user_target(name, settings)
+    definition = _lookup("workload", name, known)
+    check_target(definition.target, definition.path)
+    return definition
+
+
+def _home(workload: str, settings: Settings) -> Suite:
+    """The first suite that lists `workload`, so that a case run on its own continues the suite's series."""
+    swept = [name for name, made in sweep_names(settings).items() if workload in made]
+    for suite in known_suites(settings).values():
+        if {workload, *swept} & set(suite.workloads):
+            return suite
+    return Suite(name="", workloads=(), strategies=())
+
+
+def _lookup(kind: str, name: str, known: Mapping[str, T]) -> T:
+    if name in known:
+        return known[name]
+    raise _unknown(kind, name, list(known))
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> CompilewatchError:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    return NotFoundError(f"There is no {kind} {name!r}.", f"{hint}`compilewatch list {kind}s` shows all.")
+
+
+def _refuse_taken(kind: str, own: Mapping[str, object], builtin: Mapping[str, object]) -> None:
+    for name in own:
+        if name in builtin:
+            raise ConfigError(
+                f"[[{kind}]] {name!r} has the name of a built-in {kind}.", "Give it a name of its own."
+            )
+
+
+# Which device a run measures on.
+
+
+def resolve_device(device: str, facts: Sequence[InterpreterFacts]) -> str:
+    """`device` as torch names it; "auto" is the first GPU that every interpreter can use, else the CPU.
+
+    Raises ConfigError for a device that is not there.
+    """
+    count_of_all = min(fact.device_count for fact in facts)
+    if device == "auto":
+        return "cuda:0" if count_of_all else "cpu"
+    kind, _, index = device.partition(":")
+    if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
+        raise ConfigError(f"There is no device {device!r}.", "Name auto, cpu, or a GPU such as cuda:0.")
+    if kind == "cuda" and int(index or 0) >= count_of_all:
+        raise ConfigError(
+            f"There is no {device}: torch sees {count_of_all} GPUs.", "Use --device cpu, or check the driver."
+        )
+    return f"cuda:{index or 0}" if kind == "cuda" else "cpu"

@@ -1,0 +1,1 @@
+"""The measured process, from outside."""

@@ -1,0 +1,184 @@
+"""Executes a plan: each trial is on disk before it counts as measured, then stored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from db.engine.session import Database
+from db.records.requests import RunStatus
+from db.records.trial import FailureKind, Status, Trial
+from db.store.trials import start_run
+from runner.plan.canaries import TRIALS_PER_RUN, canary_specs
+from runner.plan.plan import Plan
+from runner.process.executor import ENDED, Executor, Job, JobState
+from runner.process.local_executor import LocalExecutor
+from runner.storage.persistence import note_end, store_waiting
+from runner.storage.spool import Spool
+
+_LOG = logging.getLogger("compilewatch.runner")
+_WAIT_S = 0.2
+
+
+class Progress(Protocol):
+    """Told what happens while a plan is executed, perhaps by another thread than the one that executes it."""
+
+    def trial_started(self, number: int, workload: str, strategy: str) -> None:
+        """Trial `number` of the plan, counted from 1, begins."""
+
+    def phase(self, name: str) -> None:
+        """The running trial begins the phase `name`, such as "build_model"."""
+
+    def trial_finished(self, trial: Trial) -> None:
+        """The running trial ended, passed or failed."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What one execution came to, without the trials that were cancelled.
+
+    `waiting` trials are on disk only, until the database is back.
+    """
+
+    measured: int
+    failed: int
+    waiting: int
+    interrupted: bool
+
+
+def execute(
+    plan: Plan,
+    database: Database,
+    spool: Spool,
+    *,
+    progress: Progress,
+    is_cancelled: Callable[[], bool],
+    lock_dir: Path | None = None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    admits: Callable[[Job], bool] = lambda _job: True,
+) -> RunOutcome:
+    """Measure every trial of `plan` here, in its order, and store each as soon as it ends.
+
+    A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
+    stored as `cancelled`, and nothing more is measured. What `admits` refuses when its turn comes is left
+    out. Raises DatabaseError when the runs cannot be
+    announced; nothing is measured then.
+    """
+    store_waiting(database, spool)
+    announce(plan, database, clock())
+    executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase, admits=admits)
+    try:
+        measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
+    finally:
+        executor.close()
+    interrupted = is_cancelled()
+    status = RunStatus.CANCELLED if interrupted else RunStatus.FINISHED
+    for run in plan.runs:
+        note_end(run.run_id, clock(), status, database, spool)
+    return RunOutcome(measured, failed, len(spool.waiting()), interrupted)
+
+
+def announce(plan: Plan, database: Database, started_at: datetime, *, without: Collection[str] = ()) -> None:
+    """Say that the runs of `plan` begin, but those `without`. Raises DatabaseError."""
+    for run in plan.runs:
+        if run.run_id in without:
+            continue
+        start_run(
+            database,
+            run_id=run.run_id,
+            suite=run.suite,
+            label=run.label,
+            started_at=started_at,
+            planned_trials=run.planned_trials + (TRIALS_PER_RUN if plan.canaries else 0),
+        )
+
+
+def jobs_of(plan: Plan) -> Iterator[Job]:
+    """The trials of a plan, with the machine's control series of each run before and after them."""
+    yield from _canaries(plan)
+    yield from (Job((spec,)) for spec in plan.trials)
+    yield from _canaries(plan)
+
+
+def _canaries(plan: Plan) -> Iterator[Job]:
+    for run in plan.runs if plan.canaries else ():
+        first = next(spec for spec in plan.trials if spec.run_id == run.run_id)
+        yield Job(canary_specs(first), is_canaries=True)
+
+
+def work_off(
+    jobs: Iterable[Job],
+    executor: Executor,
+    progress: Progress,
+    is_cancelled: Callable[[], bool],
+    *,
+    is_left: Callable[[], bool] = lambda: False,
+    wait_s: float = _WAIT_S,
+) -> tuple[int, int]:
+    """Have `jobs` measured and watch them to their end: how many trials were measured, how many failed.
+
+    Canaries count as neither; one that fails is stored and leaves the run as it is. Once `is_cancelled`
+    says so, what is not done yet is cancelled; once `is_left` does, it goes on unwatched. Raises what
+    `executor.status` raises.
+    """
+    watch = _Watch(jobs, progress)
+    executor.submit(watch.remaining.values())
+    has_cancelled = False
+    while watch.remaining and not is_left():
+        if is_cancelled() and not has_cancelled:
+            executor.cancel(list(watch.remaining))
+            has_cancelled = True
+        states = executor.status(list(watch.remaining))
+        ended = [job_id for job_id, state in states.items() if state in ENDED]
+        for job_id in ended:
+            watch.see_ended(job_id, executor.trials(job_id))
+        for job_id, state in states.items():
+            if state is JobState.RUNNING:
+                watch.see_started(job_id)
+        if not ended:
+            executor.wait(wait_s)
+    return watch.measured, watch.failed
+
+
+class _Watch:
+    """The jobs that are not done, in their order; counts the others and tells a `Progress`."""
+
+    def __init__(self, jobs: Iterable[Job], progress: Progress) -> None:
+        self.remaining = {job.job_id: job for job in jobs}
+        self._numbers = _numbers(self.remaining.values())
+        self._started: set[str] = set()
+        self._progress = progress
+        self.measured = 0
+        self.failed = 0
+
+    def see_started(self, job_id: str) -> None:
+        job = self.remaining[job_id]
+        if job_id in self._started or job.is_canaries:
+            return
+        self._started.add(job_id)
+        (spec,) = job.specs
+        self._progress.trial_started(self._numbers[job_id], spec.workload.name, spec.strategy.name)
+
+    def see_ended(self, job_id: str, trials: list[Trial]) -> None:
+        if trials:
+            # It may have come and gone between two looks.
+            self.see_started(job_id)
+        job = self.remaining.pop(job_id)
+        for trial in trials:
+            if trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED:
+                self._progress.trial_finished(trial)
+            elif not job.is_canaries:
+                self.measured += 1
+                self.failed += trial.status is Status.FAILED
+                self._progress.trial_finished(trial)
+            elif trial.failure is not None:
+                _LOG.warning("%s failed: %s", trial.workload.name, trial.failure.message.partition("\n")[0])
+
+
+def _numbers(jobs: Iterable[Job]) -> dict[str, int]:
+    """The place of each trial in the plan, from 1; canaries have none."""
+    return {job.job_id: number for number, job in enumerate((j for j in jobs if not j.is_canaries), start=1)}

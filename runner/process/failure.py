@@ -1,0 +1,163 @@
+"""Why a measured process left no usable record: exit status, evidence and log -> a `Failure`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal as signals
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from db.records.trial import Failure, FailureKind
+from db.wording.units import words
+from runner.process.pipe import ProcessOutcome
+
+# What a log may carry into a database that others read: no addresses, no secrets, no home directory.
+
+_HIDDEN = "[hidden]"
+_URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>)\]}]+")
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_ASSIGNED = re.compile(
+    r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w-]*)(\s*[=:]\s*)(['\"]?)[^\s'\",;]+\3"
+)
+_KNOWN = re.compile(r"\b(?:hf_|ghp_|gho_|github_pat_|glpat-|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{8,}")
+_SECRET_NAME = re.compile(r"(?i)token|secret|passw|credential|api_?key|access_?key|database_url|dsn")
+_MIN_SECRET = 6
+
+
+def scrub(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """`text` without URLs, tokens, values of the environment's secret-looking variables, and home paths.
+
+    Control characters that a terminal would obey are dropped.
+    """
+    source = os.environ if environment is None else environment
+    secrets = (
+        value for name, value in source.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET
+    )
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    text = _URL.sub("[address]", text)
+    text = _BEARER.sub(rf"\1 {_HIDDEN}", text)
+    text = _ASSIGNED.sub(rf"\1\2{_HIDDEN}", text)
+    text = _KNOWN.sub(_HIDDEN, text)
+    home = str(Path.home())
+    if len(home) > 1:
+        text = re.sub(re.escape(home) + r"(?=[/\s:'\"]|$)", "~", text)
+    return "".join(char for char in text if char in "\n\t" or (ord(char) >= 32 and ord(char) != 127))
+
+
+_LOG_LIMIT = 65_536
+_CAUSE_LIMIT = 300
+_CAUSE = re.compile(
+    r"^.*(?:(?:^|[\s:])(?:fatal )?error: |\bfatal\s*: |: cannot find |command not found|: not found$).*$",
+    re.MULTILINE,
+)
+_DIRECTORIES = re.compile(r"^[^\s:]*/")
+_VMSTAT = Path("/proc/vmstat")
+_CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
+_EVIDENCE = {
+    FailureKind.OUT_OF_MEMORY: (
+        "can't allocate memory",
+        "std::bad_alloc",
+        "MemoryError",
+        "CUDA out of memory",
+    ),
+    FailureKind.DISK_FULL: ("No space left on device",),
+    FailureKind.DEVICE_LOST: ("CUDA error", "HIP error"),
+}
+
+
+def oom_kills() -> int:
+    """Processes the kernel has killed for memory: on this host, and in this container."""
+    count = 0
+    for path in (_VMSTAT, _CGROUP_EVENTS):
+        try:
+            lines = path.read_text().splitlines()
+        except OSError:
+            continue
+        count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return count
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is known about the end of one process."""
+
+    outcome: ProcessOutcome
+    phase: str | None
+    timeout_s: float
+    oom_killed: bool
+    garbage: str | None
+    """What was wrong on the record pipe, if anything was."""
+
+
+def log_tail(outcome: ProcessOutcome) -> str | None:
+    """The last of what the process printed, safe to store."""
+    text = scrub(outcome.log_tail.decode("utf-8", errors="replace"))
+    return text[-_LOG_LIMIT:] or None
+
+
+def with_cause(message: str, log: str) -> str:
+    """`message` of a failed compilation and, where it lacks that, the first line of `log` that names a cause:
+    a compiler's or linker's error, a command or header that is missing. One line.
+    """
+    found = _CAUSE.search(log)
+    if found is None:
+        return message
+    # Generated files lie in directories with long names of no use to anybody.
+    cause = " ".join(_DIRECTORIES.sub("", found[0].strip()).split())[:_CAUSE_LIMIT]
+    return message if cause in message else f"{message.rstrip('.')}: {cause}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _kind_and_message(ending: Ending, log: str) -> tuple[FailureKind, str]:
+    outcome = ending.outcome
+    if outcome.stopped == "timeout":
+        return FailureKind.TIMEOUT, f"No result within {ending.timeout_s:g} s"
+    if outcome.stopped == "cancelled":
+        return FailureKind.CANCELLED, "Cancelled"
+    if outcome.guard_lost:
+        return FailureKind.CRASH, "The guard process of the trial was killed"
+    if outcome.signal is not None:
+        return _failure_by_signal(outcome.signal, log, oom_killed=ending.oom_killed)
+    if ending.garbage is not None or outcome.exit_code == 0:
+        return FailureKind.BAD_RECORD, ending.garbage or "The process ended without a record"
+    ended = f"The process ended with exit code {outcome.exit_code}"
+    return _kind_by_log(log), ended
+
+
+def _failure_by_signal(number: int, log: str, *, oom_killed: bool) -> tuple[FailureKind, str]:
+    """SIGKILL is the kernel's out-of-memory killer only where the kernel counted one meanwhile."""
+    if oom_killed and number == signals.SIGKILL:
+        return FailureKind.OUT_OF_MEMORY, "The kernel killed the process for memory"
+    return _kind_by_log(log), f"The process died of {_signal_name(number)}"
+
+
+def _kind_by_log(log: str) -> FailureKind:
+    """What the last lines give away about a death that left no record."""
+    for kind, texts in _EVIDENCE.items():
+        if any(text in log for text in texts):
+            return kind
+    return FailureKind.CRASH
+
+
+def failure_of(ending: Ending) -> Failure:
+    """The `Failure` of a process that left no usable record."""
+    log = log_tail(ending.outcome)
+    kind, message = _kind_and_message(ending, log or "")
+    where = f" during {words(ending.phase)}" if ending.phase else ""
+    return Failure(
+        kind=kind,
+        phase=ending.phase,
+        message=f"{message}{where}.",
+        log_tail=log,
+        exit_code=ending.outcome.exit_code,
+        signal=ending.outcome.signal,
+    )

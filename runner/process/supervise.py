@@ -1,0 +1,233 @@
+"""One trial, from outside: a fresh process with its own caches, a deadline, and always a `Trial` at the
+end."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from db.records.sampling import Profile
+from db.records.trial import CacheState, Status, StrategyKind, Trial
+from db.records.validation import first_problem
+from runner.device.idle import wait_until_idle
+from runner.device.lock import default_lock_dir, device_lock
+from runner.device.state import device_facts
+from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from runner.process.failure import scrub
+from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
+from runner.process.record import Listening
+from runner.process.trace import trace_directory, trace_in
+
+_LOG = logging.getLogger("compilewatch.runner")
+WAITING = "waiting_for_device"
+_PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
+
+
+class TrialInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a trial: its processes are gone; store `trial`, then stop.
+
+    It says `cancelled`, or is whole where only a pass after it was cut short.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__()
+        self.trial = trial
+
+
+def _never() -> bool:
+    return False
+
+
+def run_trial(
+    spec: TrialSpec | Mapping[str, Any],
+    *,
+    interpreter: str | Path = sys.executable,
+    lock_dir: Path | None = None,
+    on_phase: OnPhase | None = None,
+    is_cancelled: Callable[[], bool] = _never,
+    passes: Passes | None = None,
+) -> Trial:
+    """Measure one case once in a fresh process and return its record, a failed one for any death.
+
+    Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device"
+    included. `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. `passes`
+    default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on Ctrl-C, and
+    DeviceBusyError when cancelled while waiting or where no lock can be had.
+    """
+    content = spec.model_dump(mode="json", by_alias=True) if isinstance(spec, TrialSpec) else dict(spec)
+    heard = on_phase or (lambda _phase: None)
+    device = device_facts(content["device"])
+    asked = passes or (spec.passes if isinstance(spec, TrialSpec) else NO_PASSES)
+    attempt = Attempt(content, str(interpreter), heard, is_cancelled, device, asked)
+    with device_lock(
+        device.uuid or content["device"],
+        lock_dir or default_lock_dir(),
+        should_stop=is_cancelled,
+        on_wait=lambda: heard(WAITING),
+    ) as lock:
+        if isinstance(spec, TrialSpec):
+            wait_until_idle(
+                content["device"],
+                spec.idle_wait_s,
+                should_stop=is_cancelled,
+                on_wait=lambda: heard(WAITING),
+            )
+        attempt.begin()
+        return _run(attempt, lock)
+
+
+def _run(attempt: Attempt, lock: int) -> Trial:
+    scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
+    cache = attempt.spec["strategy"]["cache"]
+    try:
+        if cache in _PRIMED:
+            # Warm is what a second process finds in the same directories; the other two move one file only.
+            caches = scratch / ("measure" if cache == CacheState.WARM else "prime")
+            failed = _run_process(attempt, scratch, caches, lock, prime=True)
+            if failed is not None:
+                return failed
+        trial = _run_process(attempt, scratch, scratch / "measure", lock, prime=False)
+        assert trial is not None
+        return _explained(trial, attempt, scratch, lock)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
+    """`trial` with what the passes after it found. One that fails is told, and its part stays unknown."""
+    if trial.status is not Status.OK:
+        return trial
+    if attempt.passes.profile:
+        trial = _profiled(trial, attempt, scratch, lock)
+    data_dir = attempt.passes.trace_into
+    if data_dir is not None and trial.strategy.kind is not StrategyKind.EAGER:
+        directory = trace_directory(data_dir, trial.trial_id)
+        directory.mkdir(parents=True, exist_ok=True)
+        # What is written into a cache is what there is to see, so this process starts from empty ones.
+        role = Role(
+            scratch / "trace",
+            told={"prime": True, "settle": True, "artifacts": str(scratch / "trace" / "artifacts")},
+            environment={"TORCH_TRACE": str(directory)},
+        )
+        if _passed(listen(attempt, scratch, role, lock), "trace", trial) is not None:
+            trial = trial.model_copy(update={"trace": trace_in(data_dir, trial.trial_id)})
+    return trial
+
+
+def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
+    # The caches of the measured process hold what it compiled, so that the same code is watched.
+    role = Role(scratch / "measure", told={"profile": True})
+    record = _passed(listen(attempt, scratch, role, lock), "profile", trial)
+    if record is None:
+        return trial
+    try:
+        return trial.model_copy(update={"profile": Profile.model_validate(record.get("profile"))})
+    except ValidationError as error:
+        told = first_problem(error, "all of it")
+        _LOG.warning("The profile of %s is not one: %s", trial.workload.name, told)
+        return trial
+
+
+def _passed(finished: Finished, name: str, trial: Trial) -> dict[str, Any] | None:
+    """The record of a pass that succeeded; None, with a warning, of one that did not.
+
+    Raises TrialInterrupted on Ctrl-C: the trial before it is whole.
+    """
+    if finished.interrupted:
+        raise TrialInterrupted(trial)
+    if finished.listening.succeeded():
+        return finished.listening.records[0]
+    told = [record["failure"]["message"] for record in finished.listening.records if "failure" in record]
+    reason = scrub(told[0]).partition("\n")[0] if told else finished.outcome.stopped or "its process died"
+    _LOG.warning("No %s of %s / %s: %s", name, trial.workload.name, trial.strategy.name, reason)
+    return None
+
+
+def run_canaries(
+    specs: Sequence[TrialSpec],
+    *,
+    interpreter: str | Path = sys.executable,
+    lock_dir: Path | None = None,
+    is_cancelled: Callable[[], bool] = _never,
+) -> list[Trial]:
+    """Measure the canaries of one run, `specs`, in one fresh process; one record each, none when cancelled.
+
+    Raises as `run_trial` does.
+    """
+    contents = [_content(spec) for spec in specs]
+    told = contents[0] | {"canaries": [content["workload"] for content in contents]}
+    attempt, finished = _listen_apart(told, interpreter, lock_dir, is_cancelled)
+    if finished.interrupted or finished.outcome.stopped == "cancelled":
+        return []
+    return [
+        finished.trial(attempt, content, _canary_records(finished.listening, content)) for content in contents
+    ]
+
+
+def run_probes(
+    spec: TrialSpec,
+    workloads: Sequence[WorkloadSpec],
+    *,
+    interpreter: str | Path = sys.executable,
+    lock_dir: Path | None = None,
+    is_cancelled: Callable[[], bool] = _never,
+) -> tuple[dict[str, Any] | None, str]:
+    """Probe the timing of `workloads` under the conditions of `spec`, in one fresh process: what
+    `runner.worker.probes.measure` returned, or None and why.
+
+    Raises as `run_trial` does, without TrialInterrupted.
+    """
+    told = _content(spec) | {"probes": [each.model_dump(mode="json") for each in workloads]}
+    attempt, finished = _listen_apart(told, interpreter, lock_dir, is_cancelled)
+    if finished.listening.succeeded():
+        found = finished.listening.records[0].get("probes")
+        return (found, "") if isinstance(found, dict) else (None, "The process sent nothing.")
+    failure = finished.trial(attempt, told).failure
+    return None, failure.message if failure else "The process ended without a word."
+
+
+def _content(spec: TrialSpec) -> dict[str, Any]:
+    content: dict[str, Any] = spec.model_dump(mode="json", by_alias=True)
+    return content
+
+
+def _listen_apart(
+    told: dict[str, Any], interpreter: str | Path, lock_dir: Path | None, is_cancelled: Callable[[], bool]
+) -> tuple[Attempt, Finished]:
+    """One process that measures something else than a trial, from caches of its own."""
+    device = device_facts(told["device"])
+    attempt = Attempt(told, str(interpreter), lambda _phase: None, is_cancelled, device)
+    scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
+    try:
+        with device_lock(
+            device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
+        ) as lock:
+            attempt.begin()
+            return attempt, listen(attempt, scratch, Role(scratch / "measure"), lock)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _canary_records(listening: Listening, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The process's record with one canary's samples in it; a failure is the failure of each."""
+    name = content["workload"]["name"]
+    return [record | record.get("canaries", {}).get(name, {}) for record in listening.records]
+
+
+def _run_process(attempt: Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
+    """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
+    finished = listen(attempt, scratch, Role(caches, {"prime": prime}), lock)
+    if prime and not finished.interrupted and finished.listening.succeeded():
+        return None
+    trial = finished.trial(attempt, attempt.spec)
+    if finished.interrupted:
+        raise TrialInterrupted(trial)
+    return trial

@@ -1,0 +1,1 @@
+"""What follows from a regression: confirmed, recorded, told."""

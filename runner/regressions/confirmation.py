@@ -1,0 +1,162 @@
+"""Confirm before alarm: fresh trials meet the sides between which a regression was found, and decide it."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from db.engine.session import Database
+from db.judge import gateway
+from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.policy import Policy
+from db.judge.results import BuildSide, Comparison, Row
+from db.queries.filters import Filters
+from db.queries.records import recorded_builds
+from db.queries.regressions import standing_regressions
+from db.queries.run_parts import run_parts
+from db.queries.schedules import requests, running_requests
+from db.records.ids import identity
+from db.records.regressions import BY_THE_JUDGE, Regression, TriageState, row_subject, side_keys
+from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from db.store.requests import new_request, save_request
+from runner.plan.host_stacks import HostStacks
+
+_Confirmation = tuple[str | None, Selection, Selection]
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """What is suspected, and what to measure to decide it."""
+
+    plan: ConfirmationPlan
+    spec: RequestSpec
+
+
+def confirmation_plan(
+    database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None
+) -> SecondLook | None:
+    """The suspicions of a comparison that nobody has decided yet, on the builds of both sides.
+
+    With `host` the builds must be on it: raises StackGoneError naming the one that is not. Without, whoever
+    measures finds out. None where nothing is suspected or the policy allows no extra trial.
+    """
+    undecided = comparison.model_copy(update={"rows": _undecided(database, comparison)})
+    plan = plan_confirmation(undecided, policy)
+    if plan is None:
+        return None
+    sides = [recorded_builds(database, side.build_ids) for side in (comparison.base, comparison.head)]
+    spec = RequestSpec(
+        cases=plan.cases,
+        stacks=tuple(builds[0] if host is None else host.first_of(builds) for builds in sides),
+        machine=glob.escape(comparison.machine) if comparison.machine else None,
+        trials=plan.trials_per_side,
+        budget_trials=policy.confirm.budget_trials,
+    )
+    return SecondLook(plan, spec)
+
+
+def request_confirmation(
+    database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None, *, at: datetime
+) -> RunRequest | None:
+    """Ask the service to measure just the suspected cases again, both builds taking turns.
+
+    A case is asked for once for two builds; None where none is left. Raises StackGoneError as
+    `plan_second_look` does.
+    """
+    look = confirmation_plan(database, comparison, policy, host)
+    if look is None:
+        return None
+    asked = _requested_before(database, look.spec)
+    cases = tuple(case for case in look.spec.cases if case not in asked)
+    if not cases:
+        return None
+    key = identity({"sides": side_keys(comparison), "cases": sorted(cases)})
+    request = new_request(
+        f"confirm-{key}",
+        RequestKind.CONFIRMATION,
+        look.spec.model_copy(update={"cases": cases}),
+        by=BY_THE_JUDGE,
+        at=at,
+        note=f"suspected: {', '.join(sorted({workload for workload, _ in cases}))}",
+    )
+    return request if save_request(database, request) else None
+
+
+def _requested_before(database: Database, spec: RequestSpec) -> set[tuple[str, str]]:
+    found = requests(database, states=(RequestState.QUEUED, RequestState.RUNNING, RequestState.FINISHED))
+    return {
+        case
+        for request in found
+        if request.kind is RequestKind.CONFIRMATION and request.spec.stacks == spec.stacks
+        for case in request.spec.cases
+    }
+
+
+def are_confirmation(database: Database, run_ids: Collection[str]) -> bool:
+    """Whether a service measures these runs because something was suspected."""
+    return any(
+        request.kind is RequestKind.CONFIRMATION and set(run_ids) <= set(request.run_ids)
+        for request in running_requests(database)
+    )
+
+
+def second_looks(
+    database: Database, run_ids: Collection[str], policy: Policy
+) -> Iterator[tuple[Comparison, list[Regression]]]:
+    """Unconfirmed regressions whose builds the runs `run_ids` measured afresh, judged on the fresh trials.
+
+    Where the base was measured again too, the sides were interleaved and both are fresh; else the fresh head
+    meets the base of old.
+    """
+    builds = _builds_of(database, run_ids)
+    waiting: dict[str, tuple[_Confirmation, list[Regression]]] = {}
+    for found in standing_regressions(database):
+        if found.state is TriageState.NEW:
+            look = _confirmation_of(found.regression, builds)
+            if look is not None:
+                waiting.setdefault(repr(look), (look, []))[1].append(found.regression)
+    for (machine_id, base, head), regressions in waiting.values():
+        cases = Filters(workloads=tuple(sorted({each.row.workload for each in regressions})))
+        try:
+            again = gateway.compare(database, base, head, cases, machine_id=machine_id, policy=policy)
+        except VerdictError:
+            # The runs did not measure these cases, or the base is no longer stored: they keep waiting.
+            continue
+        if again.machine_id == machine_id:
+            yield again, regressions
+
+
+def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
+    """The rows about which neither a second look nor a person has said anything yet."""
+    keys = side_keys(comparison)
+    decided = {
+        found.regression.subject
+        for found in standing_regressions(database, machine_id=comparison.machine_id)
+        if (found.regression.base_key, found.regression.head_key) == keys
+        and found.state is not TriageState.NEW
+    }
+    return tuple(row for row in comparison.rows if row_subject(row) not in decided)
+
+
+def _builds_of(database: Database, run_ids: Collection[str]) -> dict[str, frozenset[str]]:
+    parts = run_parts(database, run_ids)
+    return {str(run): frozenset(map(str, ids)) for run, ids in parts.groupby("run_id")["build_id"]}
+
+
+def _confirmation_of(regression: Regression, builds: dict[str, frozenset[str]]) -> _Confirmation | None:
+    """Which fresh runs decide it; None where its head was not measured again."""
+    known = {*regression.base.run_ids, *regression.head.run_ids}
+    fresh = {run: ids for run, ids in builds.items() if run not in known}
+    heads = _runs_of(regression.head, fresh)
+    if not heads:
+        return None
+    bases = _runs_of(regression.base, {run: ids for run, ids in fresh.items() if run not in heads})
+    base = Selection(name=regression.base.name, run_ids=bases or regression.base.run_ids)
+    return regression.machine_id, base, Selection(name=regression.head.name, run_ids=heads)
+
+
+def _runs_of(side: BuildSide, builds: dict[str, frozenset[str]]) -> tuple[str, ...]:
+    return tuple(sorted(run for run, ids in builds.items() if ids <= set(side.build_ids)))

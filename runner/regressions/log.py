@@ -1,0 +1,129 @@
+"""From judged runs to what is remembered of them: regressions, second looks at earlier ones, and messages."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from db.engine.session import Database
+from db.judge import gateway
+from db.judge.compare.confirmation import plan_confirmation
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.results import Comparison
+from db.queries import facets
+from db.queries.run_parts import run_parts
+from db.store.regressions import Recorded, record_comparison, record_confirmation
+from runner.config.settings import Settings
+from runner.plan.host_stacks import HostStacks, StackGoneError
+from runner.regressions.confirmation import are_confirmation, request_confirmation, second_looks
+from runner.regressions.notify import Notified, notify
+
+_LOG = logging.getLogger("compilewatch.regressions")
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a run added to the record, and which messages went out for it."""
+
+    recorded: Recorded
+    told: Notified
+
+
+def log_run(
+    database: Database,
+    comparison: Comparison,
+    settings: Settings,
+    *,
+    ask_again: bool = False,
+) -> Logged:
+    """Record the regressions of a comparison, look again at those that wait for it, and tell what is sure.
+
+    With `ask_again` the service is asked to measure new suspicions again. Doing it twice adds nothing and
+    tells nobody twice.
+    """
+    recorded = _confirm(database, comparison.head.run_ids, settings)
+    return _log(database, [comparison], recorded, settings, ask_again=ask_again, fresh=False)
+
+
+def log_builds(
+    database: Database,
+    run_ids: Sequence[str],
+    settings: Settings,
+    *,
+    ask_again: bool = False,
+    fresh: bool = False,
+) -> Logged:
+    """The same for the runs of several builds that took turns: each release against the one before it.
+
+    `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
+    A single run is judged by nothing here, and still is a second look at what waits for its build.
+    """
+    recorded = _confirm(database, run_ids, settings)
+    comparisons = list(compare_runs(database, run_ids, settings))
+    fresh = fresh or are_confirmation(database, run_ids)
+    return _log(database, comparisons, recorded, settings, ask_again=ask_again and not fresh, fresh=fresh)
+
+
+def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
+    """Each run against that of the release before it."""
+    order = {build: rank for rank, build in enumerate(facets.builds(database)["build_id"])}
+    parts = run_parts(database, run_ids)
+    builds = parts.groupby("run_id")["build_id"].first().map(order).sort_values()
+    for base, head in itertools.pairwise(str(run) for run in builds.index):
+        before, after = (Selection(name=run, run_ids=(run,)) for run in (base, head))
+        try:
+            yield gateway.compare(database, before, after, policy=settings.policy)
+        except VerdictError:
+            # All trials of one of them were cut short: it has nothing to be judged by.
+            continue
+
+
+def _confirm(database: Database, run_ids: Sequence[str], settings: Settings) -> Recorded:
+    recorded = Recorded()
+    for again, regressions in second_looks(database, run_ids, settings.policy):
+        recorded += record_confirmation(
+            database, again, regressions, at=datetime.now(UTC), channels=_channels(settings)
+        )
+    return recorded
+
+
+def _log(
+    database: Database,
+    comparisons: Sequence[Comparison],
+    recorded: Recorded,
+    settings: Settings,
+    *,
+    ask_again: bool,
+    fresh: bool,
+) -> Logged:
+    for comparison in comparisons:
+        recorded += record_comparison(
+            database, comparison, at=datetime.now(UTC), channels=_channels(settings), fresh=fresh
+        )
+    if ask_again:
+        _ask(database, comparisons, settings)
+    return Logged(recorded, notify(database, settings.channel, settings.notify))
+
+
+def _ask(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:
+    """Ask for second looks at what is suspected, on the builds of this host; where they are gone, say so.
+
+    In a fleet the builds are on the workers' hosts, which look themselves.
+    """
+    suspicious = [each for each in comparisons if plan_confirmation(each, settings.policy)]
+    host = HostStacks.read(settings) if suspicious and not settings.fleet.queues else None
+    for comparison in suspicious:
+        try:
+            asked = request_confirmation(database, comparison, settings.policy, host, at=datetime.now(UTC))
+        except StackGoneError as error:
+            _LOG.warning("%s", error)
+            continue
+        if asked is not None:
+            _LOG.info("Second look queued as %s: %d cases.", asked.request_id, len(asked.spec.cases))
+
+
+def _channels(settings: Settings) -> list[str]:
+    return [channel.name for channel in settings.channel]

@@ -1,0 +1,192 @@
+"""Tells confirmed regressions on the configured channels: one message per event, never one twice.
+
+Series that moved together between the same two sides on one machine are one event. A message is claimed in
+the database, sent outside every transaction, and its end is recorded: `sent`; `failed`, to be taken up by a
+later command; or `unknown` where the other side took the message and gave no answer: that one is never sent
+again. Addresses hold tokens and passwords; no message, log line or database row repeats one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from db.engine.session import Database
+from db.judge.vocabulary import CauseClass
+from db.records.ids import identity
+from db.records.regressions import NotificationState, Regression, side_title
+from db.records.schedules import Schedule, ScheduleWatch
+from db.store.notifications import claim_notifications, end_notifications
+from db.wording.metrics import METRICS
+from db.wording.units import MISSING, moment, percent, plural
+from runner.config.settings import ChannelSettings, NotifySettings
+from runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver
+
+FIRST_PAUSE_S = 1.0
+"""Before the second try; every further pause is twice as long."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Notified:
+    """How many messages went out, and a sentence for each that did not."""
+
+    sent: int
+    problems: tuple[str, ...]
+
+
+def notify(
+    db: Database,
+    channels: Sequence[ChannelSettings],
+    settings: NotifySettings,
+    *,
+    pause: Callable[[float], object] = time.sleep,
+) -> Notified:
+    """Send what is queued for `channels`. A channel that fails keeps no other from being tried."""
+    sent, problems = 0, []
+    for channel in channels:
+        claimed = claim_notifications(db, channel.name, at=datetime.now(UTC))
+        for event in events_of(claimed):
+            message = message_of(event, settings.base_url)
+            state, problem = send(channel, message, settings, pause)
+            end_notifications(
+                db,
+                channel.name,
+                [each.regression_id for each in event],
+                state=state,
+                at=datetime.now(UTC),
+                problem=problem,
+            )
+            sent += problem is None
+            if problem is not None:
+                problems.append(f"{channel.name}: {message.title}: {problem}")
+    return Notified(sent, tuple(problems))
+
+
+def events_of(regressions: Sequence[Regression]) -> list[tuple[Regression, ...]]:
+    """Regressions of the same machine between the same sides are one event."""
+    events: dict[tuple[str | None, str, str], list[Regression]] = {}
+    for each in regressions:
+        events.setdefault((each.machine_id, each.base_key, each.head_key), []).append(each)
+    return [tuple(event) for event in events.values()]
+
+
+def message_of(event: Sequence[Regression], base_url: str | None) -> Message:
+    """Title, one line per number, the cause class and the link; `event` has at least one regression."""
+    first = event[0]
+    base, head = (side_title(side, first.changed_components) for side in (first.base, first.head))
+    cases = {(each.row.workload, each.row.strategy) for each in event}
+    subject = " / ".join(next(iter(cases))) if len(cases) == 1 else plural(len(cases), "case")
+    causes = sorted({each.row.cause for each in event if each.row.cause})
+    return Message(
+        message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
+        title=f"{subject} regressed: {base} to {head}{_on(first)}",
+        lines=tuple(_line(each) for each in event),
+        cause=_cause_text(causes),
+        link=_link(first, base_url),
+        regressions=tuple(_document(each) for each in event),
+    )
+
+
+def _on(regression: Regression) -> str:
+    return f" on {regression.machine}" if regression.machine else ""
+
+
+def _cause_text(causes: Sequence[CauseClass]) -> str | None:
+    return ", ".join(cause.value for cause in causes) or None
+
+
+def _line(regression: Regression) -> str:
+    row = regression.row
+    change = f"{percent(row.change, signed=True)}" if row.change is not None else f"{row.base} to {row.head}"
+    bounds = ""
+    if row.interval is not None:
+        low, high = (percent(end, signed=True) for end in row.interval)
+        bounds = f" [{low}, {high}]"
+    name = METRICS[row.metric].word
+    return f"{row.workload} / {row.strategy}: {name} {change}{bounds}. {row.reason}"
+
+
+def _document(regression: Regression) -> dict[str, object]:
+    row = regression.row.model_dump(mode="json", exclude={"case"})
+    return {
+        "regression_id": regression.regression_id,
+        "workload": regression.row.workload,
+        "strategy": regression.row.strategy,
+        **row,
+    }
+
+
+def _link(regression: Regression, base_url: str | None) -> str | None:
+    """The upgrade page on these two builds; the history where both sides are of one build."""
+    if base_url is None:
+        return None
+    base, head = regression.base.build_ids[-1], regression.head.build_ids[-1]
+    machine = {"machine": regression.machine_id} if regression.machine_id else {}
+    if base == head:
+        case = {"workload": regression.row.workload, "strategy": regression.row.strategy}
+        return f"{base_url.rstrip('/')}/trends?{urlencode({**machine, **case})}"
+    return f"{base_url.rstrip('/')}/upgrade?{urlencode({'base': base, 'head': head, **machine})}"
+
+
+def send(
+    channel: ChannelSettings, message: Message, settings: NotifySettings, pause: Callable[[float], object]
+) -> tuple[NotificationState, str | None]:
+    """Try up to `settings.attempts` times; how it ended, and why where it did not go out."""
+    for attempt in range(1, settings.attempts + 1):
+        try:
+            deliver(channel, message, timeout_s=settings.timeout_s)
+        except UnknownOutcomeError as error:
+            return NotificationState.UNKNOWN, str(error)
+        except DeliveryError as error:
+            _LOG.info("channel %s, try %d of %d: %s", channel.name, attempt, settings.attempts, error)
+            if attempt == settings.attempts or not error.worth_retrying:
+                return NotificationState.FAILED, str(error)
+            pause(max(error.retry_after_s, FIRST_PAUSE_S * 2 ** (attempt - 1)))
+        else:
+            return NotificationState.SENT, None
+    raise AssertionError("settings.attempts is at least one")
+
+
+# The message that a schedule has produced nothing for its period, on every channel, tried as any other.
+
+SCHEMA = "compilewatch.silence/1"
+
+
+def silence_message(watch: ScheduleWatch, schedule: Schedule, base_url: str | None) -> Message:
+    """Which schedule, since when there was nothing, and where to look."""
+    last = moment(watch.last_result_at) if watch.last_result_at else MISSING
+    due = moment(watch.due_at) if watch.due_at else MISSING
+    return Message(
+        message_id=identity({"schedule": schedule.name, "due_at": due}),
+        title=f"Schedule {schedule.name} has produced nothing for its period",
+        lines=(
+            f"{schedule.spec.cron} {schedule.spec.timezone}: last result {last}, the next was due by {due}.",
+            "Is a service running that has this schedule? `compilewatch schedule list` and its log say more.",
+        ),
+        cause=None,
+        link=f"{base_url.rstrip('/')}/runs" if base_url else None,
+        regressions=(),
+        schema=SCHEMA,
+    )
+
+
+def tell_silence(
+    watch: ScheduleWatch,
+    schedule: Schedule,
+    channels: Sequence[ChannelSettings],
+    settings: NotifySettings,
+    *,
+    pause: Callable[[float], object] = time.sleep,
+) -> None:
+    """Send it on every channel; one that fails keeps no other from being tried."""
+    message = silence_message(watch, schedule, settings.base_url)
+    for channel in channels:
+        _, problem = send(channel, message, settings, pause)
+        if problem is not None:
+            _LOG.warning("A message was not sent: %s: %s: %s", channel.name, message.title, problem)

@@ -1,1 +1,0 @@
-"""The service: measures by schedule, on request, and when a build changed."""

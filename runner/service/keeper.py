@@ -1,0 +1,151 @@
+"""The thread beside the measuring: keeps the timetable, beats for the request, tells of its host."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+from threading import Event, Lock, Thread
+
+from db.engine.session import Database
+from db.errors import DatabaseError
+from db.queries.schedules import cancelled_requests, running_requests
+from db.store.requests import beat_request, release_request
+from runner.service.host_facts import HostFacts
+from runner.service.outage import Outage
+from runner.service.timetable import Timetable
+
+# Finds requests whose service died, without trusting anybody's wall clock.
+
+_LOG = logging.getLogger("compilewatch.schedule")
+
+LEASE_S = 60.0
+"""A request whose beat stands still this long, by the watcher's own monotonic clock, is abandoned."""
+
+
+class Abandoned:
+    """Watches the beats of all running requests. Call `look` every few seconds."""
+
+    def __init__(self, database: Database, *, owner: str, monotonic: Callable[[], float]) -> None:
+        self._database = database
+        self._owner = owner
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def look(self, at: datetime) -> list[str]:
+        """Queue again what was abandoned: the ids. Raises DatabaseError."""
+        now = self._monotonic()
+        running = {request.request_id: request for request in running_requests(self._database)}
+        self._seen = {key: seen for key, seen in self._seen.items() if key in running}
+        released = []
+        for key, request in running.items():
+            beat, since = self._seen.get(key, (None, now))
+            if beat != request.beat:
+                self._seen[key] = (request.beat, now)
+            elif now - since >= LEASE_S:
+                state = release_request(self._database, request, by=self._owner, at=at)
+                if state is not None:
+                    _LOG.warning("Request %s of %s is %s again.", key, request.owner, state.value)
+                    released.append(key)
+        return released
+
+    def forget(self) -> None:
+        """Begin anew, after a time in which nobody could beat."""
+        self._seen.clear()
+
+
+BEAT_S = 5.0
+LOOK_S = 1.0
+"""How often it is looked whether somebody cancelled what is measured: one row is read."""
+RECONCILE_S = 10.0
+
+
+class Keeper:
+    """Runs until `stop`, calling `watch` now and then. `hold` and `drop` say which requests are measured.
+
+    The GPUs of the host are asked how they are between requests, where it `asks_devices` at all.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        timetable: Timetable,
+        *,
+        owner: str,
+        clock: Callable[[], datetime],
+        stop: Event,
+        facts: HostFacts,
+        outage: Outage,
+        asks_devices: bool = True,
+        watch: Callable[[datetime], object] = lambda _now: None,
+    ) -> None:
+        self._database = database
+        self._timetable = timetable
+        self._owner = owner
+        self._clock = clock
+        self._stop = stop
+        self._facts = facts
+        self._patience = outage.patience()
+        self._asks_devices = asks_devices
+        self._watch = watch
+        self._abandoned = Abandoned(database, owner=owner, monotonic=time.monotonic)
+        self._lock = Lock()
+        self._held: dict[str, Event] = {}
+        self._thread = Thread(target=self._run, name="keeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for its end, at most so long."""
+        self._thread.join(timeout_s)
+
+    def hold(self, request_id: str) -> Event:
+        """Beat for the request: the event is set once its measuring should end."""
+        should_end = Event()
+        with self._lock:
+            self._held[request_id] = should_end
+        return should_end
+
+    def drop(self, request_id: str) -> None:
+        """Beat no more for the request."""
+        with self._lock:
+            del self._held[request_id]
+
+    def _run(self) -> None:
+        reconciled = float("-inf")
+        while not self._stop.is_set():
+            try:
+                self._beat()
+                self._facts.say(idle=self._asks_devices and not self._holding())
+                if time.monotonic() - reconciled >= RECONCILE_S:
+                    reconciled = time.monotonic()
+                    self._timetable.reconcile()
+                    self._abandoned.look(self._clock())
+                    self._watch(self._clock())
+                self._patience.over()
+                self._wait()
+            except DatabaseError as error:
+                self._abandoned.forget()
+                self._patience.failed(error, self._stop)
+
+    def _wait(self) -> None:
+        """Until the next beat, or the stop; what is cancelled meanwhile ends at once."""
+        until = time.monotonic() + BEAT_S
+        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, LOOK_S)):
+            held = self._holding()
+            for request_id in cancelled_requests(self._database, held):
+                held[request_id].set()
+
+    def _holding(self) -> dict[str, Event]:
+        with self._lock:
+            return dict(self._held)
+
+    def _beat(self) -> None:
+        for request_id, should_end in self._holding().items():
+            if should_end.is_set() or beat_request(self._database, request_id, owner=self._owner):
+                continue
+            _LOG.info("Request %s was cancelled or is with another service; its measuring ends.", request_id)
+            should_end.set()

@@ -1,0 +1,262 @@
+"""`compilewatch schedule`: takes what is queued, the most urgent first, and has it measured."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from threading import Event, Thread
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from db.engine.session import Database
+from db.errors import DatabaseError
+from db.queries.schedules import last_result_of, schedule_watches, schedules
+from db.records.requests import RunRequest
+from db.records.schedules import Schedule, ScheduleSpec, ScheduleWatch
+from db.store.requests import take_request
+from db.store.schedules import claim_silence, note_due
+from runner.config.settings import Settings
+from runner.plan.plan import Plan
+from runner.process.cancellation import NotWantedError, cancellable
+from runner.service.cron import next_firings, parse_cron
+from runner.service.host_facts import HostFacts
+from runner.service.keeper import Keeper
+from runner.service.measures import Measures
+from runner.service.outage import ErrorCount, Health, Outage
+from runner.service.owner import owner_of
+from runner.service.serving import Serving
+from runner.service.timetable import Host, Timetable
+from runner.service.upkeep import Upkeep
+from runner.storage.spool import Spool
+
+# The dead man's switch: a schedule that has produced nothing for its period is told, once.
+#
+# When a result is due is stored, so that the dashboard can tell it even when no service lives that could.
+
+_LOG = logging.getLogger("compilewatch.schedule")
+
+Tell = Callable[[ScheduleWatch, Schedule], None]
+
+
+def result_due_at(schedule: Schedule, last_result_at: datetime | None) -> datetime | None:
+    """By when the first firing after the last result must have led to another: the firing after that one.
+
+    So there is a whole period for its first trial. None for a paused schedule. Raises ValueError for a cron
+    that cannot be read.
+    """
+    if schedule.paused:
+        return None
+    since = max(filter(None, (schedule.active_since, last_result_at)))
+    trigger = parse_cron(schedule.spec.cron, schedule.spec.timezone)
+    firings = next_firings(trigger, since, 2)
+    return firings[1] if len(firings) == 2 else None
+
+
+class Silence:
+    """Looks after the schedules of this configuration. Call `look` every few seconds."""
+
+    def __init__(self, database: Database, configured: Mapping[str, ScheduleSpec], tell: Tell) -> None:
+        self._database = database
+        self._configured = configured
+        self._tell = tell
+
+    def look(self, now: datetime) -> list[str]:
+        """Store when results are due, tell of those that did not come, by schedule. Raises DatabaseError."""
+        watches = schedule_watches(self._database)
+        told = []
+        for schedule in schedules(self._database):
+            if schedule.from_config and schedule.name not in self._configured:
+                continue
+            watch = self._watch(schedule, watches.get(schedule.name))
+            if watch is None or watch.due_at is None or not watch.is_silent(now):
+                continue
+            if claim_silence(self._database, schedule.name, watch.due_at):
+                last = watch.last_result_at.isoformat() if watch.last_result_at else "never"
+                _LOG.error(
+                    "Schedule %s has produced nothing for its period; its last result: %s.",
+                    schedule.name,
+                    last,
+                )
+                self._tell(watch, schedule)
+                told.append(schedule.name)
+        return told
+
+    def _watch(self, schedule: Schedule, known: ScheduleWatch | None) -> ScheduleWatch | None:
+        last = last_result_of(self._database, schedule.name)
+        try:
+            due = result_due_at(schedule, last)
+        except ValueError:
+            return None
+        if known is None or (known.last_result_at, known.due_at) != (last, due):
+            note_due(self._database, schedule.name, last_result_at=last, due_at=due)
+        told = known.told_due_at if known else None
+        return ScheduleWatch(schedule=schedule.name, last_result_at=last, due_at=due, told_due_at=told)
+
+
+POLL_S = 0.5
+MOST_AT_ONCE = 16
+"""Requests that one service has in flight, where workers measure them."""
+_JOIN_S = 2.0
+
+
+def this_host() -> Host:
+    """This host, and this process of it."""
+    name = socket.gethostname()
+    return Host(name, owner_of(name))
+
+
+def configured_schedules(settings: Settings) -> dict[str, ScheduleSpec]:
+    """The [[schedule]] entries by name, as they are stored."""
+    return {
+        entry.name: ScheduleSpec.model_validate(entry.model_dump(exclude={"name"}))
+        for entry in settings.schedule
+    }
+
+
+class Service:
+    """One process that takes requests. Any number of them may share a database."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        measures: Measures,
+        *,
+        judge: Callable[[Plan], None] = lambda _plan: None,
+        tell_silence: Tell = lambda _watch, _schedule: None,
+        host: Host | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._measures = measures
+        self._judge = judge
+        self._clock = clock
+        self._host = host or this_host()
+        errors = ErrorCount()
+        self._outage = Outage(errors)
+        configured = configured_schedules(settings)
+        spool = Spool(settings.data_dir / "spool")
+        self._silence = Silence(database, configured, tell_silence)
+        self._health = Health(database, self._host.name, spool, errors)
+        self._timetable = Timetable(
+            database,
+            BackgroundScheduler(),
+            self._host,
+            configured,
+            clock,
+            elsewhere=self._is_meant if measures.elsewhere else None,
+        )
+        self._upkeep = Upkeep(settings, database, self._host, spool)
+        self._under_way: dict[Future[None], RunRequest] = {}
+
+    def run(self, stop: Event) -> None:
+        """Work until `stop`; `judge` hears each plan that was measured whole.
+
+        A trial that runs at the stop is stored as cancelled, its request queued again. A database that is
+        away is waited for. Raises DatabaseError where it never answered.
+        """
+        self._timetable.start()
+        facts = HostFacts(self._database, self._host, self._settings.data_dir, clock=self._clock)
+        keeper = Keeper(
+            self._database,
+            self._timetable,
+            owner=self._host.owner,
+            clock=self._clock,
+            stop=stop,
+            facts=facts,
+            outage=self._outage,
+            asks_devices=not self._measures.elsewhere,
+            watch=self._watch,
+        )
+        keeper.start()
+        Thread(target=self._look_ahead, args=(stop,), name="look-ahead", daemon=True).start()
+        try:
+            self._take_and_serve(self._serving(keeper, stop), stop)
+        finally:
+            stop.set()
+            self._timetable.stop()
+            keeper.join(_JOIN_S)
+            try:
+                facts.stopped()
+            except DatabaseError as error:
+                _LOG.warning("That the service stopped could not be noted: %s", error)
+
+    def _serving(self, keeper: Keeper, stop: Event) -> Serving:
+        return Serving(
+            self._settings,
+            self._database,
+            self._measures,
+            judge=self._judge,
+            upkeep=self._upkeep,
+            outage=self._outage,
+            keeper=keeper,
+            owner=self._host.owner,
+            clock=self._clock,
+            stop=stop,
+        )
+
+    def _look_ahead(self, stop: Event) -> None:
+        with suppress(NotWantedError), cancellable(stop.is_set):
+            self._measures.look_ahead(self._settings)
+
+    def _is_meant(self, machine: str | None) -> bool:
+        return self._measures.is_meant(machine, self._host)
+
+    def _watch(self, now: datetime) -> None:
+        """What people see of this service when they look after it. Raises DatabaseError."""
+        self._health.say(now)
+        self._silence.look(now)
+
+    def _take_and_serve(self, serving: Serving, stop: Event) -> None:
+        patience = self._outage.patience()
+        with ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="serving") as threads:
+            try:
+                while not stop.is_set():
+                    self._see_ended()
+                    try:
+                        request = self._next(stop)
+                        patience.over()
+                    except DatabaseError as error:
+                        patience.failed(error, stop)
+                        continue
+                    if request is not None:
+                        self._begin(request, serving, threads)
+            finally:
+                stop.set()
+        self._see_ended()
+
+    def _begin(self, request: RunRequest, serving: Serving, threads: ThreadPoolExecutor) -> None:
+        if self._measures.elsewhere:
+            self._under_way[threads.submit(serving.serve, request)] = request
+        else:
+            # Nothing else goes on beside a measurement here, not even a look at the queue.
+            serving.serve(request)
+
+    def _see_ended(self) -> None:
+        """Forget what is done; raises what nobody foresaw, so that it ends the service as it would here."""
+        for done in [future for future in self._under_way if future.done()]:
+            del self._under_way[done]
+            done.result()
+
+    def _next(self, stop: Event) -> RunRequest | None:
+        under_way = self._under_way.values()
+        request = None
+        if len(under_way) < MOST_AT_ONCE:
+            request = take_request(
+                self._database,
+                owner=self._host.owner,
+                at=self._clock(),
+                fits=lambda each: (
+                    self._is_meant(each.spec.machine) and self._measures.has_room(each, under_way)
+                ),
+                counts=not self._measures.elsewhere,
+            )
+        if request is None:
+            self._upkeep.when_idle(self._clock, stop.is_set)
+            stop.wait(POLL_S)
+        return request

@@ -1,0 +1,151 @@
+"""One request from its beginning to its end: planned, measured, judged, and how it ended noted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from threading import Event, Lock
+from typing import Any
+
+from db.engine.session import Database
+from db.errors import CompilewatchError, DatabaseError
+from db.queries.schedules import unended_runs
+from db.records.requests import RequestState, RunRequest, RunStatus
+from db.store.requests import end_request, note_runs
+from db.store.trials import end_run
+from db.wording.units import plural
+from runner.config.settings import Settings
+from runner.plan.plan import Plan
+from runner.process.cancellation import NotWantedError, cancellable
+from runner.service.keeper import Keeper
+from runner.service.measures import Measures
+from runner.service.outage import Outage, Patience
+from runner.service.upkeep import Upkeep
+
+_LOG = logging.getLogger("compilewatch.schedule")
+
+
+class Serving:
+    """Serves requests that this service took, each in the thread that calls `serve`, until `stop`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        measures: Measures,
+        *,
+        judge: Callable[[Plan], None],
+        upkeep: Upkeep,
+        outage: Outage,
+        keeper: Keeper,
+        owner: str,
+        clock: Callable[[], datetime],
+        stop: Event,
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._measures = measures
+        self._judge = judge
+        self._judging = Lock()
+        self._upkeep = upkeep
+        self._outage = outage
+        self._keeper = keeper
+        self._owner = owner
+        self._clock = clock
+        self._stop = stop
+
+    def serve(self, request: RunRequest) -> None:
+        """Measure a request that was taken, and say how it ended."""
+        _LOG.info("Request %s of %s begins.", request.request_id, request.asked_by)
+        should_end = self._keeper.hold(request.request_id)
+        patience = self._outage.patience()
+        try:
+            state, note = self._measure(request, should_end, patience)
+            self._end(request, state, note, patience)
+        finally:
+            self._keeper.drop(request.request_id)
+
+    def _measure(
+        self, request: RunRequest, should_end: Event, patience: Patience
+    ) -> tuple[RequestState, str]:
+        def is_cancelled() -> bool:
+            return self._stop.is_set() or should_end.is_set()
+
+        try:
+            plan = self._planned(request, is_cancelled)
+            if plan is None:
+                return self._interrupted()
+            run_ids = [run.run_id for run in plan.runs]
+            begun: dict[str, Any] = {"owner": self._owner, "at": self._clock()}
+            if not note_runs(self._database, request.request_id, run_ids, **begun):
+                return self._interrupted()
+            outcome = self._measures.execute(plan, is_cancelled)
+        except DatabaseError as error:
+            return RequestState.QUEUED, str(error)
+        except CompilewatchError as error:
+            return RequestState.FAILED, str(error)
+        if outcome.interrupted:
+            return self._interrupted()
+        self._conclude(plan, patience)
+        return RequestState.FINISHED, f"{plural(outcome.measured, 'trial')}, {outcome.failed} failed"
+
+    def _conclude(self, plan: Plan, patience: Patience) -> None:
+        """See that everything measured is stored, then have it judged; waits for the database."""
+        while not self._stop.is_set():
+            try:
+                self._upkeep.store_waiting()
+                for run_id in unended_runs(self._database, [run.run_id for run in plan.runs]):
+                    end_run(self._database, run_id, self._clock(), RunStatus.FINISHED)
+                self._judged(plan)
+                patience.over()
+                return
+            except DatabaseError as error:
+                patience.failed(error, self._stop)
+
+    def _judged(self, plan: Plan) -> None:
+        """A judge that fails must not have what is stored measured again and again."""
+        try:
+            with self._judging:
+                self._judge(plan)
+        except DatabaseError:
+            raise
+        except Exception:  # noqa: BLE001
+            run_ids = ", ".join(run.run_id for run in plan.runs)
+            _LOG.exception("What was measured is stored and could not be judged: run %s.", run_ids)
+
+    def _planned(self, request: RunRequest, should_end: Callable[[], bool]) -> Plan | None:
+        """The plan, or None once `should_end`: planning may wait for interpreters that import torch."""
+        try:
+            with cancellable(should_end):
+                return self._measures.plan(self._settings, request)
+        except NotWantedError:
+            return None
+
+    def _end(self, request: RunRequest, state: RequestState, note: str, patience: Patience) -> None:
+        """Store how it ended, waiting for the database unless the service is to stop."""
+        while True:
+            try:
+                stored = end_request(
+                    self._database,
+                    request.request_id,
+                    state,
+                    owner=self._owner,
+                    at=self._clock(),
+                    note=note,
+                )
+            except DatabaseError as error:
+                if self._stop.is_set():
+                    _LOG.warning("The end of request %s could not be noted: %s", request.request_id, error)
+                    return
+                patience.failed(error, self._stop)
+                continue
+            patience.over()
+            said = stored.value if stored else "with another service"
+            _LOG.info("Request %s is %s: %s.", request.request_id, said, note.rstrip("."))
+            return
+
+    def _interrupted(self) -> tuple[RequestState, str]:
+        if self._stop.is_set():
+            return RequestState.QUEUED, "the service stopped"
+        return RequestState.CANCELLED, "cancelled while it ran"

@@ -1,0 +1,77 @@
+"""What was measured, on its way to the database: on disk first, then stored, now or when it is back."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from db.engine.session import Database
+from db.errors import CompilewatchError, DatabaseError, NotFoundError
+from db.records.requests import RunStatus
+from db.records.trial import Trial
+from db.store.trials import end_run, save_trial
+from db.wording.units import plural
+from runner.storage.spool import Replay, Spool
+
+_LOG = logging.getLogger("compilewatch.runner")
+
+
+class NotPersistedError(CompilewatchError):
+    """Neither the disk nor the database took a trial."""
+
+
+def store_waiting(database: Database, spool: Spool) -> Replay:
+    """Store every trial and every run's end that waits on disk. Raises DatabaseError; the rest waits on."""
+    replay = spool.replay(lambda trial: save_trial(database, trial))
+    for run_id, ended_at, status in spool.waiting_ends():
+        try:
+            end_run(database, run_id, ended_at, status)
+        except NotFoundError:
+            _LOG.warning("Run %s, whose end waited on disk, is not in the database.", run_id)
+        spool.remove_end(run_id)
+    for path in replay.rejected:
+        _LOG.warning("%s could not be stored; the reason is beside it.", path)
+    return replay
+
+
+def persist(trial: Trial, database: Database, spool: Spool) -> bool:
+    """Put `trial` on disk, from where it survives a crash, then store all that waits: False while it waits.
+
+    A disk that refuses is passed over where the database takes the trial. Raises KeptNowhereError where
+    neither does: whoever measured the trial must not count it.
+    """
+    try:
+        spool.put(trial)
+    except CompilewatchError as error:
+        return _persist_without_disk(trial, database, error)
+    try:
+        store_waiting(database, spool)
+    except DatabaseError as error:
+        waiting = plural(len(spool.waiting()), "trial")
+        _LOG.warning("%s What waits in %s: %s.", error.message, spool.directory, waiting)
+        return False
+    return True
+
+
+def _persist_without_disk(trial: Trial, database: Database, refused: CompilewatchError) -> bool:
+    try:
+        save_trial(database, trial)
+    except DatabaseError as error:
+        raise NotPersistedError(
+            f"{refused.message} {error.message} Trial {trial.trial_id} is lost.", refused.next_step
+        ) from error
+    _LOG.warning("%s Trial %s went straight to the database.", refused.message, trial.trial_id)
+    return True
+
+
+def note_end(run_id: str, ended_at: datetime, status: RunStatus, database: Database, spool: Spool) -> None:
+    """Say how a run ended; where the database is away, the end waits on disk like a trial."""
+    try:
+        end_run(database, run_id, ended_at, status)
+    except DatabaseError as error:
+        try:
+            spool.put_end(run_id, ended_at, status)
+        except CompilewatchError as refused:
+            _LOG.warning("The end of run %s is lost: %s %s", run_id, error.message, refused.message)
+        else:
+            _LOG.warning("%s The end of run %s waits in %s.", error.message, run_id, spool.directory)

@@ -1,0 +1,151 @@
+"""Measured trials on disk until the database has them: one file each, replayed in order, stored once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
+from db.records.fields import aware_utc
+from db.records.requests import RunStatus
+from db.records.trial import Trial, parse_trial
+from runner.storage.spool_size import spool_size, waiting_files
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay did: how many files were stored, and which were set aside in `bad/`."""
+
+    stored: int
+    rejected: tuple[Path, ...]
+
+
+class Spool:
+    """A directory of `<trial id>.json` files, and of `ends/<run id>.json` for the ends of runs.
+
+    Trial ids sort by time, so names give the order.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._bad = directory / "bad"
+        self._ends = directory / "ends"
+
+    def put(self, trial: Trial) -> Path:
+        """Write `trial` so that it survives a crash of this process and of the machine.
+
+        Raises CompilewatchError when the disk refuses; nothing of it stays there then.
+        """
+        path = self.directory / f"{trial.trial_id}.json"
+        try:
+            _write(path, trial.to_json())
+        except OSError as error:
+            raise CompilewatchError(
+                f"A measured trial cannot be written to {self.directory}: {error.strerror}.",
+                "Free space or set data_dir to a writable directory, then run again.",
+            ) from error
+        return path
+
+    def put_end(self, run_id: str, ended_at: datetime, status: str) -> None:
+        """Write how a run ended, until the database takes it. Raises CompilewatchError like `put`."""
+        content = {"ended_at": ended_at.isoformat(), "status": str(status)}
+        try:
+            _write(self._ends / f"{run_id}.json", json.dumps(content))
+        except OSError as error:
+            raise CompilewatchError(
+                f"The end of a run cannot be written to {self._ends}: {error.strerror}.",
+                "Free space or set data_dir to a writable directory.",
+            ) from error
+
+    def waiting(self) -> list[Path]:
+        """Files not yet stored, oldest first."""
+        return waiting_files(self.directory)
+
+    def size_bytes(self) -> int:
+        """What waits here takes up."""
+        return spool_size(self.directory)[1]
+
+    def waiting_ends(self) -> Iterator[tuple[str, datetime, RunStatus]]:
+        """Run id, when and how it ended. A file that another process has stored meanwhile is passed over, and
+        one that says no end goes to `bad/` with its reason.
+        """
+        for path in sorted(self._ends.glob("*.json")):
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                ended_at = aware_utc(datetime.fromisoformat(content["ended_at"]))
+                end = path.stem, ended_at, RunStatus(content["status"])
+            except FileNotFoundError:
+                continue
+            except (ValueError, LookupError, TypeError, RecursionError, IsADirectoryError) as error:
+                self._set_aside(path, f"This is no end of a run ({type(error).__name__}: {error}).")
+            else:
+                yield end
+
+    def remove_end(self, run_id: str) -> None:
+        """Forget how the run ended: the database has it."""
+        (self._ends / f"{run_id}.json").unlink(missing_ok=True)
+
+    def replay(self, save: Callable[[Trial], object]) -> Replay:
+        """Hand every waiting trial to the idempotent `save` and remove its file.
+
+        A file that is no record, or whose id is taken by another one, goes to `bad/` with its reason. Raises
+        DatabaseError as soon as `save` does; what still waits stays. Another process may replay the same
+        files: what it stored meanwhile is passed over.
+        """
+        stored, rejected = 0, []
+        for path in self.waiting():
+            try:
+                save(parse_trial(path.read_bytes(), where=path.name))
+            except DatabaseError:
+                raise
+            except FileNotFoundError:
+                continue
+            except (RecordError, ConflictError, IsADirectoryError) as error:
+                rejected += self._set_aside(path, str(error))
+            else:
+                path.unlink(missing_ok=True)
+                stored += 1
+        return Replay(stored, tuple(rejected))
+
+    def _set_aside(self, path: Path, reason: str) -> list[Path]:
+        """Move a file to `bad/`; nothing where another process was quicker."""
+        self._bad.mkdir(parents=True, exist_ok=True)
+        target = self._bad / path.name
+        try:
+            path.rename(target)
+        except FileNotFoundError:
+            return []
+        target.with_suffix(".reason.txt").write_text(reason + "\n", encoding="utf-8")
+        return [target]
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole file under its name or nothing, also after a power cut. Raises OSError."""
+    # Two processes may write the same name, such as the end of one run.
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename in `directory` survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

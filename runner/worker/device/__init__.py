@@ -1,0 +1,1 @@
+"""Timing on a device with a queue of its own."""

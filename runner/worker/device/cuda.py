@@ -1,0 +1,102 @@
+"""A CUDA device as timing sees it: events, gates and the tracing of the device itself."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from runner.worker.device.gates import SpinGate, StreamWaitGate
+from runner.worker.device.interface import Gate, Observed, Step
+from runner.worker.profiling import LAUNCH, device_work, interval, on_host, union_us
+
+_DEFAULT_L2_BYTES = 64 * 1024 * 1024
+# Calls of the CUDA runtime and driver, and of HIP, in which the host waits for the device.
+_WAIT = re.compile(
+    r"^(cuda(Device|Stream|Event)Synchronize|cu(Ctx|Stream|Event)Synchronize|cudaMemcpy"
+    r"|hip(Device|Stream|Event)Synchronize|hipMemcpy(WithStream)?)$"
+)
+
+
+class CudaDevice:
+    """One device and its current stream.
+
+    With `flush_l2` a buffer of twice the L2 cache's size is overwritten before each sample, as
+    `triton.testing.do_bench` does: otherwise small kernels find their inputs in the cache of the last step.
+    """
+
+    def __init__(self, device: torch.device, *, flush_l2: bool) -> None:
+        self._device = device
+        self._flush_l2 = flush_l2
+        self._buffer: torch.Tensor | None = None
+        self._waits_of_nothing: int | None = None
+
+    def now_ns(self) -> int:
+        return time.perf_counter_ns()
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize(self._device)
+
+    def event(self) -> torch.cuda.Event:
+        return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+    def record(self, event: torch.cuda.Event) -> None:
+        event.record(torch.cuda.current_stream(self._device))
+
+    def is_reached(self, event: torch.cuda.Event) -> bool:
+        return bool(event.query())  # type: ignore[no-untyped-call]
+
+    def elapsed_ns(self, start: torch.cuda.Event, end: torch.cuda.Event) -> int:
+        return round(float(start.elapsed_time(end)) * 1e6)
+
+    def flush(self) -> None:
+        if not self._flush_l2:
+            return
+        if self._buffer is None:
+            # Not before the first sample: the first call's peak memory is the workload's own.
+            properties = torch.cuda.get_device_properties(self._device)
+            size = getattr(properties, "L2_cache_size", 0) or _DEFAULT_L2_BYTES
+            self._buffer = torch.empty(2 * int(size), dtype=torch.int8, device=self._device)
+        self._buffer.zero_()
+
+    def gates(self) -> Sequence[Gate]:
+        """The spinning kernel first: it ends by itself, whatever the host does."""
+        return SpinGate(self._device), StreamWaitGate(self._device)
+
+    def observe(self, step: Step, count: int) -> Observed | None:
+        """By CUPTI, through torch.profiler, one session a step, so that no step's work counts for another's.
+
+        The first session of a process, of no step at all, says how often the profiler itself waits.
+        """
+        if self._waits_of_nothing is None:
+            self._waits_of_nothing = _waits(self._session(lambda: None))
+        sessions = [self._session(step) for _ in range(count)]
+        work = [device_work(events) for events in sessions]
+        if not all(work):
+            return None
+        calls = [[e.name for e in events if on_host(e) and LAUNCH.search(e.name)] for events in sessions]
+        return Observed(
+            busy_ns=[round(union_us(map(interval, each)) * 1000) for each in work],
+            launches=sum(map(len, calls)) / count if any(calls) else None,
+            graph_launches=sum("GraphLaunch" in name for name in calls[-1]),
+            synchronises=any(_waits(events) > self._waits_of_nothing for events in sessions),
+            streams=max(len({getattr(e, "device_resource_id", 0) for e in each}) for each in work),
+        )
+
+    def _session(self, step: Step) -> list[Any]:
+        self.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            step()
+            self.synchronize()
+        return list(profiler.events() or ())
+
+    def release(self) -> None:
+        self._buffer = None
+
+
+def _waits(events: list[Any]) -> int:
+    return sum(on_host(event) and _WAIT.search(event.name) is not None for event in events)

@@ -1,0 +1,174 @@
+"""The OpenAPI document: true of what the routes answer, to what it allows and to what it does not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from starlette.applications import Starlette
+
+from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from dashboard.api.parameters import Decimal, Kind, Moment, Text, Whole, Word
+from dashboard.api.rate_limit import RateLimit
+from dashboard.api.routes import routes
+from tests.dashboard.asking import Reply, ask
+from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
+from tests.dashboard.serving import served
+
+DOCS = Path(__file__).parents[3] / "docs" / "api.md"
+_NAMES = (
+    "mlp",
+    "bert-base",
+    "default",
+    "eager",
+    "2.13.0",
+    "standard",
+    "latest",
+    "previous",
+    "all",
+    REVOKED_ID,
+)
+
+
+@pytest.fixture(scope="module")
+def app(recorded_url: str) -> Any:
+    """The routes over a database in which everything occurs, without a limit to how often one may ask."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(DATABASE, recorded_url)
+        patch.setattr(RateLimit, "take", lambda self, client: 0.0)
+        yield Starlette(routes=routes())
+
+
+@pytest.fixture(scope="module")
+def document(app: Starlette) -> Any:
+    return ask(app, f"{PREFIX}/openapi.json").json
+
+
+def validator(document: Any, name: str) -> Draft202012Validator:
+    """Checks the JSON of the response component `name`."""
+    whole = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    return Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+def allowed(kind: Kind) -> st.SearchStrategy[str]:
+    """Values that the document allows."""
+    match kind:
+        case Text():
+            free = st.text(st.characters(min_codepoint=32, exclude_categories=("Cs", "Cc")), min_size=1)
+            return st.sampled_from(_NAMES) | free.filter(lambda text: len(text) <= 500)
+        case Word():
+            return st.sampled_from(kind.options)
+        case Whole():
+            return st.integers(kind.low, kind.high).map(str)
+        case Decimal():
+            return st.floats(kind.low, kind.high, allow_nan=False).map(repr)
+        case Moment():
+            return st.dates().map(str) | st.datetimes(timezones=st.timezones()).map(
+                lambda moment: moment.replace(microsecond=0).isoformat()[:25]
+            )
+
+
+@st.composite
+def valid_requests(draw: st.DrawFn) -> tuple[Endpoint, str, dict[str, Any]]:
+    endpoint = draw(st.sampled_from(ENDPOINTS))
+    query: dict[str, Any] = {}
+    for parameter in endpoint.parameters:
+        if not parameter.required and draw(st.integers(0, 3)):
+            continue
+        one = allowed(parameter.kind)
+        query[parameter.name] = draw(st.lists(one, max_size=3) if parameter.several else one)
+    path = re.sub(r"{\w+}", lambda _: draw(st.sampled_from(_NAMES)), endpoint.path)
+    return endpoint, path, query
+
+
+def check(document: Any, endpoint: Endpoint, reply: Reply) -> None:
+    described = document["paths"][PREFIX + endpoint.path]["get"]["responses"]
+    assert str(reply.status) in described
+    kind = reply.headers["content-type"].partition(";")[0]
+    assert kind in described[str(reply.status)]["content"]
+    if kind == "application/json":
+        name = endpoint.name if reply.status == 200 else "Error"
+        validator(document, name).validate(reply.json)
+
+
+def test_the_document_is_openapi_with_sound_schemas(document: Any) -> None:
+    assert document["openapi"] == "3.1.0"
+    assert "servers" not in document, "at the root of the host, which is what none means"
+    assert set(document["paths"]) == {PREFIX + endpoint.path for endpoint in ENDPOINTS}
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    references = set(re.findall(r'"\$ref": ?"([^"]+)"', str(document).replace("'", '"')))
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert references <= known
+
+
+def test_real_answers_are_as_described(app: Starlette, document: Any) -> None:
+    trial = ask(app, f"{PREFIX}/trials?limit=1").json["rows"][0]
+    found = ask(app, f"{PREFIX}/regressions?state=acknowledged").json["rows"][0]
+    ids = {"trial": trial["trial_id"], "series": trial["series_id"]}
+    ids |= {"regression": found["regression_id"], "report": REPORT_ID}
+    sides = {"base": "torch=2.12.0", "head": "torch=2.13.0"}
+    for endpoint in ENDPOINTS:
+        path = endpoint.path.format(**ids)
+        reply = ask(app, PREFIX + path, sides if endpoint.path == "/compare" else {})
+        assert reply.status == 200, path
+        check(document, endpoint, reply)
+        assert reply.json.get("rows", True)
+
+
+def test_an_answer_of_another_shape_would_be_noticed(app: Starlette, document: Any) -> None:
+    page = ask(app, f"{PREFIX}/machines").json
+    page["rows"][0]["cpu_count"] = "many"
+    assert not validator(document, "machines").is_valid(page)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(request=valid_requests())
+def test_what_the_document_allows_is_answered_as_it_says(
+    app: Starlette, document: Any, request: tuple[Endpoint, str, dict[str, Any]]
+) -> None:
+    endpoint, path, query = request
+    reply = ask(app, PREFIX + path, query)
+    assert reply.status in {200, 404, 409, 410}, reply.body
+    check(document, endpoint, reply)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    endpoint=st.sampled_from(ENDPOINTS),
+    query=st.dictionaries(
+        st.sampled_from(["limit", "since", "task", "format", "workload", "machine", "base"]) | st.text(),
+        st.text(st.characters(exclude_categories=("Cs",))),
+    ),
+)
+def test_anything_else_is_refused_in_one_shape(
+    app: Starlette, document: Any, endpoint: Endpoint, query: dict[str, str]
+) -> None:
+    path = re.sub(r"{\w+}", "none-such", endpoint.path)
+    reply = ask(app, PREFIX + path, {key: value.encode() for key, value in query.items()})
+    assert reply.status < 500
+    check(document, endpoint, reply)
+
+
+def test_the_docs_list_every_route() -> None:
+    told = dict(re.findall(r"^\| `/api/v1([^`]*)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE))
+    assert told == {endpoint.path: endpoint.summary for endpoint in ENDPOINTS}
+
+
+def test_the_example_of_the_docs_runs(recorded_url: str, tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "history.py").write_text(example)
+    with served(recorded_url, tmp_path / "log") as running:
+        command = [sys.executable, "-W", "error", "history.py", running.origin]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    # 10 ms times the share that the fixture gives the default strategy on the first build
+    assert re.search(r"^2\.11\.0 +bert-base +default +7\.\d+$", done.stdout, re.MULTILINE)

@@ -1,0 +1,285 @@
+"""Badges, health and Prometheus text: honest about what is not there."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, event
+from starlette.applications import Starlette
+
+from dashboard.api.badge import BadgeText, draw
+from dashboard.api.rate_limit import Buckets, RateLimit
+from dashboard.api.routes import routes
+from db.engine.session import Database, open_database
+from db.records.requests import RequestKind, RequestSpec
+from db.records.schedules import HostHealth, ScheduleSpec
+from db.records.trial import FailureKind
+from db.store.requests import new_request, save_request, take_request
+from db.store.schedules import note_due, save_health, save_schedule
+from db.store.trials import save_trials
+from runner.fleet.queue import create_tables
+from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
+from tests.dashboard.asking import Reply, ask
+from tests.dashboard.conftest import DATABASE
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def badge(url: str, case: str, monkeypatch: pytest.MonkeyPatch) -> Reply:
+    monkeypatch.setenv(DATABASE, url)
+    return ask(Starlette(routes=routes()), f"/badge/{case}")
+
+
+def said(reply: Reply) -> list[str]:
+    """The texts of an SVG, label first. The XML is our own."""
+    assert reply.headers["content-type"] == "image/svg+xml"
+    return [text.text or "" for text in ET.fromstring(reply.body).iter(f"{SVG}text")]
+
+
+@pytest.fixture
+def case_url(sqlite_database: Database, sqlite_url: str) -> str:
+    """12 ms eager, 8 ms compiled, on two machines; a failing case, and one slower than eager."""
+    older = {"started_at": START - timedelta(days=2), "run_id": "older", "latency_ns": 6 * MS}
+    trials = [
+        make_trial(samples=1, spread=0, latency_ns=8 * MS, control_latency_ns=12 * MS),
+        make_trial(samples=1, spread=0, machine=make_machine("old-box", threads=2), **older),
+        make_trial(strategy="max-autotune", failure=FailureKind.TIMEOUT),
+        make_trial(
+            strategy="reduce-overhead", samples=1, spread=0, latency_ns=12 * MS, control_latency_ns=8 * MS
+        ),
+    ]
+    save_trials(sqlite_database, trials)
+    return sqlite_url
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("bert-base/default.svg", "1.50x"),
+        (
+            "bert-base/default.svg?metric=break_even",
+            "1,500 steps",
+        ),  # 6 s of compile cost, 4 ms saved per step
+        ("bert-base/max-autotune.svg", "failed"),
+        ("bert-base/reduce-overhead.svg", "0.667x"),
+        ("bert-base/reduce-overhead.svg?metric=break_even", "never"),
+        ("bert-base/none-such.svg", "no data"),
+        ("none-such/default.svg", "no data"),
+        ("bert-base/default.svg?machine=none-such", "no data"),
+        ("a%00b/default.svg", "no data"),
+    ],
+)
+def test_a_badge_says_the_newest_value_of_a_case(
+    case_url: str, monkeypatch: pytest.MonkeyPatch, case: str, text: str
+) -> None:
+    reply = badge(case_url, case, monkeypatch)
+    assert reply.status == 200
+    label, value = said(reply)
+    assert value == text
+    assert label.split()[0] == case.split("/", maxsplit=1)[0].replace("%00", " ").split()[0]
+
+
+def test_a_badge_of_an_imported_case_says_so(
+    sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_trials(sqlite_database, [make_imported(latency_ns=8 * MS, control_latency_ns=12 * MS)])
+    reply = badge(sqlite_url, "bert-base/default.svg", monkeypatch)
+    assert said(reply)[1] == "1.50x (imported)"
+    assert b", imported from dynamo-csv</title>" in reply.body
+    assert said(badge(sqlite_url, "bert-base/none-such.svg", monkeypatch))[1] == "no data"
+
+
+def test_a_badge_can_be_of_one_machine(case_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, case_url)
+    app = Starlette(routes=routes())
+    machines = {row["machine"]: row["machine_id"] for row in ask(app, "/api/v1/machines").json["rows"]}
+    assert said(ask(app, f"/badge/bert-base/default.svg?machine={machines['old-box']}"))[1] == "2.00x"
+
+
+def test_a_badge_of_a_workload_named_like_a_path(
+    sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = make_workload("models/<svg onload=alert(1)>&")
+    strategy = make_strategy("default+dynamic")
+    save_trials(sqlite_database, [make_trial(workload=hostile, strategy=strategy, samples=1, spread=0)])
+    path = "models/%3Csvg%20onload=alert(1)%3E&/default+dynamic.svg"
+    reply = badge(sqlite_url, path, monkeypatch)
+    assert said(reply) == ["models/<svg onload=alert(1)>& default+dynamic", "1.50x"]
+    assert b"<svg onload" not in reply.body
+
+
+@given(st.text())
+def test_a_badge_is_xml_whatever_the_label(label: str) -> None:
+    root = ET.fromstring(draw(label, BadgeText("no data", "#000")).encode())
+    assert len(list(root.iter(f"{SVG}text"))) == 2
+
+
+def test_a_badge_has_a_tag_and_refuses_what_it_does_not_know(
+    case_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, case_url)
+    app = Starlette(routes=routes())
+    tag = ask(app, "/badge/bert-base/default.svg").headers["etag"]
+    assert ask(app, "/badge/bert-base/default.svg", if_none_match=tag).status == 304
+    assert ask(app, "/badge/bert-base/default.svg?metric=smell").status == 400
+    assert ask(app, "/badge/bert-base/default.svg", method="POST").status == 405
+
+
+@pytest.mark.parametrize("case", ["bert-base/default.svg", "none-such/default.svg"])
+def test_a_badge_and_its_tag_are_of_one_data_version(
+    case_url: str, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    asked: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+        if "data_version" in text:
+            asked.append(text)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        badge(case_url, case, monkeypatch)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert len(asked) == 1
+
+
+def values(text: str) -> dict[str, float]:
+    """Prometheus text as metric with labels -> value; every sample must follow its HELP and TYPE."""
+    found, declared = {}, set()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            declared.add(line.split()[2])
+            continue
+        match = re.fullmatch(r'([a-z_]+)((?:{(?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*})?) (\S+)', line)
+        assert match, line
+        assert match[1] in declared
+        found[match[1] + match[2]] = float(match[3])
+    return found
+
+
+def test_metrics_count_trials_and_age_machines(
+    case_url: str, monkeypatch: pytest.MonkeyPatch, sqlite_database: Database
+) -> None:
+    hostile = make_machine('quo"te\\back\nline', threads=99)
+    save_trials(sqlite_database, [make_trial(machine=hostile), make_trial(failure="cancelled")])
+    monkeypatch.setenv(DATABASE, case_url)
+    reply = ask(Starlette(routes=routes()), "/metrics")
+    assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    told = values(reply.body.decode())
+    assert told["compilewatch_database_reachable"] == 1
+    assert told['compilewatch_trials{status="ok"}'] == 4
+    assert told['compilewatch_trials{status="failed"}'] == 1
+    assert told['compilewatch_trials{status="cancelled"}'] == 1
+    ages = [name for name in told if name.startswith("compilewatch_last_result_age_seconds")]
+    assert len(ages) == 3
+    assert any('machine="quo\\"te\\\\back\\nline"' in name for name in ages)
+    old, new = (next(told[age] for age in ages if f'"{box}"' in age) for box in ("old-box", "gpu-box-3"))
+    assert old - new == pytest.approx(2 * 86_400, abs=1)
+
+
+def test_metrics_tell_what_waits_and_what_is_silent(
+    sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        asked = new_request(name, RequestKind.MANUAL, RequestSpec(), by="ann", at=START)
+        save_request(sqlite_database, asked)
+    take_request(sqlite_database, owner="me", at=START, fits=lambda _request: True)
+    for name, due_at in (("nightly", START), ("rare", datetime.now(UTC) + timedelta(days=1))):
+        save_schedule(sqlite_database, name, ScheduleSpec(cron="0 3 * * *"), at=START)
+        note_due(sqlite_database, name, last_result_at=None, due_at=due_at)
+    seen_at = datetime.now(UTC) - timedelta(seconds=90)
+    for errors in (1, 3):
+        health = HostHealth(
+            host="box", seen_at=seen_at, spool_trials=2, spool_bytes=4096, database_errors=errors
+        )
+        save_health(sqlite_database, health)
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    told = values(ask(Starlette(routes=routes()), "/metrics").body.decode())
+    assert told['compilewatch_requests{state="queued"}'] == 1
+    assert told['compilewatch_requests{state="running"}'] == 1
+    assert told['compilewatch_schedule_silent{schedule="nightly"}'] == 1
+    assert told['compilewatch_schedule_silent{schedule="rare"}'] == 0
+    assert told['compilewatch_spool_trials{host="box"}'] == 2
+    assert told['compilewatch_spool_bytes{host="box"}'] == 4096
+    assert told['compilewatch_database_errors{host="box"}'] == 3
+    assert told['compilewatch_host_age_seconds{host="box"}'] == pytest.approx(90, abs=20)
+
+
+def test_metrics_count_the_jobs_of_a_fleet(
+    postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, postgres_database_url)
+    app = Starlette(routes=routes(held_s=0))
+    assert not any("fleet" in name for name in values(ask(app, "/metrics").body.decode()))
+    create_tables(postgres_database_url)
+    with psycopg.connect(postgres_database_url) as connection:
+        connection.execute(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name) VALUES ('h200', 't'), ('h200', 't')"
+        )
+    told = values(ask(app, "/metrics").body.decode())
+    assert told['compilewatch_fleet_jobs{queue="h200",status="todo"}'] == 2
+
+
+def test_monitoring_says_when_the_database_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, f"sqlite:///{tmp_path / 'none.db'}")
+    app = Starlette(routes=routes())
+    assert values(ask(app, "/metrics").body.decode())["compilewatch_database_reachable"] == 0
+    health = ask(app, "/healthz")
+    assert health.status == 503
+    assert health.json["message"] == "The database cannot be read."
+    assert str(tmp_path) not in health.body.decode() + str(health.headers)
+
+
+def test_health_tells_the_data_version(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    with open_database(filled_url):
+        assert ask(Starlette(routes=routes()), "/healthz").json["data_version"] >= 1
+
+
+def test_a_bucket_fills_again_with_time() -> None:
+    now = 0.0
+    limit = RateLimit(Starlette(), burst=3, per_second=2, clock=lambda: now)
+    assert [limit.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert limit.take("b") == 0
+    now = 0.5
+    assert [limit.take("a"), limit.take("a")] == [0, 0.5]
+    now = 1000.0
+    assert [limit.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
+
+
+def test_addresses_beyond_count_do_not_fill_the_memory() -> None:
+    buckets = Buckets(1, 1, clock=lambda: 0.0)
+    for number in range(20_000):
+        buckets.take(str(number))
+    assert len(buckets._buckets) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("2001:db8::not", "2001:db8::one", False),
+    ],
+)
+def test_a_subscriber_of_ipv6_has_one_bucket(first: str, second: str, is_one: bool) -> None:
+    """Who has a network has billions of addresses in it."""
+    buckets = Buckets(1, 1, clock=lambda: 0.0)
+    assert buckets.take(first) == 0
+    assert (buckets.take(second) > 0) is is_one
+
+
+def test_looking_takes_no_token() -> None:
+    buckets = Buckets(1, 1, clock=lambda: 0.0)
+    assert [buckets.wait_s("a"), buckets.wait_s("a"), buckets.take("a"), buckets.wait_s("a")] == [0, 0, 0, 1]

@@ -1,0 +1,155 @@
+"""Changes of level on Trends and beside a verdict: those of the judge, drawn with a label, told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dashboard.charts import change_points, trend_rows
+from dashboard.links.links import Link, Page
+from dashboard.read.database import DATABASE_VARIABLE
+from dashboard.read.shaping import with_labels
+from db.engine.session import Database, open_database
+from db.judge.history.series import judge_series
+from db.judge.policy import Policy
+from db.judge.vocabulary import Metric
+from db.metrics.trend import series_points
+from db.queries.trials import trials_frame
+from db.records.trial import Trial
+from db.store.trials import save_trials
+from tests.builders import make_build, make_history
+from tests.dashboard.conftest import opened, texts
+
+NIGHTS, STEP_AT = 32, 14
+DRIVERS = ("570.86.15", "580.65.06")
+
+
+def _nightly(slower: Mapping[str, float], step_at: int = STEP_AT, **fields: Any) -> list[Trial]:
+    """From night `step_at` on these strategies of mlp take so many times as long, with another driver."""
+
+    def latency_ns(_workload: str, strategy: str, run: int) -> float:
+        share = {"eager": 1.0, "default": 0.7, "max-autotune": 0.68}[strategy]
+        return 10e6 * share * (slower.get(strategy, 1.0) if run >= step_at else 1.0)
+
+    nights = [make_build("2.13.0", driver=DRIVERS[night >= step_at]) for night in range(NIGHTS)]
+    return make_history(
+        **{
+            "workloads": ("mlp",),
+            "strategies": ("eager", "default", "max-autotune"),
+            "builds": nights,
+            "latency_ns": latency_ns,
+            **fields,
+        }
+    )
+
+
+def _points(database: Database, trials: list[Trial]) -> pd.DataFrame:
+    save_trials(database, trials)
+    points = with_labels(series_points(trials_frame(database)))
+    return trend_rows.in_order(points, "time", sorted(set(points["build_id"])))
+
+
+def _changes(points: pd.DataFrame, metric: str = "speedup", axis: str = "time") -> change_points.Changes:
+    rows = trend_rows.frame(points, metric, dict.fromkeys(points["build_id"], "torch 2.13.0"))
+    return change_points.over(axis, points, rows, metric, Policy())
+
+
+def test_a_ring_stands_where_the_judge_finds_a_step(sqlite_database: Database) -> None:
+    points = _points(sqlite_database, _nightly({"default": 1.18}))
+    mine = points[points["strategy"] == "default"]
+    (event,) = judge_series(mine, Metric.SPEEDUP).events
+    found = _changes(points)
+    (mark,) = found.frame.to_dict("records")
+    judged = mine.iloc[event.index]
+    assert (mark["run_id"], mark["value"]) == (judged["run_id"], judged["speedup"])
+    assert mark["label"].startswith("▼ -15.")
+    assert mark["label"].endswith("% worse")
+    assert mark["place"] == "above right"
+    assert found.told == [
+        f"{mark['moment']}, torch 2.13.0: default {mark['label'][2:]}: Speedup fell by "
+        f"{mark['label'][3:7]} % with the change of driver."
+    ]
+    assert found.last == f"last change: default {mark['label'][2:]} on {mark['moment'][:10]}"
+
+
+@pytest.mark.parametrize(("share", "place"), [(1.18, "below left"), (0.8, "above left")])
+def test_a_label_at_the_end_of_the_axis_stays_within_it(
+    sqlite_database: Database, share: float, place: str
+) -> None:
+    points = _points(sqlite_database, _nightly({"default": share}, step_at=NIGHTS - 5))
+    assert _changes(points).frame["place"].tolist() == [place]
+
+
+def test_more_latency_is_worse_and_less_is_better(sqlite_database: Database) -> None:
+    points = _points(sqlite_database, _nightly({"default": 1.3, "max-autotune": 0.6}))
+    labels = sorted(label.split()[0::3] for label in _changes(points, "latency").frame["label"])
+    assert labels == [["▲", "worse"], ["▼", "better"]]
+
+
+def test_labels_that_would_touch_give_way_but_all_changes_are_told(sqlite_database: Database) -> None:
+    points = _points(sqlite_database, _nightly({"default": 1.4, "max-autotune": 1.4}))
+    found = _changes(points)
+    assert len(found.frame) == len(found.told) == 2
+    assert (found.frame["label"] != "").sum() == 1
+    assert "default" in found.last
+    assert "max-autotune" in found.last
+
+
+@pytest.mark.parametrize(("axis", "every"), [("torch", timedelta(days=1)), ("time", timedelta(seconds=2))])
+def test_builds_have_no_before_and_after_where_only_their_versions_do(
+    sqlite_database: Database, axis: str, every: timedelta
+) -> None:
+    found = _changes(_points(sqlite_database, _nightly({"default": 1.18}, every=every)), axis=axis)
+    assert (len(found.frame), found.told, found.last) == (0, [], "")
+
+
+def test_a_steady_history_has_no_change(sqlite_database: Database) -> None:
+    assert _changes(_points(sqlite_database, _nightly({}))).last == ""
+
+
+def test_a_series_is_judged_again_only_when_it_has_another_point(sqlite_database: Database) -> None:
+    trials = _nightly({"default": 1.18})
+    newest = max(trial.run_id for trial in trials)
+    points = _points(sqlite_database, [trial for trial in trials if trial.run_id != newest])
+    change_points._events.cache_clear()
+    _changes(points)
+    before = change_points._events.cache_info()
+    _changes(points.copy())
+    again = change_points._events.cache_info()
+    assert (again.hits - before.hits, again.misses - before.misses) == (2, 0)
+    _changes(_points(sqlite_database, trials))
+    assert change_points._events.cache_info().misses - again.misses == 2
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        Link(page=Page.TRENDS, focus="mlp"),
+        Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="speedup"),
+    ],
+    ids=["Trends", "Upgrade"],
+)
+def test_pages_mark_the_change_and_tell_it(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
+) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, _nightly({"default": 1.18}))
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(link)
+    assert not page.exception
+    (marks,) = [
+        pa.ipc.open_stream(dataset.data.data).read_all().to_pylist()
+        for chart in page.get("vega_lite_chart")
+        for dataset in chart.proto.datasets
+        if dataset.name == "changes"
+    ]
+    assert [mark["label"].split()[0] for mark in marks] == ["▼"]
+    said = texts(page)
+    assert "Ring: the level changed." in said
+    assert "Speedup fell by 15." in said
+    assert ("last change: default -15." in said) == (link.page is Page.TRENDS)

@@ -1,0 +1,28 @@
+"""Small histories: noise stays small beside a real step, whatever the level of a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.charts.sparklines import notable, relative
+
+
+def test_rows_of_different_levels_share_one_scale() -> None:
+    shares, reach = relative([[100.0, 101.0, 100.0], [2.0, 2.0, 1.0], []])
+    assert shares[0] == pytest.approx([1.0, 1.01, 1.0])
+    assert shares[1] == pytest.approx([1.0, 1.0, 0.5])
+    assert shares[2] == []
+    assert 0.5 <= reach < 0.6
+
+
+def test_noise_alone_does_not_fill_the_height() -> None:
+    _, reach = relative([[10.0, 10.1, 9.9]])
+    assert reach >= 0.1
+
+
+@pytest.mark.parametrize(
+    ("history", "drawn"),
+    [([1.0, 1.01, 0.99], False), ([1.0, 1.0, 1.2], True), ([1.0], False), ([], False), ([0.0, 0.0], False)],
+)
+def test_a_card_draws_no_line_of_noise(history: list[float], drawn: bool) -> None:
+    assert notable(history) is drawn

@@ -1,0 +1,118 @@
+"""Machines and builds by name: addresses of pages, of the API and of badges take them alike."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from dashboard.api.routes import routes
+from dashboard.links.links import Link, Page
+from db.engine.session import Database, open_database
+from db.queries.facets import builds, machines
+from db.store.trials import save_trials
+from tests.builders import START, make_build, make_machine, make_trial
+from tests.dashboard.asking import ask
+from tests.dashboard.conftest import DATABASE, opened, texts
+
+
+@pytest.fixture
+def ids(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Of a database whose two machines measured different builds of torch 2.13.0: name -> id."""
+    monkeypatch.setenv(DATABASE, filled_url)
+    with open_database(filled_url, read_only=True) as database:
+        boxes, known = machines(database), builds(database)
+    named = dict(zip(boxes["machine"], boxes["machine_id"], strict=True))
+    versions = known["torch"] + " " + known["torch_variant"]
+    return named | dict(zip(versions, known["build_id"], strict=True))
+
+
+def api(path: str, query: dict[str, Any]) -> Any:
+    reply = ask(Starlette(routes=routes(held_s=0)), f"/api/v1/{path}", query)
+    assert reply.status == 200
+    return reply.json
+
+
+def shared(link: Link) -> str:
+    """The link that the page of `link` offers to share, every selector written out."""
+    test = opened(link)
+    assert not test.exception
+    assert "was left out" not in texts(test)
+    return next(str(code.value) for code in test.code if f"{link.page}?" in code.value)
+
+
+@pytest.mark.parametrize("torch", ["torch 2.13.0", "2.13.0"])
+def test_a_page_takes_a_torch_for_the_build_of_its_machine(ids: dict[str, str], torch: str) -> None:
+    compared = shared(Link(page=Page.UPGRADE, base="2.12.0", head=torch))
+    assert f"base={ids['2.12.0 cu130']}&head={ids['2.13.0 cu130']}" in compared
+    for machine, meant in (("gpu-box-3", "2.13.0 cu130"), ("cpu-box", "2.13.0 cpu")):
+        assert f"build={ids[meant]}" in shared(Link(page=Page.MODES, machine=machine, build=torch))
+
+
+def test_a_page_of_all_machines_names_every_build_of_a_torch(ids: dict[str, str]) -> None:
+    said = texts(opened(Link(page=Page.REGRESSIONS, head="torch 2.13.0")))
+    assert "head: “torch 2.13.0” is 2 builds, so it was left out: take “" in said
+    for key in ("2.13.0 cu130", "2.13.0 cpu"):
+        assert f"“{ids[key]}” (torch 2.13.0 · {key.split()[1]})" in said
+
+
+@pytest.mark.parametrize("path", ["machines", "trials", "series", "break-even"])
+def test_the_api_takes_the_name_of_a_machine(ids: dict[str, str], path: str) -> None:
+    for name in ("gpu-box-3", "cpu-box"):
+        rows = api(path, {"machine": name})["rows"]
+        assert rows
+        assert rows == api(path, {"machine": ids[name]})["rows"]
+    both = api(path, {"machine": ["cpu-box", ids["gpu-box-3"]]})["rows"]
+    assert both == api(path, {})["rows"]
+    assert api(path, {"machine": "none-such"})["rows"] == []
+
+
+def test_the_api_compares_on_a_machine_by_name(ids: dict[str, str]) -> None:
+    sides = {"base": "torch=2.11.0", "head": "torch=2.12.0"}
+    assert api("compare", {**sides, "machine": "gpu-box-3"}) == api(
+        "compare", {**sides, "machine": ids["gpu-box-3"]}
+    )
+
+
+@pytest.mark.parametrize("path", ["builds", "trials", "break-even"])
+def test_the_api_takes_a_torch_that_one_build_has(ids: dict[str, str], path: str) -> None:
+    whole = api(path, {"build": ids["2.12.0 cu130"]})["rows"]
+    assert whole
+    assert api(path, {"build": "2.12.0"})["rows"] == api(path, {"build": "torch 2.12.0"})["rows"] == whole
+    assert api(path, {"build": "2.13.0"})["rows"] == [], "two builds have it"
+
+
+def test_the_address_of_the_next_page_keeps_the_name(ids: dict[str, str]) -> None:
+    query = {"machine": "gpu-box-3", "limit": 1}
+    reply = ask(Starlette(routes=routes(held_s=0)), "/api/v1/trials", query)
+    assert "machine=gpu-box-3" in reply.headers["link"]
+
+
+def badge(query: dict[str, str]) -> str:
+    """What a badge says on its right. The XML is our own."""
+    reply = ask(Starlette(routes=routes(held_s=0)), "/badge/mlp/default.svg", query)
+    return [text.text or "" for text in ET.fromstring(reply.body).iter("{http://www.w3.org/2000/svg}text")][1]
+
+
+def test_a_badge_takes_names(ids: dict[str, str]) -> None:
+    assert badge({"machine": "cpu-box"}) == badge({"machine": ids["cpu-box"]}) != "no data"
+    assert badge({"build": "2.12.0"}) == badge({"build": ids["2.12.0 cu130"]}) != "no data"
+    assert badge({"machine": "none-such"}) == badge({"build": "2.13.0"}) == "no data"
+
+
+def test_a_name_is_that_of_nobody_once_another_machine_has_it_too(
+    sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    save_trials(sqlite_database, [make_trial(machine=make_machine("box"), build=make_build())])
+    app = Starlette(routes=routes(held_s=0))
+    first = ask(app, "/api/v1/trials", {"machine": "box"})
+    assert len(first.json["rows"]) == 1
+    twin = make_machine("box", threads=77)
+    save_trials(sqlite_database, [make_trial(machine=twin, started_at=START + timedelta(1), run_id="next")])
+    tag = first.headers["etag"]
+    again = ask(app, "/api/v1/trials", {"machine": "box"}, if_none_match=tag)
+    assert (again.status, again.json["rows"]) == (200, [])

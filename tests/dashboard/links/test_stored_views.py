@@ -1,0 +1,106 @@
+"""Short links: what the server answers to one, and what a page says of one that opens nothing."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dashboard.links.stored_views import stored_address, why_not_opened
+from db.engine.session import open_database
+from db.records.reports import LONGEST_LINK
+from db.store.reports import store_view
+from tests.builders import START
+from tests.dashboard.conftest import DATABASE
+from tests.dashboard.serving import Served, served
+
+LONG = f"trends?focus={'x' * (LONGEST_LINK - 13)}"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a short link opens: the title of its page, and the address that takes its place."""
+
+    title: str
+    address: str | None
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A dashboard over a database of its own."""
+
+    served: Served
+    file: Path
+
+    def keep(self, link: str) -> str:
+        with open_database(f"sqlite:///{self.file}") as database:
+            return store_view(database, link, at=START, by=None)
+
+    def open(self, path: str) -> Opened:
+        answer = self.served.get(path)
+        assert answer.status == 200
+        text = answer.body.decode()
+        (title,) = re.findall(r"<title>(.*?)</title>", text)
+        stored = re.findall(r'<meta name="stored-view" content="([^"<>]*)" />', text)
+        assert text.count("stored-view") == 1 + len(stored), "it is said once more, in the script"
+        return Opened(title.partition(" · ")[0], html.unescape(stored[0]) if stored else None)
+
+
+@pytest.fixture(scope="module")
+def desk(empty_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("short")
+    copy = folder / "copy.db"
+    shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
+    with served(f"sqlite:///{copy}", folder / "log", "--base-path", "/team/cw") as running:
+        yield Desk(running, copy)
+
+
+@pytest.mark.parametrize(
+    ("link", "title", "address"),
+    [
+        ("modes?workload=cnn&goal=memory", "Modes", "./modes?workload=cnn&goal=memory"),
+        ("?task=inference&task=training", "Overview", "./?task=inference&task=training"),
+        ("trends?focus=%22%3E%3Cscript%3E", "Trends", "./trends?focus=%22%3E%3Cscript%3E"),
+        ("trends?embed=true&EMBED_OPTIONS=x&view=itself&since=", "Trends", "./trends?since="),
+        pytest.param(LONG, "Trends", f"./{LONG}", id="long"),
+    ],
+)
+def test_the_address_of_a_view_takes_the_place_of_its_short_link(
+    desk: Desk, link: str, title: str, address: str
+) -> None:
+    """It is relative, so that it holds below whatever path the reader sees."""
+    view_id = desk.keep(link)
+    for asked in (f"/?view={view_id}", f"/team/cw/?view={view_id}", f"/guide?view={view_id}"):
+        assert desk.open(asked) == Opened(title, address)
+
+
+@pytest.mark.parametrize("link", ["//evil.example/trends", "javascript:window.ran=1//?x", "//[", "trendz"])
+def test_a_view_of_no_page_of_ours_is_not_opened(desk: Desk, link: str) -> None:
+    assert desk.open(f"/?view={desk.keep(link)}") == Opened("Overview", None)
+
+
+def test_an_id_that_keeps_nothing_is_left_to_the_page(desk: Desk) -> None:
+    for asked in ("/?view=nothing", "/?view=", "/?view=%00", "/?view=%ED%A0%80", "/"):
+        assert desk.open(asked) == Opened("Overview", None)
+
+
+def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, f"sqlite:///{desk.file}")
+    assert why_not_opened("nothing") == "No view is kept under “nothing”; is the link complete?"
+    assert "a page that this release does not have" in why_not_opened(desk.keep("trendz?a=b"))
+    known = desk.keep("modes")
+    assert stored_address(known) is not None
+    assert "load the page again" in why_not_opened(known)
+
+
+def test_an_absent_database_is_left_to_the_page(empty_url: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
+    with served(f"sqlite:///{copy}", tmp_path / "log") as running:
+        copy.write_bytes(b"this is no database " * 500)
+        assert Desk(running, copy).open("/?view=abc") == Opened("Overview", None)

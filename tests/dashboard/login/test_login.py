@@ -1,0 +1,323 @@
+"""Signing in through a real provider at a real server: what is closed, what opens, what is believed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joserfc.jwk import RSAKey
+
+from dashboard.login.gate import OPEN
+from db.engine.session import open_database
+from db.records.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
+from db.store.access import revoke_token, save_token
+from tests.dashboard.browsing import Browser
+from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
+from tests.dashboard.serving import ROOT, Served, free_port, served
+
+DEEP_LINK = "/modes?workload=bert-base&strategy=default"
+SECRET = new_secret()
+PARAMETERS = {"path:path": "x/y.js", "workload:path": "mlp", "name:page": "nowhere"}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProvider]:
+    with fake_provider() as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _straight(provider: FakeProvider) -> Iterator[None]:
+    before = replace(provider)
+    yield
+    for name in ("person", "bend", "key", "published", "algorithm", "refuses"):
+        setattr(provider, name, getattr(before, name))
+
+
+@pytest.fixture(scope="module")
+def server(
+    filled_url: str, provider: FakeProvider, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    port = free_port()
+    settings = SignIn(
+        base_url=f"http://127.0.0.1:{port}",
+        issuer=provider.issuer,
+        client_id=CLIENT_ID,
+        client_secret=CLIENT_SECRET,
+        roles=Roles(viewers=("engineering",), editors=("performance",), operators=("leads",)),
+    )
+    log = tmp_path_factory.mktemp("login") / "log"
+    with served(filled_url, log, port=port, COMPILEWATCH_SIGN_IN=settings.revealed()) as running:
+        yield running
+    written = log.read_text()
+    assert CLIENT_SECRET not in written
+    assert SECRET not in written
+
+
+@pytest.fixture(scope="module")
+def tokens(filled_url: str, server: Served) -> dict[str, Token]:
+    made: dict[str, Token] = {}
+    now = datetime.now(UTC)
+    with open_database(filled_url) as database:
+        for name, scopes, ends in (
+            ("api", (Scope.API,), None),
+            ("metrics", (Scope.METRICS,), None),
+            ("old", (Scope.API,), now - timedelta(seconds=1)),
+        ):
+            secret = SECRET if name == "api" else f"{SECRET}-{name}"
+            made[name] = Token(
+                token_id=name,
+                name=name,
+                secret_hash=secret_hash(secret),
+                scopes=scopes,
+                created_at=now,
+                created_by="ada",
+                expires_at=ends,
+            )
+            save_token(database, made[name])
+    return made
+
+
+def routes() -> list[tuple[str, str, list[str]]]:
+    """Kind, path and methods of every route, found by walking the application that is served."""
+    program = """
+import json, sys
+from starlette.routing import Mount, WebSocketRoute
+from dashboard.server.server import build_app
+
+def walk(routes, prefix=""):
+    for route in routes:
+        if isinstance(route, Mount) and getattr(route.app, "routes", None):
+            yield from walk(route.app.routes, prefix + route.path)
+        elif isinstance(route, Mount):
+            yield "http", prefix + route.path + "/index.html", ["GET"]
+        elif isinstance(route, WebSocketRoute):
+            yield "websocket", prefix + route.path, ["GET"]
+        else:
+            yield "http", prefix + route.path, sorted(route.methods or ["GET"])
+
+json.dump(list(walk(build_app()._build_starlette_app().routes)), sys.stdout)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found: list[tuple[str, str, list[str]]] = [tuple(route) for route in json.loads(done.stdout)]
+    return found
+
+
+def concrete(path: str) -> str:
+    """`path` with something in the place of its parameters."""
+    while "{" in path:
+        before, _, rest = path.partition("{")
+        name, _, after = rest.partition("}")
+        path = before + PARAMETERS.get(name, "something") + after
+    return path
+
+
+def test_every_route_is_closed_to_the_signed_out(server: Served) -> None:
+    found = routes()
+    paths = {path for _, path, _ in found}
+    # The walk finds what it must: ours, Streamlit's own, and the socket.
+    assert {"/metrics", "/_stcore/stream", "/_stcore/host-config"} <= paths
+    assert any(path.startswith("/api/v1/") for path in paths)
+    assert any("/media/" in path for path in paths)
+    assert any("upload_file" in path for path in paths)
+    asked = [(kind, path, method) for kind, path, methods in found for method in methods if path not in OPEN]
+    answers = {
+        (kind, path, method): server.ask(method, concrete(path), _headers(server, kind)).status
+        for kind, path, method in asked
+    }
+    # A socket is closed before it is opened, which HTTP tells as 403.
+    closed = {"http": 401, "websocket": 403}
+    assert [asked for asked, status in answers.items() if status != closed[asked[0]]] == []
+    assert len(answers) > 60
+
+
+def _headers(server: Served, kind: str) -> dict[str, str]:
+    return {"Origin": server.origin} | (_UPGRADE if kind == "websocket" else {})
+
+
+_UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+def test_a_file_of_the_program_is_closed_too(server: Served) -> None:
+    page = Browser().ask("GET", f"{server.origin}/static/js/index.js", Accept_Encoding="gzip")
+    assert page.status == 303
+    assert server.get("/static/js/index.js", accept_encoding="gzip").status == 401
+
+
+def test_a_deep_link_survives_the_login(server: Served, provider: FakeProvider) -> None:
+    browser = Browser()
+    answer = browser.open(server.origin + DEEP_LINK)
+    assert answer.status == 200
+    assert browser.steps[0] == browser.steps[-1] == server.origin + DEEP_LINK
+    assert any(step.startswith(provider.issuer) for step in browser.steps)
+    assert b"<title>" in answer.body
+    # And from then on nobody is asked again.
+    browser.open(server.origin + "/")
+    assert browser.steps == [server.origin + "/"]
+
+
+def test_the_cookie_is_for_this_server_alone(server: Served) -> None:
+    browser = Browser()
+    browser.open(server.origin + "/")
+    morsel = browser.cookie(server.origin.removeprefix("http://"), "compilewatch")
+    assert morsel is not None
+    assert morsel["httponly"]
+    assert morsel["samesite"] == "lax"
+    assert morsel["path"] == "/"
+    assert not morsel["domain"]
+    assert int(morsel["max-age"]) == 12 * 3600
+
+
+def test_signing_out_ends_the_session_wherever_its_cookie_is(server: Served) -> None:
+    browser = Browser()
+    browser.open(server.origin + "/")
+    netloc = server.origin.removeprefix("http://")
+    stolen = f"compilewatch={browser.cookie(netloc, 'compilewatch').value}"  # type: ignore[union-attr]
+    assert server.get("/metrics", cookie=stolen).status == 200
+    # A link from elsewhere only asks; another site's form is refused.
+    assert browser.ask("GET", f"{server.origin}/logout").status == 200
+    assert server.get("/metrics", cookie=stolen).status == 200
+    leave = f"{server.origin}/logout"
+    refused = browser.ask("POST", leave, Origin="https://evil.example", Content_Length="0")
+    assert refused.status == 403
+    assert server.get("/metrics", cookie=stolen).status == 200
+    done = browser.ask("POST", leave, Origin=server.origin, Content_Length="0")
+    assert (done.status, done.headers["location"]) == (303, "/signed-out")
+    assert browser.cookie(netloc, "compilewatch") is None
+    assert server.get("/metrics", cookie=stolen).status == 401
+
+
+def test_nobody_can_be_led_to_another_site(server: Served) -> None:
+    for elsewhere in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"):
+        browser = Browser()
+        browser.open(f"{server.origin}/login?next={elsewhere}")
+        assert browser.steps[-1] == f"{server.origin}/"
+
+
+def test_a_login_belongs_to_the_browser_that_began_it(server: Served) -> None:
+    """Otherwise somebody could sign another one in as themselves."""
+    theirs, mine = Browser(), Browser()
+    begun = theirs.ask("GET", f"{server.origin}/login")
+    back = theirs.ask("GET", begun.headers["location"]).headers["location"]
+    answer = mine.ask("GET", back)
+    assert answer.status == 403
+    assert b"another browser" in answer.body
+    # And no answer counts twice.
+    assert theirs.ask("GET", back).status == 403
+
+
+def _renamed(**changes: Any) -> Any:
+    return lambda claims: claims | changes
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [
+        _renamed(iss="https://evil.example"),
+        _renamed(aud="another-program"),
+        _renamed(aud=["compilewatch", "another-program"]),
+        _renamed(exp=1_000_000_000),
+        _renamed(nonce="of another login"),
+        _renamed(email=None),
+        _renamed(email_verified=False),
+        _renamed(groups=["somebody-else"]),
+        _renamed(groups={"performance": True}),
+        lambda claims: {name: claims[name] for name in claims if name != "nonce"},
+        lambda claims: {name: claims[name] for name in claims if name != "exp"},
+    ],
+)
+def test_what_a_provider_must_not_say_is_not_believed(
+    server: Served, provider: FakeProvider, bend: Any
+) -> None:
+    provider.bend = bend
+    answer = Browser().open(server.origin + "/")
+    assert answer.status == 403
+    assert b"Traceback" not in answer.body
+
+
+def test_a_signature_of_somebody_else_is_not_believed(server: Served, provider: FakeProvider) -> None:
+    provider.published, provider.key = provider.key, RSAKey.generate_key(2048, {"kid": "first"})
+    assert Browser().open(server.origin + "/").status == 403
+
+
+def test_new_keys_of_the_provider_are_fetched(server: Served, provider: FakeProvider) -> None:
+    assert Browser().open(server.origin + "/").status == 200
+    provider.key = RSAKey.generate_key(2048, {"kid": "first"})
+    assert Browser().open(server.origin + "/").status == 200
+
+
+def test_who_is_refused_there_is_refused_here(server: Served, provider: FakeProvider) -> None:
+    provider.refuses = True
+    answer = Browser().open(server.origin + "/")
+    assert answer.status == 403
+    assert b"did not let you sign in" in answer.body
+
+
+def test_a_token_opens_its_scope_and_nothing_else(server: Served, tokens: dict[str, Token]) -> None:
+    def asked(path: str, secret: str) -> int:
+        return server.get(path, authorization=f"Bearer {secret}").status
+
+    assert asked("/api/v1/runs", SECRET) == 200
+    assert asked("/api/v1/openapi.json", SECRET) == 200
+    assert asked("/metrics", SECRET) == 403
+    assert asked("/", SECRET) == 403
+    assert asked("/_stcore/host-config", SECRET) == 403
+    assert asked("/metrics", f"{SECRET}-metrics") == 200
+    assert asked("/api/v1/runs", f"{SECRET}-metrics") == 403
+    assert asked("/api/v1/runs", f"{SECRET}-old") == 401
+    assert asked("/api/v1/runs", SECRET + "x") == 401
+    assert asked("/api/v1/runs", "something else") == 401
+
+
+def test_a_revoked_token_opens_nothing_at_once(
+    server: Served, filled_url: str, tokens: dict[str, Token]
+) -> None:
+    secret = f"{SECRET}-metrics"
+    assert server.get("/metrics", authorization=f"Bearer {secret}").status == 200
+    with open_database(filled_url) as database:
+        revoke_token(database, "metrics", at=datetime.now(UTC), by="ada")
+    assert server.get("/metrics", authorization=f"Bearer {secret}").status == 401
+
+
+def test_no_address_is_forged_at_a_real_server(server: Served) -> None:
+    """From this machine, where uvicorn believes everybody unless it is told not to."""
+    answers = [server.get("/login", X_Forwarded_For=f"198.51.{n}.9").status for n in range(90)]
+    assert 429 in answers
+    assert set(answers) == {303, 429}
+    until = time.monotonic() + 20
+    while server.get("/login").status == 429 and time.monotonic() < until:
+        time.sleep(0.5)
+
+
+def test_health_is_open(server: Served) -> None:
+    assert server.get("/healthz").status == 200
+    assert server.get("/_stcore/health").status == 200
+
+
+def test_an_absent_provider_is_a_sentence(filled_url: str, tmp_path: Path) -> None:
+    port, nobody = free_port(), free_port()
+    settings = SignIn(
+        base_url=f"http://127.0.0.1:{port}",
+        issuer=f"http://127.0.0.1:{nobody}",
+        client_id=CLIENT_ID,
+        client_secret=CLIENT_SECRET,
+        roles=Roles(everyone="viewer"),
+    )
+    with served(filled_url, tmp_path / "log", port=port, COMPILEWATCH_SIGN_IN=settings.revealed()) as running:
+        answer = Browser().open(running.origin + "/")
+    assert answer.status == 503
+    assert b"does not answer as one" in answer.body

@@ -1,0 +1,66 @@
+"""A change in words: rounded as the sentence beside it rounds it, and short where both values are there."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dashboard.pages.upgrade import content as upgrade_rows
+from dashboard.render import verdict_words
+from db.judge.results import CaseKey, Row
+from db.judge.vocabulary import METRIC_UNITS, Design, Metric, Verdict
+from db.wording import units
+from db.wording.sentences import moved
+
+
+def _row(
+    metric: Metric, base: float | str, head: float | str, change: float | None = None, reason: str = ""
+) -> Row:
+    return Row(
+        case=CaseKey(workload="mlp", strategy="default", workload_id="w", strategy_id="s"),
+        metric=metric,
+        unit=METRIC_UNITS[metric],
+        base=base,
+        head=head,
+        change=change,
+        verdict=Verdict.IMPROVED,
+        trials=(5, 5),
+        design=Design.SEPARATE_RUNS,
+        reason=reason,
+    )
+
+
+@pytest.mark.parametrize("change", [-0.258473, 0.258473, 0.104951, -0.0012349, 1.666, 0.00012])
+def test_a_change_is_rounded_as_its_reason_says_it(change: float) -> None:
+    """-25.8473 % is no -25.9 %, which rounding to -25.85 % first would make of it."""
+    reason = moved(Metric.COMPILE_COST, change, None, None, None)
+    cells = upgrade_rows.row_cells(_row(Metric.COMPILE_COST, 1e9, 1e9 * (1 + change), change, reason))
+    assert cells["reason"].endswith(f"by {cells['change'].lstrip('+-')}.")
+    assert cells["change"].startswith("-") == (change < 0)
+
+
+@pytest.mark.parametrize("change", [0.0, math.expm1(1e-9), -4e-5])
+def test_next_to_no_change_is_told_as_none(change: float) -> None:
+    assert verdict_words.change(_row(Metric.PEAK_MEMORY, 2**20, 2**20, change)) == "0 %"
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "alone", "beside"),
+    [
+        (Metric.BREAK_EVEN, 10_452, units.NEVER, "10,452 steps → never", "→ never"),
+        (Metric.BREAK_EVEN, units.NEVER, 5_331, "never → 5,331 steps", "from never"),
+        (Metric.BREAK_EVEN, units.NEVER, units.NEVER, "never", "never"),
+        (Metric.GRAPH_BREAKS, 0, 3, "0 → 3", "→ 3"),
+        (Metric.GRAPH_BREAKS, 3, 3, units.MISSING, units.MISSING),
+        (Metric.NUMERICS, "pass", "fail", "pass → fail", "→ fail"),
+    ],
+)
+def test_beside_both_values_a_change_without_a_number_is_short(
+    metric: Metric, base: float | str, head: float | str, alone: str, beside: str
+) -> None:
+    """Tables give a column little more than its usual width: a longer text would be cut off."""
+    row = _row(metric, base, head)
+    assert verdict_words.change(row) == alone
+    assert upgrade_rows.row_cells(row)["change"] == beside
+    assert upgrade_rows.case_table([row])["change"].tolist() == [beside]

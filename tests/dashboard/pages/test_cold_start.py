@@ -1,0 +1,104 @@
+"""The page of cold starts over more cases than a chart has room for."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import pandas as pd
+import pytest
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.cold_start.charts import MOST_CASES, PHASES, drawn, frame
+from dashboard.read.cold_start_cache import ColdStartCache
+from dashboard.read.database import DATABASE_VARIABLE
+from db.engine.session import open_database
+from db.queries.cold_start import PHASES as MEASURED
+from db.queries.cold_start import cold_starts
+from db.queries.data_version import data_version
+from db.queries.trials import trials_frame
+from db.records.trial import ColdStart
+from db.store.trials import save_trial, save_trials
+from tests.builders import make_history, make_imported, make_trial
+from tests.dashboard.conftest import opened, texts
+
+STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
+WORKLOADS = tuple(f"model-{number}" for number in range(7))
+CASES = len(STRATEGIES) * len(WORKLOADS)
+
+
+@pytest.fixture
+def many_cases(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    with open_database(sqlite_url) as database:
+        trials = make_history(workloads=WORKLOADS, strategies=STRATEGIES, builds=("2.13.0",))
+        slow = make_trial(workload="slow-start", compile_ns=90_000_000_000)
+        save_trials(database, [*trials, slow])
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    return sqlite_url
+
+
+def test_the_slowest_cases_have_bars_and_the_table_has_all(many_cases: str) -> None:
+    page = opened(Link(page=Page.COLD_START))
+    assert not page.exception
+    assert f"The {MOST_CASES} slowest of {CASES + 1} cases. The table has all" in texts(page)
+    (table,) = page.dataframe
+    assert len(table.value) == CASES + 1
+
+
+def test_few_cases_have_a_bar_each(many_cases: str) -> None:
+    page = opened(Link(page=Page.COLD_START, focus=WORKLOADS[0]))
+    assert not page.exception
+    assert "slowest of" not in texts(page)
+
+
+def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: str) -> None:
+    with open_database(many_cases, read_only=True) as database:
+        trials = trials_frame(database)
+        kept = ColdStartCache(partial(cold_starts, database), partial(data_version, database))
+        every = frame(kept.of(trials), dict(zip(trials["workload_id"], trials["workload"], strict=True)))
+    found = drawn(every)
+    sums = every.groupby("case")["seconds"].sum()
+    shown = found.rows.groupby("case")["seconds"].sum()[list(found.cases)]
+    assert len(found.cases) == MOST_CASES
+    assert found.cases[0] == "slow-start · default"
+    assert list(shown) == sorted(shown, reverse=True)
+    assert shown.min() >= sums.drop(shown.index).max()
+    assert shown.to_dict() == pytest.approx(sums[shown.index].to_dict())
+
+
+def test_bars_are_medians_over_the_trials_of_a_case(many_cases: str) -> None:
+    with open_database(many_cases, read_only=True) as database:
+        trials = trials_frame(database)
+        kept = ColdStartCache(partial(cold_starts, database), partial(data_version, database))
+        starts = kept.of(trials)
+    labels = dict(zip(trials["workload_id"], trials["workload"], strict=True))
+    long = pd.DataFrame(starts.phase_ns, columns=[PHASES.get(phase, phase) for phase in MEASURED])
+    long = long.join(starts.trials[["workload_id", "strategy", "cache"]]).melt(
+        id_vars=["workload_id", "strategy", "cache"], var_name="phase", value_name="ns"
+    )
+    long = long[long["ns"] > 0].assign(workload=lambda rows: rows["workload_id"].map(labels))
+    keys = ["workload", "strategy", "cache", "phase"]
+    expected = long.groupby(keys)["ns"].agg(["median", "size"])
+    found = frame(starts, labels).set_index(keys)
+    assert found["median_ns"].to_dict() == expected["median"].to_dict()
+    assert found["trials"].to_dict() == expected["size"].to_dict()
+    assert found.groupby(level=[0, 1, 2])["share"].sum().to_numpy() == pytest.approx(1)
+    assert not len(frame(starts, {}))
+
+
+def test_a_case_that_tells_no_first_call_has_no_time_to_first_result(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading = make_imported(cold_start=ColdStart(build_model_ns=15_600_000_000))
+    with open_database(sqlite_url) as database:
+        save_trial(database, loading)
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(Link(page=Page.COLD_START))
+    assert not page.exception
+    assert "needs 15.6 s" not in texts(page)
+    assert "No time to first result is known: no case tells its first call" in texts(page)
+    with open_database(sqlite_url) as database:
+        save_trial(database, make_trial(workload="measured", compile_ns=2_000_000_000))
+    assert re.search(
+        r"measured · default needs \S+ s to its first result", texts(opened(Link(page=Page.COLD_START)))
+    )

@@ -1,0 +1,194 @@
+"""Imported results on the pages: told by their label, never drawn as measured ones."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from starlette.applications import Starlette
+
+from dashboard.api.routes import routes
+from dashboard.links.links import Link, Page
+from dashboard.pages.upgrade import charts as verdict_matrix
+from dashboard.pages.upgrade import content as upgrade_rows
+from dashboard.pages.upgrade.report import Beside, sections
+from dashboard.read.shaping import build_names, with_labels
+from dashboard.render import verdict_words
+from db.engine.session import open_database
+from db.judge.compare.upgrade import compare_builds
+from db.judge.vocabulary import Metric
+from db.queries.sides import resolve_side
+from db.queries.trials import trials_frame
+from db.records.trial import Source, SourceKind, Task, Trial
+from db.store.trials import save_trials
+from tests.builders import START, make_history, make_imported, make_workload
+from tests.dashboard.asking import ask
+from tests.dashboard.conftest import DATABASE, opened, texts
+
+
+@pytest.fixture
+def mixed_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """mlp measured on two builds, and imported for the same machine and builds."""
+    foreign = make_workload("mlp", version="imported-timm-csv")
+    source = Source(kind=SourceKind.IMPORTED, name="timm-csv")
+    imported = [
+        make_imported(
+            workload=foreign,
+            strategy=strategy,
+            build=build,
+            source=source,
+            run_id=f"imp-{build}",
+            trial_id=f"imp-{build}-{strategy}",
+            started_at=START,
+        )
+        for build in ("2.12.0", "2.13.0")
+        for strategy in ("eager", "default")
+    ]
+    measured = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=5)
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*measured, *imported])
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    return sqlite_url
+
+
+def test_the_label_names_the_source(mixed_url: str) -> None:
+    with open_database(mixed_url, read_only=True) as database:
+        labelled = with_labels(trials_frame(database))
+    labels = dict(zip(labelled["source_kind"], labelled["workload_label"], strict=True))
+    assert labels == {"measured": "mlp", "imported": "mlp (imported, timm-csv)"}
+
+
+@pytest.mark.parametrize("page", [Page.TRENDS, Page.MODES, Page.UPGRADE, Page.BREAK_EVEN, Page.TRIAL])
+def test_the_pages_keep_both_apart(mixed_url: str, page: Page) -> None:
+    test = opened(Link(page=page))
+    assert not test.exception
+    charts = [chart.proto for chart in test.get("vega_lite_chart")]
+    drawn = [pa.ipc.open_stream(each.data.data).read_pandas() for chart in charts for each in chart.datasets]
+    frames = [*drawn, *(element.value for element in test.dataframe)]
+    named = {str(name) for frame in frames if "workload" in frame for name in frame["workload"]}
+    assert any("(imported, timm-csv)" in name for name in named), named
+    assert any("imported" not in name for name in named), named
+
+
+def _imported_unet(format: str, **fields: object) -> list[Trial]:
+    source = Source(kind=SourceKind.IMPORTED, name=format)
+    workload = make_workload("unet", version=f"imported-{format}", **fields)
+    return [
+        make_imported(
+            workload=workload,
+            strategy=strategy,
+            source=source,
+            run_id=f"imp-{format}-{build}",
+            build=build,
+            started_at=START,
+        )
+        for build in ("2.12.0", "2.13.0")
+        for strategy in ("eager", "default")
+    ]
+
+
+def _labels(url: str, *trials: Trial) -> list[str]:
+    with open_database(url) as database:
+        save_trials(database, trials)
+        return sorted(set(with_labels(trials_frame(database))["workload_label"]))
+
+
+def test_trends_draws_each_of_two_sources_of_one_workload(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = _labels(sqlite_url, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
+    assert labels == ["unet (imported, dynamo-csv)", "unet (imported, oss-v3)"]
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    for label in labels:
+        page = opened(Link(page=Page.TRENDS, focus=label))
+        assert not page.exception
+        assert f"No latency of {label} is known" not in texts(page)
+        assert label in texts(page)
+
+
+def test_what_is_not_known_of_a_size_is_left_out_and_the_task_told_where_only_it_differs(
+    sqlite_url: str,
+) -> None:
+    untold = _imported_unet("dynamo-csv", batch_size=None)[:1]
+    sized = _imported_unet("oss-v3", batch_size=8)[:1]
+    training = _imported_unet("timm-csv", batch_size=8, task=Task.TRAINING)[:1]
+    assert _labels(sqlite_url, *untold, *sized, *training) == [
+        "unet b8 inference (imported, oss-v3)",
+        "unet b8 training (imported, timm-csv)",
+        "unet inference (imported, dynamo-csv)",
+    ]
+
+
+def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(sqlite_url: str) -> None:
+    both = [_imported_unet("timm-csv", task=task)[0] for task in (Task.INFERENCE, Task.TRAINING)]
+    assert _labels(
+        sqlite_url, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)
+    ) == [
+        "unet inference (imported, timm-csv)",
+        "unet training (imported, timm-csv)",
+    ]
+
+
+def test_a_name_of_a_build_leaves_out_what_is_not_known() -> None:
+    told = {"torch": "2.4.0", "build_label": None, "torch_variant": "cu121", "cuda": "12.1", "python": "3.11"}
+    untold = dict.fromkeys(told) | {"torch": "2.4.0"}
+    parts = ("driver", "triton", "cudnn", "os", "compiler", "torch_git", "settings", "packages")
+    rows = [dict.fromkeys(parts) | each for each in (told | {"build_id": "a"}, untold | {"build_id": "b"})]
+    assert build_names(rows) == {"a": "torch 2.4.0 · cu121", "b": "torch 2.4.0"}
+    three = [*rows, rows[0] | {"build_id": "c", "python": "3.12"}]
+    assert build_names(three)["b"] == "torch 2.4.0"
+
+
+def test_a_name_of_a_build_tells_only_the_settings_and_packages_that_it_states() -> None:
+    parts = ("build_label", "torch_variant", "cuda", "python", "driver", "triton", "cudnn", "os", "compiler")
+    untold = dict.fromkeys((*parts, "torch_git", "settings", "packages")) | {"torch": "2.8.0"}
+    packages = [{"accelerate": "1.2.0", "timm": "1.0.9"}, {"accelerate": "1.3.0"}, None]
+    rows = [untold | {"build_id": str(key), "packages": each} for key, each in enumerate(packages)]
+    assert build_names(rows) == {
+        "0": "torch 2.8.0 · accelerate 1.2.0",
+        "1": "torch 2.8.0 · accelerate 1.3.0",
+        "2": "torch 2.8.0",
+    }
+    settings = [{"matmul_precision": "high", "tf32": None}, {"tf32": "on"}, None]
+    rows = [untold | {"build_id": str(key), "settings": each} for key, each in enumerate(settings)]
+    assert build_names(rows) == {
+        "0": "torch 2.8.0 · matmul_precision high",
+        "1": "torch 2.8.0 · matmul_precision default",
+        "2": "torch 2.8.0",
+    }
+
+
+def test_a_case_that_was_not_compared_is_marked_as_imported(mixed_url: str) -> None:
+    with open_database(mixed_url) as database:
+        save_trials(database, _imported_unet("oss-v3")[:2])
+        base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.12.0", "2.13.0"))
+        comparison = compare_builds(trials_frame(database), base, head)
+    asked = {("unet (imported, oss-v3)", strategy) for strategy in ("eager", "default")}
+    for frame in (
+        upgrade_rows.left_out_table(comparison.left_out),
+        verdict_matrix.cells(comparison, Metric.LATENCY, {}),
+    ):
+        assert asked <= set(zip(frame["workload"], frame["strategy"], strict=True))
+    (line,) = verdict_words.left_out_lines(comparison.left_out)
+    assert "unet (imported, oss-v3) with default" in line
+    (section,) = [
+        each
+        for each in sections(comparison, {}, Metric.LATENCY, Beside(differs=pd.DataFrame()))
+        if getattr(each, "title", "") == "Left out of the comparison"
+    ]
+    assert "unet (imported, oss-v3)" in section.model_dump_json()
+    found = ask(Starlette(routes=routes()), "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0").json
+    assert {(case["source_kind"], case["source_name"]) for case in found["left_out"]} == {
+        ("imported", "oss-v3")
+    }
+
+
+def test_a_row_of_series_says_its_source(mixed_url: str) -> None:
+    app = Starlette(routes=routes())
+    rows = ask(app, "/api/v1/series").json["rows"]
+    assert {row["workload_version"]: row["source_kind"] for row in rows} == {
+        make_workload("mlp").version: "measured",
+        "imported-timm-csv": "imported",
+    }
+    (found,) = [row for row in rows if (row["source_name"], row["strategy"]) == ("timm-csv", "default")]
+    assert ask(app, f"/api/v1/series/{found['series_id']}").json["series"] == found

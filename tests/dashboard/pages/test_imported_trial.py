@@ -1,0 +1,59 @@
+"""The Trial page of an imported result: what its source told, and nothing that it did not."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.reports.content import Table
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.page import render
+from db.engine.session import open_database
+from db.records.trial import ColdStart, Summary
+from db.store.trials import save_trial
+from tests.builders import MS, START, make_imported
+from tests.dashboard.conftest import DATABASE, opened, texts
+
+COST = ColdStart(until_steady_ns=37_662_211_000, calls_until_steady=0)
+STATED = Summary(
+    latency_ns=8 * MS,
+    control_latency_ns=12 * MS,
+    n=30,
+    throughput_per_s=125.0,
+    metrics={"compression_ratio": 0.912345678, "load_mb": 333.2},
+)
+
+
+@pytest.fixture(autouse=True)
+def _stored(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_database(sqlite_url) as database:
+        save_trial(database, make_imported(trial_id="imp-1", cold_start=COST, summary=STATED))
+    monkeypatch.setenv(DATABASE, sqlite_url)
+
+
+def test_a_compile_cost_without_phases_is_said_in_words() -> None:
+    page = opened(Link(page=Page.TRIAL, trial="imp-1"))
+    assert not page.exception
+    assert "This page failed" not in texts(page)
+    assert "The time of single phases is not known." in texts(page)
+    assert "Compile cost 37.7 s, as the source states it." in texts(page)
+
+
+def test_figures_that_only_the_source_has_are_shown_by_its_own_names() -> None:
+    page = opened(Link(page=Page.TRIAL, trial="imp-1"))
+    tables = [str(table.value.to_dict()).replace("\\", "") for table in page.table]
+    (stated,) = (table for table in tables if "compression_ratio" in table)
+    for told in ("0.912345678", "load_mb", "333.2", "throughput", "125 /s"):
+        assert told in stated
+    assert "only a summary: n = 30." in texts(page)
+    # escaped once, by what draws it
+    (note,) = (caption.value for caption in page.caption if "names them" in caption.value)
+    assert note.count("\\") == 1
+
+
+def test_a_report_keeps_the_figures_of_the_source() -> None:
+    content = freeze_link(href(Link(page=Page.TRIAL, trial="imp-1")), title=None, by="ann", at=START)
+    tables = {part.title: part for part in content.sections if isinstance(part, Table)}
+    stated = set(tables["Figures of the source"].rows)
+    assert {("compression_ratio", "0.912345678"), ("load_mb", "333.2")} <= stated
+    assert "only a summary: n = 30." in render(content)

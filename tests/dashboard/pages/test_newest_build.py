@@ -1,0 +1,221 @@
+"""Builds that took turns in one night: pages, API, badges and commands all speak of the newest one."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from starlette.applications import Starlette
+
+from dashboard.api.routes import routes
+from dashboard.links.links import Link, Page
+from db.engine.session import open_database
+from db.store.trials import save_trials
+from db.wording import units
+from runner.cli.app import app as command_line
+from runner.cli.front import exit_code_of
+from tests.builders import MS, SECOND, START, make_machine, make_trial
+from tests.dashboard.asking import ask
+from tests.dashboard.conftest import DATABASE, opened
+
+OLD, MIDDLE, NEW = BUILDS = ("2.11.0", "2.12.0", "2.13.0")
+CASES = [(workload, strategy) for workload in ("bert-base", "mlp") for strategy in ("eager", "default")]
+LATENCY = {OLD: 9 * MS, MIDDLE: 8 * MS, NEW: 7 * MS}
+
+
+@pytest.fixture(scope="module")
+def turns_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run per build, all at once, trial by trial: the newest run of most series is of an older build, that
+    of the newest trial of the newest. Later the old build measures one case alone on an old machine.
+    """
+    url = f"sqlite:///{tmp_path_factory.mktemp('turns') / 'turns.db'}"
+    trials = []
+    for turn in range(3):
+        for place, (workload, strategy) in enumerate([*CASES, ("canary-copy", "eager")]):
+            order = BUILDS if turn == 2 and workload == "canary-copy" else BUILDS[::-1]
+            for nth, build in enumerate(order):
+                number = turn * 100 + place * 10 + nth
+                trials.append(
+                    _trial(number, build, workload, strategy, latency_ns=LATENCY[build] + number * 1_000)
+                )
+    trials.append(_trial(-1000, OLD, "bert-base", "max-autotune", run_id="before"))
+    trials.append(
+        _trial(-2000, OLD, "lone", "default", machine=make_machine("old-box", threads=2), run_id="elsewhere")
+    )
+    with open_database(url, migrate=True) as database:
+        save_trials(database, trials)
+    return url
+
+
+def _trial(number: int, build: str, workload: str, strategy: str, **fields: Any) -> Any:
+    latency_ns = 12 * MS + number if strategy == "eager" else fields.pop("latency_ns", 8 * MS)
+    made = {
+        "run_id": f"run-{build}",
+        "trial_id": f"trial-{number:05d}",
+        "started_at": START + timedelta(seconds=number),
+        "compile_ns": 5 * SECOND + number * MS,
+        "seed": number,
+        **fields,
+        "latency_ns": latency_ns,
+    }
+    return make_trial(workload=workload, strategy=strategy, build=build, **made)
+
+
+@pytest.fixture
+def api(turns_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    monkeypatch.setenv(DATABASE, turns_url)
+    app = Starlette(routes=routes())
+    return lambda path, query=None: ask(app, path, query or {})
+
+
+def _table(link: Link, column: str) -> dict[str, dict[str, Any]]:
+    """The table of a page that has `column`, by its first one."""
+    frames: list[pd.DataFrame] = [element.value for element in opened(link).dataframe]
+    (frame,) = [frame for frame in frames if column in frame.columns]
+    return {row[frame.columns[0]]: row for row in frame.to_dict("records")}
+
+
+def _break_even(api: Callable[..., Any], **query: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = api("/api/v1/break-even", {"price": 2, **query}).json["rows"]
+    return rows
+
+
+def _printed(capsys: pytest.CaptureFixture[str], url: str, *arguments: str) -> str:
+    capsys.readouterr()
+    assert exit_code_of(command_line, ["break-even", "--price-per-hour", "2", *arguments, "--db", url]) == 0
+    return capsys.readouterr().out
+
+
+def _badge(api: Callable[..., Any], path: str) -> tuple[str, str]:
+    """What a badge shows on its right, and its title."""
+    root = ET.fromstring(api(f"/badge/{path}").body)
+    texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    (title,) = (element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}title"))
+    assert root.get("aria-label") == title
+    return texts[1], title
+
+
+def _builds(api: Callable[..., Any]) -> dict[str, str]:
+    return {row["torch"]: row["build_id"] for row in api("/api/v1/builds").json["rows"]}
+
+
+def _as_on_the_page(rows: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    return {
+        row["strategy"]: (
+            "reference" if row["strategy"] == "eager" else units.steps(row["break_even_steps"]),
+            units.duration(row["break_even_time_ns"]),
+            units.money(row["break_even_price"]),
+            units.duration(row["total_ns"]),
+        )
+        for row in rows
+    }
+
+
+@pytest.mark.parametrize("workload", ["bert-base", "mlp"])
+@pytest.mark.parametrize("torch", [None, OLD, MIDDLE])
+def test_break_even_is_that_of_the_page(api: Callable[..., Any], workload: str, torch: str | None) -> None:
+    build = None if torch is None else _builds(api)[torch]
+    page = _table(Link(page=Page.BREAK_EVEN, focus=workload, build=build), "steps")
+    (machine,) = {row["machine_id"] for row in _break_even(api) if row["machine"] == "gpu-box-3"}
+    rows = _break_even(api, machine=machine, **({"build": build} if build else {}))
+    mine = [row for row in rows if row["workload"] == workload]
+    assert _as_on_the_page(mine) == {
+        name: (row["steps"], row["time"], row["money"], row["day"]) for name, row in page.items()
+    }
+    assert {row["build_id"] for row in rows} == {_builds(api)[torch or NEW]}
+    assert {row["workload"] for row in rows} == {"bert-base", "mlp"}
+
+
+@pytest.mark.parametrize("workload", ["bert-base", "mlp"])
+def test_badges_say_what_the_pages_say(api: Callable[..., Any], workload: str) -> None:
+    overview, page = (
+        _table(Link(), "break_even")[workload],
+        _table(Link(page=Page.BREAK_EVEN, focus=workload), "steps"),
+    )
+    build = f"torch {NEW}, build {_builds(api)[NEW]}"
+    speedup, title = _badge(api, f"{workload}/default.svg")
+    assert speedup == overview["speedup"]
+    assert title == f"{workload} default: {speedup}, {build}"
+    steps, title = _badge(api, f"{workload}/default.svg?metric=break_even")
+    assert steps == overview["break_even"] == page["default"]["steps"]
+    assert title == f"{workload} default break-even: {steps}, {build}"
+
+
+def test_a_badge_can_be_of_one_build(api: Callable[..., Any]) -> None:
+    builds = _builds(api)
+    said = {torch: _badge(api, f"mlp/default.svg?build={builds[torch]}") for torch in BUILDS}
+    assert len({figure for figure, _ in said.values()}) == len(BUILDS)
+    assert all(f"torch {torch}, build {builds[torch]}" in title for torch, (_, title) in said.items())
+    assert _badge(api, "mlp/default.svg?build=none-such") == ("no data", "mlp default: no data")
+    assert _badge(api, f"bert-base/max-autotune.svg?build={builds[NEW]}")[0] == "no data"
+
+
+@pytest.mark.parametrize("case", ["bert-base/max-autotune", "lone/default"])
+def test_a_case_that_the_newest_build_lacks_is_told_of_its_own(api: Callable[..., Any], case: str) -> None:
+    figure, title = _badge(api, f"{case}.svg")
+    assert figure.endswith("x")
+    assert title.endswith(f"torch {OLD}, build {_builds(api)[OLD]}")
+
+
+def test_strategies_are_chosen_as_on_the_page(api: Callable[..., Any]) -> None:
+    build = _builds(api)[OLD]
+    everything = {row["strategy"] for row in _break_even(api, build=build, workload="bert-base")}
+    assert everything == {"eager", "default", "max-autotune"}
+    page = _table(Link(page=Page.BREAK_EVEN, focus="bert-base", build=build, strategy=("default",)), "steps")
+    rows = _break_even(api, build=build, workload="bert-base", strategy="default")
+    assert _as_on_the_page(rows) == {
+        name: (row["steps"], row["time"], row["money"], row["day"]) for name, row in page.items()
+    }
+    assert list(page) == ["eager", "default"]
+
+
+@pytest.mark.parametrize("chosen", [{}, {"strategy": ["default"]}, {"build": OLD, "workload": ["mlp"]}])
+def test_the_command_answers_what_the_api_answers(
+    api: Callable[..., Any], turns_url: str, capsys: pytest.CaptureFixture[str], chosen: dict[str, Any]
+) -> None:
+    query = {**chosen, "build": [_builds(api)[chosen["build"]]]} if "build" in chosen else chosen
+    options = [part for name, values in query.items() for value in values for part in (f"--{name}", value)]
+    answer = api("/api/v1/break-even", {"price": 2, **query}).json
+    assert json.loads(_printed(capsys, turns_url, *options, "--json")) == answer
+    assert answer["rows"]
+
+
+def test_the_command_says_which_build_it_speaks_of(
+    api: Callable[..., Any], turns_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builds = _builds(api)
+    told = [line for line in _printed(capsys, turns_url).splitlines() if " of " in line]
+    assert sorted(told) == [
+        f"Newest build of gpu-box-3: torch {NEW}, build {builds[NEW]}",
+        f"Newest build of old-box: torch {OLD}, build {builds[OLD]}",
+    ]
+    text = _printed(capsys, turns_url, "--build", builds[MIDDLE])
+    assert text.startswith(f"Build of gpu-box-3: torch {MIDDLE}, build {builds[MIDDLE]}\n")
+
+
+def test_runs_before_the_newest_are_shown_with_their_newest_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a suite was last measured before another one, a page still shows one build, not a mixture."""
+    url = f"sqlite:///{tmp_path / 'suites.db'}"
+    with open_database(url, migrate=True) as database:
+        for number, (build, suite) in enumerate(zip(BUILDS, ("weekly", "weekly", "nightly"), strict=True)):
+            save_trials(
+                database,
+                [
+                    _trial(number * 1000 + place, build, *case, suite=suite)
+                    for place, case in enumerate(CASES)
+                ],
+            )
+    monkeypatch.setenv(DATABASE, url)
+    page = opened(Link(page=Page.BREAK_EVEN, suite="weekly"))
+    assert not page.error
+    app = Starlette(routes=routes())
+    rows = ask(app, "/api/v1/break-even", {"suite": "weekly"}).json["rows"]
+    assert {row["torch"] for row in rows} == {MIDDLE}

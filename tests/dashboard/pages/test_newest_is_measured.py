@@ -1,0 +1,141 @@
+"""What pages show unless asked otherwise: what was measured last, whatever was imported since."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dashboard.links.links import Link, Page
+from db.engine.session import open_database
+from db.metrics.groups import row_dicts
+from db.queries.facets import builds
+from db.records.trial import Source, SourceKind, Trial
+from db.store.trials import save_trials
+from tests.builders import START, make_history, make_imported, make_machine, make_workload
+from tests.dashboard.conftest import DATABASE, opened
+
+ANOTHER = "gpu-box-9"
+SOURCE = Source(kind=SourceKind.IMPORTED, name="csv")
+
+
+def imported(
+    machine: str,
+    *,
+    build: str = "2.99.0",
+    run_id: str = "later",
+    started_at: datetime = START + timedelta(days=365),
+) -> list[Trial]:
+    """Results of another tool, of a newer build, a year after anything that was measured."""
+    return [
+        make_imported(
+            workload=make_workload("cnn", version="imported"),
+            strategy=strategy,
+            machine=make_machine(machine, device_name="NVIDIA L4" if machine == ANOTHER else "NVIDIA H200"),
+            build=build,
+            source=SOURCE,
+            run_id=run_id,
+            trial_id=f"{run_id}-{strategy}",
+            started_at=started_at,
+        )
+        for strategy in ("eager", "default")
+    ]
+
+
+def chosen(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """The machine and the build that the Overview shows."""
+    with open_database(url) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv(DATABASE, url)
+    page = opened(Link(page=Page.OVERVIEW))
+    assert not page.exception
+    machine, build = (page.sidebar.selectbox(f"select-{key}") for key in ("machine", "build"))
+    return machine.options[0], build.options[0]
+
+
+@pytest.mark.parametrize("machine", ["gpu-box-3", ANOTHER])
+def test_an_import_of_a_later_day_is_not_the_newest(
+    machine: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the machine that measures, and on another."""
+    measured = make_history(workloads=("mlp",))
+    shown = chosen(sqlite_url, [*measured, *imported(machine)], monkeypatch)
+    assert shown[0].startswith("Newest: gpu-box-3 ")
+    assert shown[1] == "Newest: torch 2.13.0"
+
+
+def test_many_later_imports_are_not_the_newest(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = [trial for number in range(60) for trial in imported(ANOTHER, run_id=f"later-{number}")]
+    shown = chosen(sqlite_url, [*make_history(workloads=("mlp",)), *later], monkeypatch)
+    assert shown[0].startswith("Newest: gpu-box-3 ")
+
+
+def test_where_nothing_was_measured_imports_are_the_newest(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = chosen(sqlite_url, imported(ANOTHER), monkeypatch)
+    assert shown[0].startswith("Newest: gpu-box-9 ")
+    assert shown[1] == "Newest: torch 2.99.0"
+
+
+def sides(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch, **asked: Any) -> tuple[str, str]:
+    """Base and head that Upgrade shows; it offers all builds, the newest first."""
+    with open_database(url) as database:
+        save_trials(database, trials)
+        stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
+    monkeypatch.setenv(DATABASE, url)
+    asked = {key: stored.get(value, value) for key, value in asked.items()}
+    page = opened(Link(page=Page.UPGRADE, **asked))
+    assert not page.exception
+    base, head = (page.selectbox(f"select-{key}") for key in ("base", "head"))
+    assert base.options == head.options == [f"torch {torch}" for torch in sorted(stored, reverse=True)]
+    return base.format_func(base.value), head.format_func(head.value)
+
+
+MEASURED = ("2.11.0", "2.12.0", "2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("measured", "asked", "shown"),
+    [
+        (MEASURED, {}, ("torch 2.12.0", "torch 2.13.0")),
+        (MEASURED, {"task": ("inference",)}, ("torch 2.12.0", "torch 2.13.0")),
+        (MEASURED, {"head": "2.12.0"}, ("torch 2.11.0", "torch 2.12.0")),
+        (MEASURED, {"head": "2.11.0"}, ("torch 2.13.0", "torch 2.11.0")),
+        (MEASURED, {"base": "2.13.0"}, ("torch 2.13.0", "torch 2.12.0")),
+        (MEASURED, {"head": "2.99.0"}, ("torch 2.13.0", "torch 2.99.0")),
+        (MEASURED, {"base": "2.99.0"}, ("torch 2.99.0", "torch 2.13.0")),
+        (MEASURED[:1], {}, ("torch 2.99.0", "torch 2.11.0")),
+        ((), {}, ("torch 2.98.0", "torch 2.99.0")),
+    ],
+)
+def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
+    measured: tuple[str, ...],
+    asked: dict[str, Any],
+    shown: tuple[str, str],
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    earlier = START + timedelta(days=364)
+    trials = [
+        *(make_history(workloads=("bert-base",), builds=measured) if measured else []),
+        *imported("gpu-box-3", build="2.98.0", run_id="earlier", started_at=earlier),
+        *imported("gpu-box-3"),
+    ]
+    assert sides(sqlite_url, trials, monkeypatch, **asked) == shown
+
+
+def test_without_records_the_newest_measured_run_is_judged(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an imported one alone it would say that no run came before it."""
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*make_history(workloads=("mlp",)), *imported("gpu-box-3")])
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    page = opened(Link(page=Page.REGRESSIONS))
+    assert not page.exception
+    said = " ".join(element.value for element in (*page.markdown, *page.info, *page.caption))
+    assert "No regression is recorded" in said
+    assert "not comparable" not in said
+    assert "Compared 2 of 2 cases" in said

@@ -1,0 +1,61 @@
+"""The smallest change that a machine shows, beside the figures that are read with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.reports.content import Lines
+from dashboard.reports.freeze import freeze_link
+from db.engine.session import open_database
+from db.judge.compare.noise_floor import VALIDATION_SUITE
+from db.store.trials import save_trials
+from tests.builders import MS, START, make_history, make_trial
+from tests.dashboard.conftest import DATABASE, opened, texts
+
+FLOOR = "Smallest change that 5 trials a side show here: "
+# (ln 1.00, ln 1.01, ln 1.02) twice: standard deviation 0.008871; x 4.455 x sqrt(2 / 5) = 2.5 %. Eager moves
+# as far, so their ratio does not.
+BOTH = f"{FLOOR}latency 2.50 %, speedup 0 %."
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    history = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"))
+    validation = [
+        make_trial(
+            workload="encoder",
+            suite=VALIDATION_SUITE,
+            run_id="run-validate",
+            started_at=START - timedelta(days=1, minutes=number),
+            latency_ns=10 * MS * (1 + 0.01 * (number % 3)),
+            control_latency_ns=20 * MS * (1 + 0.01 * (number % 3)),
+            spread=0.0,
+        )
+        for number in range(6)
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [*history, *validation])
+    monkeypatch.setenv(DATABASE, url)
+    return url
+
+
+def test_the_overview_says_what_can_be_seen(url: str) -> None:
+    assert BOTH in texts(opened(Link(page=Page.OVERVIEW)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"), [("latency", "latency 2.50 %."), ("speedup", "speedup 0 %."), ("peak_memory", None)]
+)
+def test_trends_says_it_of_the_figure_that_is_shown(url: str, metric: str, said: str | None) -> None:
+    shown = texts(opened(Link(page=Page.TRENDS, metric=metric)))
+    assert (f"{FLOOR}{said}" in shown) if said else (FLOOR not in shown)
+
+
+def test_a_frozen_overview_keeps_it(url: str) -> None:
+    content = freeze_link(href(Link(page=Page.OVERVIEW)), title=None, by="ann", at=datetime.now(UTC))
+    assert (BOTH,) in [part.lines for part in content.sections if isinstance(part, Lines)]

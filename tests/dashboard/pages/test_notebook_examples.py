@@ -1,0 +1,64 @@
+"""The examples of the notebook page run as they stand there, against a served dashboard and its database."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import open_database
+from db.interchange.write.exporting import export
+from db.queries.filters import Filters
+from tests.dashboard.serving import served
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "notebook.md").read_text()
+OVER_HTTP, FROM_PARQUET, WITH_PACKAGE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def run(code: str, folder: Path, **variables: str) -> str:
+    (folder / "cell.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "cell.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def test_over_http(filled_url: str, tmp_path: Path) -> None:
+    assert len(OVER_HTTP.strip().splitlines()) <= 40
+    with served(filled_url, tmp_path / "log") as running:
+        printed = run(OVER_HTTP, tmp_path, COMPILEWATCH_API=running.origin)
+    # 10 ms times the share that the fixture gives the default strategy on the first build
+    assert re.search(r"^2\.11\.0 +bert-base +default +7\.\d+$", printed, re.MULTILINE)
+    assert re.search(r"matched|compared|cases", printed)
+
+
+def test_from_a_parquet_file(filled_url: str, tmp_path: Path) -> None:
+    with open_database(filled_url, read_only=True) as database:
+        export(database, Filters(), format="parquet", output=tmp_path / "history.parquet")
+    printed = run(FROM_PARQUET, tmp_path)
+    # the fixture's samples lie evenly within 1 % of the median
+    assert re.search(r"^default +1\.0\d+$", printed, re.MULTILINE)
+
+
+def test_with_the_package(filled_url: str, tmp_path: Path) -> None:
+    printed = run(WITH_PACKAGE, tmp_path, COMPILEWATCH_DATABASE_URL=filled_url)
+    assert "break_even" in printed
+    assert re.search(r"2\.12\.0 +default", printed)
+
+
+@pytest.mark.parametrize("name", re.findall(r"^\| `(db\.[\w.]+)\(", PAGE, re.MULTILINE))
+def test_every_name_of_the_read_api_is_there(name: str) -> None:
+    module, _, function = name.rpartition(".")
+    assert callable(getattr(import_module(module), function))

@@ -1,0 +1,238 @@
+"""Every page on a filled and on an empty database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dashboard.links.links import Link, Page, keys_of
+from db.engine.session import open_database
+from db.judge.policy import Policy
+from db.queries.facets import machines
+from db.records.trial import CacheState, Task
+from db.store.trials import save_trials
+from db.wording import units
+from tests.builders import make_history, make_strategy
+from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+
+DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
+
+
+@pytest.mark.parametrize("page", list(Page))
+def test_every_page_draws_without_an_error(filled: OpenPage, page: Page) -> None:
+    test = filled(Link(page=page))
+    assert not test.exception
+    assert [element.value for element in test.error] == []
+    assert [element.value for element in test.warning] == []
+
+
+@pytest.mark.parametrize("page", DATA_PAGES)
+def test_an_empty_database_says_what_to_do_next(empty: OpenPage, page: Page) -> None:
+    test = empty(Link(page=page))
+    assert not test.exception
+    assert "Nothing has been measured yet" in texts(test)
+    assert "compilewatch run --suite smoke" in texts(test)
+    assert not test.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize("page", [page for page in DATA_PAGES if "task" in keys_of(page)])
+def test_filters_that_match_nothing_say_so(filled: OpenPage, page: Page) -> None:
+    test = filled(Link(page=page, task=(Task.TRAINING,), workload=("elementwise",)))
+    assert not test.exception
+    assert "fits these filters" in texts(test) or "under these filters" in texts(test)
+    assert not test.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize("page", [Page.OVERVIEW, Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START])
+def test_charts_have_a_text_alternative_and_few_marks(filled: OpenPage, page: Page) -> None:
+    charts = filled(Link(page=page)).get("vega_lite_chart")
+    assert charts
+    for chart in charts:
+        assert chart.proto.alt
+        spec = json.loads(chart.proto.spec)
+        assert "values" not in json.dumps(spec.get("data", {}))
+        assert sum(len(dataset.data.data) for dataset in chart.proto.datasets) < 200_000
+
+
+def test_overview_shows_headline_coverage_and_failures(filled: OpenPage) -> None:
+    test = filled(Link())
+    metrics = {metric.label: metric for metric in test.metric}
+    assert set(metrics) >= {"Inference speedup", "Training speedup", "Function speedup", "Cases compared"}
+    # elementwise: 10 ms eager against 10 x 0.5 x 0.95 ms
+    assert metrics["Function speedup"].value.startswith("2.1")
+    assert metrics["Cases compared"].value == "8 of 9"
+    assert "mlp with max-autotune: failed in all 3 trials (out of memory)" in texts(test)
+
+
+def test_overview_says_what_each_mean_is_over_and_who_is_outside_it(filled: OpenPage) -> None:
+    test = filled(Link())
+    assert "training of default over 1 case" in texts(test)
+    assert "function of default over 1 case that passed with this build and the one before." in texts(test)
+    means = next(e.value for e in test.dataframe if "left_out" in e.value.columns).set_index("strategy")
+    of_training = means[means["task"] == "training"]
+    out = "mlp (max-autotune: failed: out of memory)"
+    assert of_training["left_out"].to_dict() == {"default": out, "max-autotune": out}
+    assert set(means.loc[means["task"] == "function", "left_out"]) == {"nobody"}
+
+
+def test_a_machine_and_a_build_can_be_asked_for_by_name(filled: OpenPage, filled_url: str) -> None:
+    test = filled(Link(page=Page.MODES, machine="cpu-box"))
+    assert not test.warning
+    assert f"machine={_machine(filled_url, 'cpu-box')}" in next(code.value for code in test.code)
+    assert not filled(Link(page=Page.MODES, build="torch 2.11.0")).warning
+
+
+def test_overview_says_what_the_newest_build_changed(filled: OpenPage) -> None:
+    test = filled(Link())
+    parts = {row["part"]: (row["before"], row["after"]) for row in _frame(test, "Part").to_dict("records")}
+    assert parts["torch"] == ("2.12.0", "2.13.0")
+    assert parts["driver"] == ("570.86.15", "580.159.03")
+    assert "overview-build" in {each.key for each in test.session_state["shown"]}, "it can be exported"
+    assert "Several parts changed at once" in texts(test)
+
+
+def _frame(test, column: str):
+    for element in test.dataframe:
+        if column.lower() in element.value.columns:
+            return element.value
+    raise AssertionError(f"no table with {column}")
+
+
+def test_modes_shows_failed_and_not_applicable_beside_numbers(filled: OpenPage, filled_url: str) -> None:
+    cells = _datasets(filled(Link(page=Page.MODES)), 0)["main"]
+    by_case = {(row["workload"], row["strategy"]): row["text"] for row in cells}
+    assert by_case[("mlp", "max-autotune")] == "failed"
+    assert by_case[("bert-base", "default")].endswith("x")
+    cpu = filled(Link(page=Page.MODES, machine=_machine(filled_url, "cpu-box")))
+    cells = {(row["workload"], row["strategy"]): row for row in _datasets(cpu, 0)["main"]}
+    assert cells[("mlp", "reduce-overhead")]["text"] == "n/a"
+    assert "CUDA graphs" in cells[("mlp", "reduce-overhead")]["detail"]
+    assert "not applicable on this device" in texts(cpu)
+
+
+def _machine(url: str, name: str) -> str:
+    with open_database(url, read_only=True) as database:
+        frame = machines(database)
+    return str(frame.loc[frame["machine"] == name, "machine_id"].iloc[0])
+
+
+def _datasets(test, number: int) -> dict[str, list[dict]]:
+    chart = test.get("vega_lite_chart")[number]
+    return {
+        dataset.name: pa.ipc.open_stream(dataset.data.data).read_all().to_pylist()
+        for dataset in chart.proto.datasets
+    }
+
+
+def test_break_even_says_never_where_compiled_is_slower(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.BREAK_EVEN, focus="lstm-cell"))
+    assert "Compiling never pays off on lstm-cell" in texts(test)
+    rows = {row["strategy"]: row for row in _frame(test, "steps").to_dict("records")}
+    assert rows["default"]["steps"] == "never"
+    assert rows["default"]["money"] == units.MISSING
+    assert "is not below eager's" in texts(test)
+
+
+def test_break_even_plan_follows_steps_restarts_and_price(filled: OpenPage) -> None:
+    def money(**plan: float) -> dict[str, str]:
+        test = filled(Link(page=Page.BREAK_EVEN, focus="bert-base", **plan))
+        said = [element.value for element in test.markdown]
+        name = said[said.index(":small[Done first]") + 1].removeprefix("## ")
+        return {"Done first": name, **{metric.label: metric.value for metric in test.metric}}
+
+    few, many = money(steps=1), money(steps=1_000_000)
+    assert few["Done first"] == "eager"
+    assert many["Done first"] in {"default", "max\\-autotune"}
+    dearer = money(steps=1_000_000, price=200.0)
+    cheap = float(many["Money saved per day"].replace("\\", "").lstrip("$"))
+    assert float(dearer["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(
+        100 * cheap, rel=0.01
+    )
+    again = money(steps=1_000_000, restarts=9)
+    assert float(again["Money saved per day"].replace("\\", "").lstrip("$")) == pytest.approx(
+        10 * cheap, rel=0.01
+    )
+
+
+def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) -> None:
+    events = _datasets(filled(Link(page=Page.TRENDS, focus="bert-base")), 0)["events"]
+    assert [event["cause"] for event in events] == ["confounded", "confounded"]
+    assert "driver 580.159.03 → 570.86.15" in events[0]["detail"]
+
+
+def test_trends_dates_a_value_by_the_run_that_has_it(filled: OpenPage) -> None:
+    """All trials of mlp with max-autotune failed in the newest run."""
+    rows = _frame(filled(Link(page=Page.TRENDS)), "last").set_index(["workload", "strategy"])
+    failed, passed = rows.loc[("mlp", "max-autotune")], rows.loc[("mlp", "default")]
+    assert passed["last"] - failed["last"] > pd.Timedelta(hours=12)
+    assert (failed["runs"], passed["runs"]) == (2, 3)
+
+
+def test_trends_orders_builds_as_versions(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRENDS, axis="torch", focus="bert-base"))
+    spec = json.loads(test.get("vega_lite_chart")[0].proto.spec)
+    orders = [
+        layer["encoding"]["x"].get("sort") for layer in spec["layer"] if "x" in layer.get("encoding", {})
+    ]
+    shown = next(order for order in orders if order)
+    assert [name.split()[1] for name in shown] == ["2.11.0", "2.12.0", "2.13.0"]
+
+
+def test_trial_page_shows_everything_of_a_trial(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRIAL, trial="trial-nothing-compiled"))
+    assert not test.exception
+    said = texts(test)
+    assert "compilewatch show trial-nothing-compiled" in said
+    assert "bert-base with reduce-overhead" in said
+    assert "Graph breaks: none." in said
+    assert {metric.label for metric in test.metric} >= {"Latency (p50)", "Speedup", "Peak memory"}
+
+
+def test_trial_page_shows_a_failure_with_its_log(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0005"))
+    assert "Failed:" in texts(test)
+    assert "out of memory" in texts(test)
+
+
+def test_a_run_without_trials_is_named(filled: OpenPage) -> None:
+    assert "No trial of run nope fits these filters." in texts(filled(Link(page=Page.TRIAL, run="nope")))
+
+
+def test_unknown_trial_is_a_sentence_and_the_list(filled: OpenPage) -> None:
+    test = filled(Link(page=Page.TRIAL, trial="nobody"))
+    assert "There is no trial nobody." in test.warning[0].value.replace("\\", "")
+    assert len(test.dataframe) == 1
+
+
+def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'warm.db'}"
+    warm = make_strategy("default").model_copy(update={"name": "default+warm", "cache": CacheState.WARM})
+    cold = make_history(workloads=("mlp",), builds=("2.13.0",))
+    later = [
+        trial.model_copy(update={"trial_id": f"{trial.trial_id}w", "strategy": warm})
+        for trial in cold
+        if trial.strategy.name == "default"
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [*cold, *later])
+    monkeypatch.setenv(DATABASE, url)
+    for page in (Page.BREAK_EVEN, Page.COLD_START):
+        for chosen in ((), ("warm",)):
+            test = opened(Link(page=page, cache=chosen))
+            assert not test.exception
+            assert test.button_group(key="select-cache").options == ["cold", "warm"]
+
+
+def test_guide_lists_the_policy_in_force(filled: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEWATCH_POLICY", Policy(minimum_trials=4).model_dump_json())
+    page = filled(Link(page=Page.GUIDE))
+    assert not page.exception
+    (table,) = page.dataframe
+    values = dict(zip(table.value["constant"], table.value["value"], strict=True))
+    assert (values["minimum_trials"], values["history.p_value"]) == ("4", "0.01")

@@ -1,0 +1,363 @@
+"""Regressions: the inbox shows what is recorded, and what somebody says is asked once, written, and told."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.pages.regressions.inbox import first_names, name, web_link
+from dashboard.reports.freeze import freeze_link
+from dashboard.write import triage
+from db.engine.session import open_database
+from db.queries.regressions import RegressionState, standing_regressions
+from db.records.regressions import TriageEvent, TriageState
+from db.store.regressions import record_comparison
+from db.store.regressions import triage as store_triage
+from db.store.trials import save_trials
+from tests.builders import START
+from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+
+_HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
+HOSTILE = "![x](http://evil.example/a.png) <script>alert(1)</script> :smile: $x$"
+Recorded = Callable[[], tuple[RegressionState, ...]]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """A database in which the second run's regressions are recorded, and what stands in it now."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
+    monkeypatch.setenv(DATABASE, url)
+
+    def standing() -> tuple[RegressionState, ...]:
+        with open_database(url, read_only=True) as database:
+            return standing_regressions(database)
+
+    return standing
+
+
+def _id(states: tuple[RegressionState, ...], workload: str = "mlp", metric: str = "latency") -> str:
+    (found,) = (
+        each.regression.regression_id
+        for each in states
+        if (each.regression.row.workload, each.regression.row.metric.value) == (workload, metric)
+    )
+    return found
+
+
+def plainly(markdown: str) -> str:
+    """Markdown without its escapes."""
+    return markdown.replace("\\", "")
+
+
+def _inbox(test: AppTest):
+    return next(e.value for e in test.dataframe if "recorded_at" in e.value.columns)
+
+
+def _type(test: AppTest, **typed: str) -> AppTest:
+    """Fill the form and press Record."""
+    if "state" in typed:
+        test.radio("triage-state").set_value(TriageState(typed["state"]))
+    test.text_input("triage-name").set_value(typed.get("name", ""))
+    test.text_area("triage-note").set_value(typed.get("note", ""))
+    test.text_input("triage-link").set_value(typed.get("link", ""))
+    return next(button for button in test.button if button.label == "Record").click().run()
+
+
+def test_the_inbox_lists_what_is_recorded_with_its_numbers(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert not test.exception
+    rows = _inbox(test).set_index(["workload", "metric"])
+    assert len(rows) == len(recorded()) > 1
+    latency = rows.loc[("mlp", "Latency")]
+    assert latency["state"] == "● new"
+    assert 18 < float(latency["change"].removesuffix(" %").lstrip("+")) < 22
+    assert (latency["moved"], latency["cause"]) == ("compiled", "compiler")
+    assert (latency["from"], latency["to"]) == ("torch 2.12.0", "torch 2.13.0")
+
+
+def test_filters_and_states_choose_rows(recorded: Recorded) -> None:
+    assert set(_inbox(opened(Link(page=Page.REGRESSIONS, workload=("mlp",))))["workload"]) == {"mlp"}
+    none = opened(Link(page=Page.REGRESSIONS, state=("fixed",)))
+    assert "No recorded regression fits these filters" in texts(none)
+    assert set(_inbox(opened(Link(page=Page.REGRESSIONS, task=("training",))))["workload"]) == {"mlp"}
+
+
+def test_a_link_to_a_regression_shows_its_evidence(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),)))
+    said = texts(test)
+    assert "mlp with default: Latency rose by" in said
+    assert "compilewatch compare run-gpu-box-3-0-0000 run-gpu-box-3-0-0001 --workload mlp" in said
+    evidence, series = test.get("vega_lite_chart")
+    assert "every trial of the base side" in evidence.proto.alt
+    assert series.proto.alt == "Latency of mlp with default, run by run"
+    story = next(e.value for e in test.dataframe if "at" in e.value.columns)
+    assert list(story["by"]) == ["the judge"]
+
+
+def test_what_is_said_is_asked_once_written_and_told(recorded: Recorded) -> None:
+    chosen = _id(recorded())
+    test = _type(
+        opened(Link(page=Page.REGRESSIONS, regression=(chosen,))),
+        name=" Ada ",
+        note="bisecting",
+        link="https://example.org/issues/1",
+    )
+    # Addresses stand with an unseen joiner, so that Markdown makes no link of them.
+    question = texts(test).replace("\u2060", "").partition("Record 1 regression as acknowledged, by Ada?")[2]
+    for said in ("mlp with default: latency +", "bisecting", "Link: https://example.org/issues/1"):
+        assert said in question
+    assert all(not each.triage for each in recorded()), "asked, so not written yet"
+    before = datetime.now(UTC)
+    test.button("triage-yes").click().run()
+    assert not test.exception
+    assert "Recorded 1 regression as acknowledged, by Ada." in test.success[0].value
+    (event,) = next(e.triage for e in recorded() if e.regression.regression_id == chosen)
+    assert (event.state, event.author, event.note) == (TriageState.ACKNOWLEDGED, "Ada", "bisecting")
+    assert event.url == "https://example.org/issues/1"
+    assert before <= event.at <= datetime.now(UTC)
+    rows = _inbox(test).set_index(["workload", "metric"])
+    assert rows.loc[("mlp", "Latency"), "state"] == "◐ acknowledged"
+    assert not test.run().success, "it is told once"
+
+
+def test_cancelling_writes_nothing(recorded: Recorded) -> None:
+    test = _type(opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),))), name="Ada")
+    test.button("triage-no").click().run()
+    assert not test.success
+    assert all(not each.triage for each in recorded())
+
+
+def test_several_are_said_at_once(recorded: Recorded) -> None:
+    both = (_id(recorded()), _id(recorded(), "bert-base"))
+    test = opened(Link(page=Page.REGRESSIONS, regression=both))
+    _type(test, name="Ada", state="expected")
+    question = texts(test).partition("Record 2 regressions as expected, by Ada?")[2]
+    assert "mlp with default: latency +" in question
+    assert "bert-base with default: latency +" in question
+    test.button("triage-yes").click().run()
+    assert {e.regression.regression_id for e in recorded() if e.state is TriageState.EXPECTED} == set(both)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ({"name": "  "}, "Type your name"),
+        ({"name": "Ada", "link": "javascript:alert(1)"}, "must begin with https://"),
+        ({"name": "Ada", "link": "https://example.org/a b"}, "hold no blanks"),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_and_changes_nothing(
+    recorded: Recorded, typed: dict[str, str], problem: str
+) -> None:
+    test = _type(opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),))), **typed)
+    assert problem in test.warning[0].value
+    assert all(not each.triage for each in recorded())
+
+
+def test_of_many_the_first_three_are_named(recorded: Recorded) -> None:
+    states = recorded()
+    assert first_names(states[:3]) == [name(each) for each in states[:3]]
+    assert first_names((*states[:1] * 5, states[-1])) == [*[name(states[0])] * 3, "and 3 more"]
+
+
+def test_a_verdict_that_is_gone_is_named(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS, regression=("0" * 16,)))
+    assert not test.exception
+    assert "There is no standing regression 0000000000000000" in texts(test)
+
+
+def test_writing_what_is_known_or_unknown_says_so(recorded: Recorded, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    what = triage.triage_decision([_id(recorded())], TriageState.FIXED, author="Ada", note="", url="")
+    assert triage.record(url, what) == ("Recorded 1 regression as fixed, by Ada.", True)
+    told, whole = triage.record(url, what)
+    assert whole
+    assert "1 regression said so already" in told
+    told, whole = triage.record(
+        url, triage.triage_decision(["nothing"], TriageState.FIXED, author="Ada", note="", url="")
+    )
+    assert not whole
+    assert "There is no regression 'nothing'" in told
+
+
+def test_what_people_said_stays_text(recorded: Recorded, tmp_path: Path) -> None:
+    chosen = _id(recorded())
+    event = TriageEvent(state=TriageState.CONFIRMED, author=HOSTILE, at=START, note=HOSTILE)
+    with open_database(f"sqlite:///{tmp_path / 'results.db'}") as database:
+        store_triage(database, chosen, event)
+    test = opened(Link(page=Page.REGRESSIONS, regression=(chosen,)))
+    story = next(e.value for e in test.dataframe if "at" in e.value.columns)
+    assert list(story["note"])[-1] == HOSTILE
+    kinds = (test.markdown, test.caption, test.info, test.success, test.warning)
+    assert not any("](http" in str(element.value) for kind in kinds for element in kind)
+
+
+def test_only_web_links_can_be_followed() -> None:
+    assert web_link("https://example.org/1") == "https://example.org/1"
+    assert web_link("javascript:alert(1)") is None
+    assert web_link(None) is None
+
+
+def _confirm(url: str, regression_id: str) -> None:
+    with open_database(url) as database:
+        event = TriageEvent(state=TriageState.CONFIRMED, author="ann", at=datetime.now(UTC))
+        store_triage(database, regression_id, event)
+
+
+def test_an_upgrade_says_how_many_of_its_slower_cases_are_confirmed_and_leads_to_them(
+    recorded: Recorded,
+) -> None:
+    states = recorded()
+    assert "Latency: 2 of 4 cases slower, none confirmed; compiled moved, eager did not." in texts(
+        opened(Link(page=Page.UPGRADE))
+    )
+    _confirm(os.environ[DATABASE], _id(states))
+    _confirm(os.environ[DATABASE], _id(states, metric="speedup"))
+    test = opened(Link(page=Page.UPGRADE))
+    assert "Latency: 2 of 4 cases slower, 1 confirmed; compiled moved, eager did not." in texts(test)
+    figures = f"In the inbox {len(states)} figures of these builds: 2 confirmed, {len(states) - 2} new."
+    assert figures in plainly(texts(test))
+    assert [each.label for each in test.button if "inbox" in each.label] == ["Open them in the inbox"]
+
+
+@pytest.fixture
+def slower_and_unrecorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    monkeypatch.setenv(DATABASE, url)
+
+
+@pytest.mark.usefixtures("slower_and_unrecorded")
+def test_what_no_run_recorded_is_said_not_to_be_in_the_inbox() -> None:
+    said = texts(opened(Link(page=Page.UPGRADE)))
+    assert "Latency: 2 of 4 cases slower, none confirmed" in said
+    assert "Nothing of it is in the inbox" in said
+
+
+def test_the_inbox_of_two_builds_holds_what_is_recorded_between_them_alone(recorded: Recorded) -> None:
+    states = recorded()
+    base, head = (side.build_ids[0] for side in (states[0].regression.base, states[0].regression.head))
+    test = opened(Link(page=Page.REGRESSIONS, base=base, head=head))
+    assert len(_inbox(test)) == len(states)
+    assert "Only regressions from " in texts(test)
+    (everything,) = (each for each in test.button if each.label == "Show those of all builds")
+    turned = opened(Link(page=Page.REGRESSIONS, base=head, head=base))
+    assert "No recorded regression fits these filters." in texts(turned)
+    everything.click().run()
+    assert "base" not in test.query_params
+    assert "Only regressions" not in texts(test)
+
+
+@pytest.mark.usefixtures("slower_and_unrecorded")
+def test_with_nothing_recorded_the_newest_run_is_judged_and_that_is_said() -> None:
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert "No regression is recorded in this database" in texts(test)
+    rows = next(e.value for e in test.dataframe if "moved" in e.value.columns)
+    assert set(rows["workload"]) == {"mlp", "bert-base"}
+    assert not [button for button in test.button if button.label == "Record"]
+
+
+def test_one_run_is_an_empty_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, builds=("2.12.0",)))
+    monkeypatch.setenv(DATABASE, url)
+    assert "There is no run before the newest one" in texts(opened(Link(page=Page.REGRESSIONS)))
+
+
+def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Recorded) -> None:
+    chosen = _id(recorded())
+    content = freeze_link(
+        href(Link(page=Page.REGRESSIONS, regression=(chosen,))), title=None, by="ann", at=START
+    )
+    charts = [part for part in content.sections if part.kind == "chart"]
+    assert [chart.title for chart in charts] == [
+        "Latency of mlp with default: the trials of both sides",
+        "Latency of mlp with default, run by run",
+    ]
+    titles = [part.title for part in content.sections if part.kind == "table"]
+    assert titles == [
+        "Recorded regressions",
+        "Latency of mlp with default: what differs between the builds",
+        "Latency of mlp with default",
+        "Who said what",
+    ]
+    assert chosen in {each["regression_id"] for each in content.data["regressions"]}
+    assert _HIDDEN not in [line for part in content.sections if part.kind == "lines" for line in part.lines]
+    json.dumps(content.model_dump(mode="json"), allow_nan=False)
+
+
+def test_a_report_says_of_a_chosen_regression_that_its_filters_hide_it(recorded: Recorded) -> None:
+    chosen = _id(recorded())
+    with open_database(os.environ[DATABASE]) as database:
+        store_triage(database, chosen, TriageEvent(state=TriageState.FIXED, author="ann", at=START))
+    link = Link(page=Page.REGRESSIONS, regression=(chosen,), state=("new",))
+    content = freeze_link(href(link), title=None, by="ann", at=START)
+    assert chosen not in {each["regression_id"] for each in content.data["regressions"]}
+    assert _HIDDEN in [line for part in content.sections if part.kind == "lines" for line in part.lines]
+
+
+def test_the_class_of_a_cause_is_no_part_of_the_build(recorded: Recorded) -> None:
+    """The series below may say that no part of the build is named as the cause."""
+    test = opened(Link(page=Page.REGRESSIONS))
+    (inbox,) = (each for each in test.dataframe if "recorded_at" in each.value.columns)
+    shown = json.loads(inbox.proto.columns)["cause"]
+    assert (shown["label"], "Not which part of the build" in shown["help"]) == ("Cause class", True)
+    content = freeze_link(href(Link(page=Page.REGRESSIONS)), title=None, by="ann", at=START)
+    table = next(part for part in content.sections if part.kind == "table")
+    assert "Cause class" in [column.title for column in table.columns]
+
+
+def test_what_could_not_be_compared_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs of the same suite that share no case: silence about regressions, not health."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    trials = [
+        trial
+        for trial in stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"))
+        if trial.workload.name == ("mlp" if trial.run_id == RUN_0 else "bert-base")
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert not test.exception
+    assert not test.success, "nothing was compared, so nothing is known to be well"
+    (said,) = (plainly(info.value) for info in test.info)
+    assert said.startswith("Nothing could be compared (0 of ")
+    assert "Not compared" in texts(test)
+    assert "did not run" in texts(test)
+
+
+def test_what_is_not_decided_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One trial a side is never a verdict."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=1))
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    assert not test.success
+    (said,) = (plainly(info.value) for info in test.info)
+    assert "No regression is shown, but that is no all-clear" in said
+
+
+def test_what_was_compared_and_stands_is_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    history = stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=12)
+    with open_database(url, migrate=True) as database:
+        save_trials(database, history)
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.REGRESSIONS))
+    (said,) = (plainly(success.value) for success in test.success)
+    assert said.startswith("Nothing regressed in the newest run: 4 of 4 cases compared")

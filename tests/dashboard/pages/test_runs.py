@@ -1,0 +1,207 @@
+"""Runs: progress, queue, schedules and machines are those of the database, whatever their names hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.pages.runs.content import progress_words
+from dashboard.reports.freeze import freeze_link
+from db.engine.session import Database, open_database
+from db.queries.facets import machines
+from db.records.requests import RequestKind, RequestSpec, RunStatus
+from db.records.schedules import ScheduleSpec
+from db.store.requests import cancel_request, insert_request, new_request, save_request
+from db.store.schedules import pause_schedule, save_schedule
+from db.store.trials import end_run, save_trials, start_run
+from tests.builders import START, make_history, make_imported, make_machine, make_trial
+from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+
+HOSTILE = "![x](http://evil.example/a.png) *bold* :smile:"
+Write = Callable[[Database], object]
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Write], None]:
+    """Two machines with a run each of 12 and of 4 trials; what a test writes goes on top."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    gpu = make_history(workloads=("mlp", "bert-base"), builds=("2.13.0",), trials_per_case=3)
+    cpu = make_history(
+        workloads=("mlp",),
+        builds=("2.12.0",),
+        machines=(make_machine("cpu-box", device="cpu"),),
+        trials_per_case=2,
+        start=START - timedelta(days=2),
+    )
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [*gpu, *cpu])
+    monkeypatch.setenv(DATABASE, url)
+
+    def write(change: Write) -> None:
+        with open_database(url) as database:
+            change(database)
+
+    return write
+
+
+def _announce(database: Database, planned: int | None = 48, label: str | None = None) -> None:
+    start_run(
+        database,
+        run_id="run-gpu-box-3-0-0000",
+        suite="standard",
+        label=label,
+        started_at=START,
+        planned_trials=planned,
+    )
+
+
+def _table(test: AppTest, column: str):
+    return next(e.value for e in test.dataframe if column in e.value.columns)
+
+
+def test_a_running_run_shows_stored_and_planned_trials(stored: Callable[[Write], None]) -> None:
+    stored(_announce)
+    test = opened(Link(page=Page.RUNS))
+    assert not test.exception
+    rows = _table(test, "progress").set_index("run_id")
+    run = rows.loc["run-gpu-box-3-0-0000"]
+    assert (run["state"], run["trials"], run["progress"]) == ("▶ running", 12, 25.0)
+    assert run["machine"].startswith("gpu-box-3")
+    assert run["build"].startswith("torch 2.13.0")
+    (bar,) = test.get("progress")
+    assert bar.proto.value == 25
+    assert "12 of 48 trials" in bar.proto.text
+
+
+def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
+    stored(_announce)
+    stored(lambda db: end_run(db, "run-gpu-box-3-0-0000", START + timedelta(hours=1), RunStatus.FINISHED))
+    test = opened(Link(page=Page.RUNS))
+    assert "Nothing runs now" in texts(test)
+    assert not test.get("progress")
+    states = _table(test, "progress").set_index("run_id")["state"]
+    assert states["run-gpu-box-3-0-0000"] == "✓ finished"
+    assert states["run-cpu-box-0-0000"] == "○ unannounced", "its trials are measured, whoever stored them"
+
+
+def test_results_of_another_tool_name_their_format(stored: Callable[[Write], None]) -> None:
+    stored(lambda database: save_trials(database, [make_imported(run_id="theirs")]))
+    rows = _table(opened(Link(page=Page.RUNS)), "progress").set_index("run_id")
+    assert rows.loc["theirs", "state"] == "↓ imported from dynamo-csv"
+
+
+def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path / 'results.db'}", read_only=True) as database:
+        frame = machines(database)
+    cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
+    test = opened(Link(page=Page.RUNS, machine=cpu))
+    assert list(_table(test, "progress")["run_id"]) == ["run-cpu-box-0-0000"]
+    assert test.session_state["runs-table-values"] == [("run-cpu-box-0-0000", cpu)]
+    assert len(_table(opened(Link(page=Page.RUNS)), "progress")) == 2
+
+
+def test_a_silent_run_is_said_to_be_silent() -> None:
+    row = {
+        "suite": "standard",
+        "trials": 3,
+        "planned": 12,
+        "failed": 1,
+        "started_at": START,
+        "last_seen_at": START + timedelta(minutes=5),
+    }
+    soon = progress_words(row, START + timedelta(minutes=50))
+    # 5 minutes for 3 trials, 9 to go
+    assert soon == "standard: 3 of 12 trials, 1 failed; about 15.0 min left at this pace"
+    unplanned = progress_words({**row, "planned": None}, START + timedelta(minutes=50))
+    assert unplanned == "standard: 3 trials, 1 failed"
+    late = progress_words(row, START + timedelta(hours=4))
+    assert late.endswith("nothing new for 3 hours, it may have been killed")
+
+
+def test_machines_come_with_trials_and_last_seen(stored: Callable[[Write], None]) -> None:
+    rows = _table(opened(Link(page=Page.RUNS)), "machine_id")
+    assert list(zip(rows["machine"], rows["trials"], strict=True)) == [("gpu-box-3", 12), ("cpu-box", 4)]
+    assert rows["last_seen_at"].is_monotonic_decreasing
+
+
+def test_the_queue_shows_what_waits_and_how_requests_ended(stored: Callable[[Write], None]) -> None:
+    now = datetime.now(UTC)
+
+    def ask(database: Database) -> None:
+        for name, kind, spec in (
+            ("later", RequestKind.SCHEDULE, RequestSpec(suite="full")),
+            ("first", RequestKind.CONFIRMATION, RequestSpec(cases=(("mlp", "default"),))),
+            ("gone", RequestKind.MANUAL, RequestSpec(suite="smoke")),
+        ):
+            save_request(database, new_request(name, kind, spec, by=HOSTILE, at=now, note=HOSTILE))
+        cancel_request(database, "gone", by="Ada", at=now)
+
+    stored(ask)
+    rows = _table(opened(Link(page=Page.RUNS)), "asked_by")
+    assert list(zip(rows["request_id"], rows["state"], strict=True)) == [
+        ("first", "queued"),
+        ("later", "queued"),
+        ("gone", "cancelled"),
+    ]
+    assert rows["what"][0] == "mlp with default"
+
+
+def test_schedules_show_whether_they_fire(stored: Callable[[Write], None]) -> None:
+    def plan(database: Database) -> None:
+        for name in ("nightly", "weekly"):
+            save_schedule(database, name, ScheduleSpec(cron="0 2 * * *", suite="standard"), at=START)
+        pause_schedule(database, "weekly", by="Ada", at=START)
+
+    stored(plan)
+    rows = _table(opened(Link(page=Page.RUNS)), "cron").set_index("name")
+    assert rows["state"].to_dict() == {"nightly": "▶ active", "weekly": "‖ paused"}
+
+
+def test_nothing_asked_and_nothing_planned_say_what_to_do(filled: OpenPage) -> None:
+    said = texts(filled(Link(page=Page.RUNS)))
+    assert "Nobody has asked for a run" in said
+    assert "No schedule is stored" in said
+
+
+def test_names_from_outside_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [make_trial(machine=make_machine(HOSTILE), suite=HOSTILE)])
+        start_run(
+            database,
+            run_id=HOSTILE,
+            suite=HOSTILE,
+            label=HOSTILE,
+            started_at=START,
+            planned_trials=3,
+        )
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.RUNS))
+    assert not test.exception
+    (bar,) = test.get("progress")
+    kinds = (test.markdown, test.caption, test.info)
+    said = [bar.proto.text, *(str(element.value) for kind in kinds for element in kind)]
+    assert not [text for text in said if "](http" in text]
+
+
+def test_a_long_queue_is_listed_in_part_and_says_so(stored: Callable[[Write], None]) -> None:
+    def ask(database: Database) -> None:
+        with database.write() as connection:
+            for number in range(2_000):
+                at = START + timedelta(seconds=number)
+                spec = RequestSpec(suite="standard", label=f"label {number}")
+                request = new_request(f"request-{number}", RequestKind.MANUAL, spec, by="ann", at=at)
+                assert insert_request(connection, request)
+
+    stored(ask)
+    test = opened(Link(page=Page.RUNS))
+    assert not test.exception
+    assert _table(test, "asked_by")["request_id"].tolist() == [f"request-{number}" for number in range(200)]
+    assert "The first 200 of the queue are listed; 1,800 more wait." in texts(test)
+    report = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=START)
+    assert "1,800 more wait" in report.model_dump_json()

@@ -1,0 +1,72 @@
+"""The Trial page explains a step and says where its trace lies, without serving it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.links.links import Link, Page
+from db.engine.session import open_database
+from db.records.trial import CacheCounters, CompilerFacts
+from db.store.trials import save_trials
+from tests.builders import make_trial
+from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+from tests.explained_parts import make_profile, make_sampling, make_trace
+
+
+@pytest.fixture(scope="module")
+def explained_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('why') / 'why.db'}"
+    explained = {"profile": make_profile(), "trace": make_trace(), "sampling": make_sampling()}
+    eager = {"profile": make_profile(control=None), "trace": make_trace(report=None)}
+    cache = CacheCounters(fx_graph_hits=0, fx_graph_misses=1, fx_graph_bypasses=2, aot_autograd_hits=0)
+    with open_database(url, migrate=True) as database:
+        save_trials(
+            database,
+            [
+                make_trial(trial_id="T1", **explained),
+                make_trial(trial_id="T2", strategy="eager", **eager),
+                make_trial(trial_id="T3", compiler=CompilerFacts(cache=cache)),
+            ],
+        )
+    return url
+
+
+@pytest.fixture
+def page(explained_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
+    monkeypatch.setenv(DATABASE, explained_url)
+    return opened
+
+
+def test_a_compiled_trial_is_explained(page: OpenPage) -> None:
+    test = page(Link(page=Page.TRIAL, trial="T1"))
+    assert not test.exception
+    said = texts(test).replace("\xa0", " ")
+    assert "412 launches a step became 61; the GPU was busy 61 % of the time and is now 93 %." in said
+    assert "Bound by matrix products, 66 % of the work: little is left to gain." in said
+    assert "Median known to ±1.10 % (asked: ±2.00 %)" in said
+    assert "1.40 TFLOP a step" in said
+    tables = [list(frame.value.columns) for frame in test.dataframe]
+    assert ["figure", "eager", "own"] in tables
+    assert ["name", "calls", "time", "share"] in tables
+
+
+def test_a_trace_is_named_and_not_served(page: OpenPage) -> None:
+    said = texts(page(Link(page=Page.TRIAL, trial="T1")))
+    assert "traces/T1/report/index.html" in said
+    assert "On gpu-box-3, below its data directory" in said
+    assert "file:" not in said
+    assert "](traces" not in said
+    assert "tlparse was not installed" in texts(page(Link(page=Page.TRIAL, trial="T2")))
+
+
+def test_an_eager_trial_has_one_side(page: OpenPage) -> None:
+    test = page(Link(page=Page.TRIAL, trial="T2"))
+    assert not test.exception
+    assert ["figure", "eager"] in [list(frame.value.columns) for frame in test.dataframe]
+
+
+def test_graphs_that_a_cache_cannot_hold_are_told(page: OpenPage) -> None:
+    test = page(Link(page=Page.TRIAL, trial="T3"))
+    assert not test.exception
+    tables = "\n".join(table.value.to_string() for table in test.table)
+    assert "0 hits, 1 misses, 2 it cannot hold" in tables.replace("\\", "").replace("\xa0", " ")

@@ -1,0 +1,218 @@
+"""Upgrade: what the judge says about two builds is what the page shows, and its selectors are in the link."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page
+from dashboard.render.verdict_words import SIDES_HELP
+from db.engine.session import open_database
+from db.judge.compare.upgrade import compare_builds
+from db.judge.vocabulary import Metric, Verdict
+from db.queries.facets import builds, machines
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.store.trials import save_trials
+from tests.builders import MS, START, make_build, make_history
+from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+
+HOSTILE = "![x](http://evil.example/a.png) <b>*bold*</b> :smile: $x$"
+
+
+@pytest.fixture(scope="module")
+def upgrade_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """To 2.13 bert-base default gets 12 % slower, mlp max-autotune fails, resnet-50 default is gone."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('upgrade') / 'results.db'}"
+
+    def latency_ns(workload: str, strategy: str, run: int) -> float:
+        slower = 1.12 if (workload, strategy, run) == ("bert-base", "default", 1) else 1.0
+        return 10 * MS * {"eager": 1.0, "default": 0.7, "max-autotune": 0.6}[strategy] * slower
+
+    trials = make_history(
+        workloads=("bert-base", "mlp", "resnet-50"),
+        strategies=("eager", "default", "max-autotune"),
+        builds=(make_build("2.12.0", packages={"transformers": HOSTILE}), "2.13.0"),
+        latency_ns=latency_ns,
+        failures=[("mlp", "max-autotune", 1)],
+        trials_per_case=6,
+        start=START - timedelta(days=3),
+    )
+    gone = ("resnet-50", "default", "2.13.0")
+    with open_database(url, migrate=True) as database:
+        kept = (t for t in trials if (t.workload.name, t.strategy.name, t.build.torch) != gone)
+        save_trials(database, kept)
+    return url
+
+
+@pytest.fixture
+def upgrade(upgrade_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
+    monkeypatch.setenv(DATABASE, upgrade_url)
+    return opened
+
+
+def _ids(url: str) -> dict[str, str]:
+    with open_database(url, read_only=True) as database:
+        frame = builds(database)
+    return dict(zip(frame["torch"], frame["build_id"], strict=True))
+
+
+def _cells(test: AppTest) -> dict[tuple[str, str], dict[str, str]]:
+    (main,) = (dataset for dataset in test.get("vega_lite_chart")[0].proto.datasets if dataset.name == "main")
+    rows = pa.ipc.open_stream(main.data.data).read_all().to_pylist()
+    return {(row["workload"], row["strategy"]): row for row in rows}
+
+
+def test_without_builds_asked_for_the_newest_is_set_against_the_one_before(
+    upgrade: OpenPage, upgrade_url: str
+) -> None:
+    ids = _ids(upgrade_url)
+    link = next(code.value for code in upgrade(Link(page=Page.UPGRADE)).code if "upgrade?" in code.value)
+    assert f"base={ids['2.12.0']}&head={ids['2.13.0']}" in link
+
+
+@pytest.mark.parametrize("metric", [Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST])
+def test_the_matrix_shows_the_verdicts_of_the_judge(
+    upgrade: OpenPage, upgrade_url: str, metric: Metric
+) -> None:
+    ids = _ids(upgrade_url)
+    with open_database(upgrade_url, read_only=True) as database:
+        trials = trials_frame(database, Filters())
+    wanted = {
+        (row.workload, row.strategy): row.verdict.value
+        for row in compare_builds(trials, ids["2.12.0"], ids["2.13.0"], history=trials).rows
+        if row.metric is metric
+    }
+    cells = _cells(upgrade(Link(page=Page.UPGRADE, metric=metric.value)))
+    assert {case: cells[case]["verdict"] for case in wanted} == wanted
+    assert set(wanted.values()) >= {Verdict.UNCHANGED.value}
+
+
+def test_a_verdict_is_a_word_and_a_mark_and_not_only_a_colour(upgrade: OpenPage) -> None:
+    cells = _cells(upgrade(Link(page=Page.UPGRADE, metric="latency")))
+    slower = cells["bert-base", "default"]
+    assert (slower["mark"], slower["word"]) == ("✗", "✗ regressed")
+    assert 11 <= float(slower["text"].removesuffix(" %").lstrip("+")) <= 13
+    assert cells["mlp", "default"]["word"] == "= unchanged"
+
+
+def test_failing_and_missing_cases_have_a_cell_and_a_reason(upgrade: OpenPage) -> None:
+    test = upgrade(Link(page=Page.UPGRADE))
+    cells = _cells(test)
+    assert cells["mlp", "max-autotune"]["text"] == "fails now"
+    assert cells["resnet-50", "default"]["text"] == "missing"
+    assert (
+        "1 case missing: ran on the base side, is missing on the head side: resnet-50 with default"
+        in texts(test)
+    )
+
+
+def test_of_many_cases_left_out_every_one_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    names = tuple(f"model-{number}" for number in range(8))
+    trials = make_history(workloads=names, strategies=("eager", "default"), builds=("2.12.0", "2.13.0"))
+    gone = {*names[1:]}
+    with open_database(url, migrate=True) as database:
+        save_trials(database, (t for t in trials if t.build.torch == "2.12.0" or t.workload.name not in gone))
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.UPGRADE))
+    assert "and 9 more" in texts(test)
+    table = next(each.value for each in test.dataframe if list(each.value.columns)[-1] == "reason")
+    assert set(zip(table["workload"], table["strategy"], strict=True)) == {
+        (name, strategy) for name in gone for strategy in ("eager", "default")
+    }
+    assert set(table["verdict"]) == {Verdict.MISSING.value}
+
+
+def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: OpenPage) -> None:
+    link = Link(page=Page.UPGRADE, focus="bert-base", focus_strategy="default", metric="speedup")
+    test = upgrade(link)
+    strip = next(d for d in test.get("vega_lite_chart")[1].proto.datasets if d.name == "main")
+    rows = pa.ipc.open_stream(strip.data.data).read_all().to_pylist()
+    lanes = {
+        lane: sorted(row["value"] for row in rows if row["lane"] == lane)
+        for lane in {r["lane"] for r in rows}
+    }
+    assert {lane: len(values) for lane, values in lanes.items()} == {
+        f"{side} · {name}": 6 for side in ("base", "head") for name in ("default", "eager")
+    }
+    captions = " ".join(each.value for each in test.caption).replace("\\", "")
+    assert "(the table has the geometric mean of those compared)" in captions
+    table = next(each for each in test.dataframe if "moved" in each.value.columns)
+    shown = json.loads(table.proto.columns)
+    assert {shown[side]["help"] for side in ("base", "head")} == {SIDES_HELP}
+    assert max(lanes["base · default"]) < 7.3 < min(lanes["head · default"])
+    numbers = next(e.value for e in test.dataframe if "moved" in e.value.columns).set_index("metric")
+    assert numbers.loc["Latency", "moved"] == "compiled"
+    assert numbers.loc["Latency", "reason"].endswith("eager did not move.")
+    assert numbers.loc["Speedup", "verdict"] == "✗ regressed"
+    assert " to " in numbers.loc["Speedup", "interval"]
+
+
+def test_a_chosen_case_that_was_left_out_says_why(upgrade: OpenPage) -> None:
+    test = upgrade(Link(page=Page.UPGRADE, focus="resnet-50", focus_strategy="default"))
+    assert "Left out of the comparison, missing" in texts(test)
+    gone = upgrade(Link(page=Page.UPGRADE, focus="nobody", focus_strategy="default"))
+    assert "nobody with default is no case of this comparison" in texts(gone)
+
+
+def test_compile_cost_break_even_and_pass_set(upgrade: OpenPage) -> None:
+    test = upgrade(Link(page=Page.UPGRADE))
+    shift = next(e.value for e in test.dataframe if "break_even_change" in e.value.columns)
+    assert (shift.iloc[0]["workload"], shift.iloc[0]["strategy"]) == ("bert-base", "default")
+    assert shift.iloc[0]["break_even_verdict"] == "✗ regressed"
+    counts = next(
+        e.value for e in test.dataframe if "reason" in e.value.columns and "moved" not in e.value.columns
+    )
+    assert list(counts["workload"]) == ["mlp"]
+    assert counts["reason"][0].startswith("Passed on the base side, fails now")
+
+
+def test_matched_and_naive_geomean_stand_side_by_side(upgrade: OpenPage) -> None:
+    metrics = {metric.label: metric for metric in upgrade(Link(page=Page.UPGRADE)).metric}
+    # matched: bert-base twice, mlp default, resnet-50 max-autotune
+    assert "over 4 matched cases" in texts(upgrade(Link(page=Page.UPGRADE)))
+    assert "(6 → 4 cases)" in metrics["Geomean speedup, naive"].delta
+    assert metrics["Cases compared"].value == "8 of 9"
+
+
+def test_names_from_outside_stay_text(upgrade: OpenPage) -> None:
+    test = upgrade(Link(page=Page.UPGRADE))
+    environment = next(e.value for e in test.dataframe if "part" in e.value.columns).set_index("part")
+    assert environment.loc["transformers", "base"] == HOSTILE
+    assert not any("](http" in str(m.value) for m in (*test.markdown, *test.caption, *test.info))
+
+
+def test_one_build_is_an_empty_state_that_says_what_to_do(filled: OpenPage, filled_url: str) -> None:
+    with open_database(filled_url, read_only=True) as database:
+        frame = machines(database)
+    cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
+    test = filled(Link(page=Page.UPGRADE, machine=cpu))
+    assert not test.exception
+    assert "only one build was measured on cpu-box" in texts(test)
+    assert not test.get("vega_lite_chart")
+
+
+def test_the_same_build_on_both_sides_is_a_sentence(upgrade: OpenPage, upgrade_url: str) -> None:
+    build = _ids(upgrade_url)["2.13.0"]
+    test = upgrade(Link(page=Page.UPGRADE, base=build, head=build))
+    assert not test.exception
+    assert "are the same trials" in texts(test)
+
+
+def test_swapping_turns_the_verdict_round(upgrade: OpenPage, upgrade_url: str) -> None:
+    ids = _ids(upgrade_url)
+    back = Link(page=Page.UPGRADE, base=ids["2.13.0"], head=ids["2.12.0"], metric="latency")
+    assert _cells(upgrade(back))["bert-base", "default"]["verdict"] == "improved"
+
+
+def test_a_chosen_case_comes_with_its_series(upgrade: OpenPage) -> None:
+    link = Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency")
+    alts = [chart.proto.alt for chart in upgrade(link).get("vega_lite_chart")]
+    assert "Latency of mlp with default, run by run" in alts
+    assert "Latency of every trial of the base side and of the head side" in alts

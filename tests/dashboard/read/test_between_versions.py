@@ -1,0 +1,73 @@
+"""What is written while pages are still drawn of an earlier version of the data."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from dashboard.links.links import Link, Page
+from dashboard.read.database import DATABASE_VARIABLE
+from dashboard.read.snapshots import REFRESH_THROTTLE, Snapshot
+from db.engine.session import Database, open_database
+from db.judge.compare.upgrade import compare_builds
+from db.queries.filters import Filters
+from db.queries.sides import resolve_side
+from db.queries.trials import trials_frame
+from db.store.regressions import record_comparison
+from db.store.trials import save_trials
+from tests.builders import MS, START, make_build, make_history, make_machine
+from tests.dashboard.conftest import opened, texts
+
+PAGES = [page for page in Page if page is not Page.GUIDE]
+NEW_TORCH, NEW_MACHINE, NEW_WORKLOAD = "2.99.0", "new-box", "brand-new"
+
+
+def save_a_night(database: Database) -> None:
+    """A build, a machine and a workload that nobody has seen, and a regression of them."""
+    builds = ("2.13.0", make_build(NEW_TORCH))
+    known = make_history(
+        workloads=("bert-base", NEW_WORKLOAD), builds=builds, start=START + timedelta(days=1), seed=31
+    )
+    beside = make_history(
+        workloads=("bert-base",),
+        strategies=("eager", "default"),
+        builds=builds,
+        machines=(make_machine(NEW_MACHINE),),
+        latency_ns=lambda _, __, run: (10 + 5 * run) * MS,
+        start=START + timedelta(days=1),
+        seed=37,
+    )
+    save_trials(database, [*known, *beside])
+    base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.13.0", NEW_TORCH))
+    record_comparison(database, compare_builds(trials_frame(database, Filters()), base, head), at=START)
+
+
+@pytest.fixture
+def drawn_of_before(recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+    """The version that pages are drawn of, after which a night was written that they do not take up yet."""
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
+    url = f"sqlite:///{copy}"
+    monkeypatch.setenv(DATABASE_VARIABLE, url)
+    # What there is to choose from is read once a version, by whichever page comes first.
+    assert not opened(Link(page=Page.GUIDE)).exception
+    monkeypatch.setattr(REFRESH_THROTTLE, "_share", 1e9)
+    monkeypatch.setattr(REFRESH_THROTTLE, "_longest_s", 1e9)
+    monkeypatch.setattr(REFRESH_THROTTLE, "_spent_s", 1.0)
+    before = Snapshot.now()
+    with open_database(url) as database:
+        save_a_night(database)
+    assert Snapshot.now() == before
+    return before
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_build_that_came_since_waits_for_the_next_version(page: Page, drawn_of_before: Snapshot) -> None:
+    drawn = opened(Link(page=page))
+    assert not drawn.exception
+    said = texts(drawn) + "".join(str(frame.value) for frame in drawn.dataframe)
+    assert "This page failed" not in said
+    assert NEW_TORCH not in said

@@ -1,0 +1,77 @@
+"""What can be chosen, in its order: as the whole facets have it, of whatever is stored now."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from dashboard.read.choices import Choices, KnownBuilds, choices
+from dashboard.render.theme import ordered
+from db.engine.session import Database, open_database
+from db.queries.facets import builds, machines, runs, strategies, suites, workloads
+from db.queries.offered import offered
+from db.store.trials import save_trials
+from db.wording import units
+from tests.builders import START, make_build, make_history, make_imported, make_machine, make_trial
+
+NEWEST = 3
+OTHER = make_machine("cpu-box", device="cpu")
+TRIALS = [
+    *make_history(trials_per_case=1),
+    *make_history(workloads=("mlp",), machines=(OTHER,), builds=("2.14.1",), start=START - timedelta(9)),
+    make_imported(suite=None, run_id="imported"),
+    make_trial(suite="smoke", strategy="max-autotune", run_id="smoke-run", label="candidate"),
+]
+
+
+def _choices(database: Database, known: KnownBuilds | None = None) -> Choices:
+    found = offered(database, newest_runs=NEWEST)
+    known = known or KnownBuilds(lambda build_ids: builds(database, build_ids))
+    return choices(found, known.named(found.builds))
+
+
+def _check(found: Choices, database: Database) -> None:
+    """`found` is what the whole frames of `database` say."""
+    every = machines(database)
+    assert list(found.machines) == list(every["machine_id"])
+    assert found.newest_machine == every.sort_values("last_seen_at")["machine_id"].iloc[-1]
+    assert found.newest_result_at == every["last_seen_at"].max()
+    assert list(found.builds) == list(found.build_rows) == list(builds(database)["build_id"])
+    assert list(found.suites) == list(suites(database)["suite"])
+    assert list(found.workloads) == sorted(set(workloads(database)["workload"]))
+    assert list(found.strategies) == ordered(strategies(database)["strategy"])
+    newest = runs(database, newest=NEWEST)
+    words = [
+        f"{units.moment(began)} · {suite if isinstance(suite, str) else 'no suite'}"
+        for began, suite in zip(newest["started_at"], newest["suite"], strict=True)
+    ]
+    assert list(found.runs.items()) == list(zip(newest["run_id"], words, strict=True))
+    assert found.oldest_run_at == runs(database)["started_at"].min()
+
+
+def test_choices_are_those_of_the_whole_facets(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, TRIALS)
+    _check(_choices(sqlite_database), sqlite_database)
+
+
+def test_an_empty_database_offers_nothing(sqlite_database: Database) -> None:
+    found = _choices(sqlite_database)
+    assert not any((found.machines, found.builds, found.suites, found.workloads, found.runs))
+    assert (found.newest_machine, found.newest_result_at, found.oldest_run_at) == (None, None, None)
+
+
+def test_what_is_written_and_what_is_gone_is_seen_at_once(tmp_path: Path) -> None:
+    first, second = (
+        open_database(f"sqlite:///{tmp_path / name}", migrate=True) for name in ("first.db", "second.db")
+    )
+    asked = first
+    known = KnownBuilds(lambda build_ids: builds(asked, build_ids))
+    save_trials(first, TRIALS)
+    _check(_choices(first, known), first)
+    late = START - timedelta(90)
+    save_trials(first, [make_trial(run_id="late", started_at=late, build=make_build("2.1.0"), suite="past")])
+    _check(_choices(first, known), first)
+    # Another database in the place of the one before has fewer of everything.
+    asked = second
+    save_trials(second, TRIALS[:1])
+    _check(_choices(second, known), second)

@@ -1,0 +1,113 @@
+"""The Reports page and the Share menu: what was frozen is listed with its origin, found and revoked."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.reports.content import Content, ReportError
+from dashboard.reports.freeze import freeze_link, store_report
+from dashboard.reports.page import render
+from dashboard.reports.pages import FREEZABLE
+from db.engine.session import open_database
+from db.queries.filters import Filters
+from db.queries.reports import find_report, reports_frame
+from db.queries.trials import latest_trials_frame
+from db.records.reports import KEEP_DAYS_VARIABLE
+from tests.dashboard.conftest import opened, texts
+from tests.dashboard.reports.test_reports import check_page
+
+SIGNED = {"title": None, "by": "ann", "at": datetime(2026, 11, 20, 20, 0, tzinfo=UTC)}
+
+
+def frozen(url: str, link: str = "modes", title: str | None = None) -> str:
+    return store_report(url, freeze_link(link, **{**SIGNED, "title": title}))
+
+
+def shown(test: AppTest):
+    return next(each.value for each in test.dataframe if "subject" in each.value.columns)
+
+
+def test_reports_are_listed_with_who_when_and_of_what(copied_url: str) -> None:
+    first = frozen(copied_url, title="![x](http://evil.example/a.png)")
+    test = opened(Link(page=Page.REPORTS))
+    assert not test.exception
+    (row,) = shown(test).to_dict("records")
+    assert (row["created_by"], row["state"]) == ("ann", "● there")
+    assert row["subject"].startswith("Modes for latency")
+    assert row["created_at"] == SIGNED["at"]
+    test = opened(Link(page=Page.REPORTS, report=first))
+    assert f"/report/{first}" in texts(test)
+    assert not [each for each in test.markdown if "](http" in each.value]
+    labels = {each.proto.label for each in test.get("download_button")}
+    assert {"HTML file", "PNG", "PDF"} <= labels
+
+
+def test_a_report_is_revoked_by_name(copied_url: str) -> None:
+    report_id = frozen(copied_url)
+    test = opened(Link(page=Page.REPORTS, report=report_id))
+    test.button("revoke-yes").click().run()
+    assert "Type your name" in texts(test)
+    test.text_input("revoke-name").input("Bob").run()
+    test.button("revoke-yes").click().run()
+    assert not test.exception
+    with open_database(copied_url, read_only=True) as database:
+        report = find_report(database, report_id)
+    assert report is not None
+    assert (report.content, report.revoked_by) == (None, "Bob")
+    assert shown(test)["state"][0].startswith("∅ revoked")
+    assert "its page says that it is gone" in texts(test)
+
+
+def test_nothing_frozen_and_a_wrong_id_say_so(copied_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEEP_DAYS_VARIABLE, "365")
+    said = texts(opened(Link(page=Page.REPORTS)))
+    assert "No report yet" in said
+    assert "kept for 365 days" in said
+    frozen(copied_url)
+    assert "There is no report abc" in texts(opened(Link(page=Page.REPORTS, report="abc")))
+
+
+@pytest.mark.parametrize("page", sorted(FREEZABLE))
+def test_every_page_that_can_be_frozen_is_frozen_from_its_menu(copied_url: str, page: Page) -> None:
+    test = opened(Link(page=page))
+    assert not test.exception
+    test.text_input("freeze-title").input("Kept")
+    test.text_input("freeze-name").input("Ann")
+    next(button for button in test.button if button.label == "Freeze").click().run()
+    assert not test.exception
+    with open_database(copied_url, read_only=True) as database:
+        rows = reports_frame(database)
+    if page is Page.REGRESSIONS:
+        # nothing is recorded in this database, and an empty report would say nothing
+        assert rows.empty
+        assert "Nothing fits the filters" in texts(test)
+        return
+    assert rows[["title", "created_by"]].values.tolist() == [["Kept", "Ann"]]
+    with open_database(copied_url, read_only=True) as database:
+        report = find_report(database, rows["report_id"][0])
+    assert report is not None
+    check_page(render(Content.model_validate(report.content)))
+    assert f"/report/{report.report_id}" in texts(test)
+
+
+def test_one_trial_is_frozen_with_its_samples_and_its_record(copied_url: str) -> None:
+    with open_database(copied_url, read_only=True) as database:
+        trials = latest_trials_frame(database, Filters())
+    ok = trials[trials["status"] == "ok"]["trial_id"].iloc[0]
+    content = freeze_link(href(Link(page=Page.TRIAL, trial=str(ok))), **SIGNED)
+    check_page(render(content))
+    assert content.data["trial"]["trial_id"] == ok
+    json.dumps(content.model_dump(mode="json"), allow_nan=False)
+    with pytest.raises(ReportError, match="no trial"):
+        freeze_link(href(Link(page=Page.TRIAL, trial="nothing")), **SIGNED)
+
+
+def test_the_guide_and_the_reports_are_not_frozen(copied_url: str) -> None:
+    for page in set(Page) - FREEZABLE:
+        with pytest.raises(ReportError, match="cannot be frozen"):
+            freeze_link(page.value, **SIGNED)

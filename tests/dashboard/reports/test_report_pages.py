@@ -1,0 +1,177 @@
+"""A frozen page keeps what the page shows: every table, chart title and figure of it is in the report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.read.data import read_choices, read_regressions, read_trial
+from dashboard.read.snapshots import Snapshot
+from dashboard.reports.content import Content, Figures, Lines, Table
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.page import render
+from dashboard.write import sign_offs
+from db.records.reports import Decision
+from db.wording import units
+from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.reports.test_reports import check_page
+
+SIGNED: dict[str, Any] = {"title": None, "by": "ann", "at": datetime(2026, 11, 20, 20, 0, tzinfo=UTC)}
+# Drawings that only a screen has, and what leads on from a row.
+NOT_TEXT = {"history", "started", "recorded_at", "at", "last", "change", "share", "trial"}
+# max-autotune on mlp with the newest build.
+FAILED = "run-gpu-box-3-0-0002-0005"
+LINKS = [
+    Link(page=Page.OVERVIEW),
+    Link(page=Page.MODES, goal="steps", steps=500),
+    Link(page=Page.MODES),
+    Link(page=Page.BREAK_EVEN, focus="bert-base", steps=2_000, restarts=50, price=7.5),
+    Link(page=Page.BREAK_EVEN, focus="lstm-cell", scale="log"),
+    Link(page=Page.COLD_START),
+    Link(page=Page.TRENDS, focus="bert-base"),
+    Link(page=Page.TRENDS, metric="latency", axis="torch"),
+    Link(page=Page.TRIAL),
+    Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0001"),
+    Link(page=Page.TRIAL, trial=FAILED),
+]
+
+
+@pytest.fixture
+def shown(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(DATABASE, recorded_url)
+    return recorded_url
+
+
+def rows_of(content: Content) -> list[set[str]]:
+    return [set(row) for part in content.sections if isinstance(part, Table) for row in part.rows]
+
+
+def missing_rows(test: AppTest, content: Content) -> list[set[str]]:
+    """Rows of the page's tables that no table of the report has in its words."""
+    kept = rows_of(content)
+    frames: list[pd.DataFrame] = [each.value for each in test.dataframe]
+    texts = [
+        {str(row[name]) for name in frame.columns if name not in NOT_TEXT and not pd.isna(row[name])}
+        for frame in frames
+        for _, row in frame.iterrows()
+    ]
+    return [row for row in texts if not any(row <= each for each in kept)]
+
+
+@pytest.mark.parametrize("link", LINKS, ids=href)
+def test_a_report_has_the_tables_charts_and_figures_of_its_page(shown: str, link: Link) -> None:
+    test = opened(link)
+    assert not test.exception
+    content = freeze_link(href(link), **SIGNED)
+    assert not missing_rows(test, content)
+    assert len(test.dataframe) + len(test.table) > 0
+    page = render(content)
+    check_page(page)
+    assert page.count("<svg") == len(test.get("vega_lite_chart"))
+    figures = {
+        name: value for part in content.sections if isinstance(part, Figures) for name, value in part.figures
+    }
+    for card in test.metric:
+        title = next(name for name in figures if name.startswith(card.label))
+        assert str(card.value).replace("\\", "") in figures[title]
+    # Names and texts beside each other come with the escapes of Markdown.
+    for pairs in (each.value for each in test.table):
+        texts = {str(text).replace("\\", "") for column in pairs.columns for text in pairs[column]}
+        assert texts - {units.MISSING} <= {text for row in rows_of(content) for text in row}
+    for said in (note.value for note in test.caption if "Done first" in note.value):
+        assert escape(said.replace("\\", "")) in page
+
+
+def test_an_upgrade_keeps_its_case_its_decisions_and_every_table(
+    copied_url: str,
+) -> None:
+    choices = read_choices(Snapshot.now())
+    rows = [each for each in choices.build_rows.values() if each["torch_variant"] == "cu130"]
+    base, head = (
+        next(row["build_id"] for row in rows if row["torch"] == torch) for torch in ("2.12.0", "2.13.0")
+    )
+    note = " ".join(f"word{number}" for number in range(200))
+    for decision, words in ((Decision.REJECTED, "Not yet."), (Decision.ACCEPTED, note)):
+        sign_offs.sign(
+            machine_id=str(choices.newest_machine),
+            base=base,
+            head=head,
+            decision=decision,
+            note=words,
+            by="ben",
+            verdict="improved: all is faster",
+            data_version=1,
+        )
+    focus = {"focus": "bert-base", "focus_strategy": "default"}
+    link = Link(page=Page.UPGRADE, base=base, head=head, metric="latency", **focus)
+    test = opened(link)
+    assert not test.exception
+    content = freeze_link(href(link), **SIGNED)
+    assert not missing_rows(test, content)
+    page = render(content)
+    check_page(page)
+    assert page.count("<svg") == len(test.get("vega_lite_chart")) == 3, "matrix, trials, history"
+    assert "accepted by ben" in page
+    assert all(f"word{number}" in page for number in range(200)), "a long note is kept whole"
+    above, below = (part for part in content.sections if "ign-off" in getattr(part, "title", ""))
+    assert isinstance(above, Lines)
+    assert sum(map(len, above.lines)) < len(note), "in short above the matrix"
+    assert "The whole note stands at the end of this report." in above.lines
+    assert below is content.sections[-1]
+    assert "rejected by ben" in page
+    naive = next(card for card in test.metric if "naive" in card.label)
+    assert escape(naive.value) in page
+
+
+def test_a_failed_trial_keeps_its_reason_and_the_end_of_its_log(shown: str) -> None:
+    failure = read_trial(Snapshot.now(), FAILED).failure
+    assert failure is not None
+    page = render(freeze_link(href(Link(page=Page.TRIAL, trial=FAILED)), **SIGNED))
+    assert escape(failure.message) in page
+    assert failure.log_tail
+    assert all(escape(line) in page for line in failure.log_tail.splitlines())
+    assert f"compilewatch reproduce {FAILED}" in page
+
+
+def test_a_chosen_regression_keeps_its_evidence_and_its_story(shown: str) -> None:
+    (first, *_) = read_regressions(Snapshot.now())
+    link = Link(page=Page.REGRESSIONS, regression=(first.regression.regression_id,))
+    test = opened(link)
+    assert not test.exception
+    content = freeze_link(href(link), **SIGNED)
+    assert not missing_rows(test, content)
+    page = render(content)
+    check_page(page)
+    assert page.count("<svg") == len(test.get("vega_lite_chart")) == 2, "the trials, and the history"
+    for said in ("bisecting", "https://example.org/1", "compilewatch compare", "acknowledged"):
+        assert said in page
+
+
+@pytest.mark.parametrize("path", ["", "break-even?focus=bert-base"])
+def test_eager_is_the_reference_of_break_even_in_every_table(shown: str, path: str) -> None:
+    content = freeze_link(path, **SIGNED)
+    (cases,) = (part for part in content.sections if isinstance(part, Table) and part.title == "Every case")
+    place = [column.title for column in cases.columns].index("Break-even")
+    assert {row[place] for row in cases.rows if row[1] == "eager"} == {"reference"}
+
+
+def test_what_regressed_and_stands_open_is_on_the_overview(shown: str) -> None:
+    page = render(freeze_link("", **SIGNED))
+    assert "open regression" in page
+    assert "What changed against" in page
+    assert "Matched: only workloads that passed with every strategy" in page
+
+
+def test_break_even_says_its_plan_and_why_there_is_none(shown: str) -> None:
+    page = render(freeze_link("break-even?focus=lstm-cell&steps=2000&restarts=50&price=7.5", **SIGNED))
+    assert "51 processes a day of 2,000 steps each, at $7.5 per device-hour" in page
+    assert "break-even is never, " in page
+    names = read_choices(Snapshot.now()).builds.values()
+    assert sum(escape(name) in page for name in names) > 1, "its history has a row per build"
+    assert units.NEVER in page

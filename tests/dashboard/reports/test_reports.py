@@ -1,0 +1,385 @@
+"""Frozen reports: made by the command, shown from their own content alone, gone once revoked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.upgrade import charts as verdict_matrix
+from dashboard.pages.upgrade import report as comparison
+from dashboard.reports import freeze
+from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Table, content_of
+from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link
+from dashboard.reports.page import render
+from dashboard.reports.routes import reports
+from dashboard.reports.svg import draw, let_through
+from db.engine.session import open_database
+from db.queries.facets import builds
+from db.queries.reports import find_report, reports_frame
+from db.records.reports import Report, new_report_id
+from db.store.reports import save_report
+from db.store.trials import save_trials
+from runner.cli.app import app as command_line
+from runner.cli.front import exit_code_of
+from tests.builders import START, make_build, make_history, make_machine
+from tests.dashboard.asking import ask
+from tests.dashboard.conftest import DATABASE, opened
+from tests.runner import terminal
+
+ROOT = Path(__file__).parents[3]
+SIGNED = {"title": None, "by": "ann", "at": datetime(2026, 11, 20, 20, 0, tzinfo=UTC)}
+VIEWS = ("", "trends?metric=latency", "trends?axis=torch", "modes", "break-even?scale=log", "cold-start")
+HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x1b[31m\u2028\x0b" + "A" * 100
+
+
+def compilewatch(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return terminal.compilewatch(*arguments, "--db", url, cwd=ROOT)
+
+
+def in_this_process(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return terminal.in_this_process(*arguments, "--db", url, cwd=ROOT)
+
+
+class Elements(HTMLParser):
+    """Every start tag of a page with its attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def check_page(page: str) -> None:
+    """Nothing in it runs, loads or leads anywhere, and it is small."""
+    assert len(page.encode()) < LARGEST_BYTES
+    allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "dl", "div", "dt"}
+    allowed |= {"dd", "ul", "li", "figure", "figcaption", "footer", "table", "thead", "tbody", "tr", "th"}
+    allowed |= {"td", "svg", "g", "path", "rect", "line", "circle", "text", "tspan", "defs", "clippath"}
+    for tag, attributes in Elements(page).found:
+        assert tag in allowed
+        assert not {name for name in attributes if name.startswith("on")}
+        assert not {"src", "href", "xlink:href", "action", "style"} & set(attributes)
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize("link", VIEWS)
+def test_every_view_becomes_a_small_page_that_loads_nothing(copied_url: str, link: str) -> None:
+    content = freeze_link(f"http://127.0.0.1:8501/{link}", **SIGNED)
+    page = render(content)
+    check_page(page)
+    assert page.count("<svg") >= 1
+    assert page.count("<path") + page.count("<rect") > 5
+    assert content.data["cases"]
+    assert "focus=" in content.link or "trends" not in link
+
+
+@pytest.mark.parametrize(("link", "frozen"), [("", "?"), ("modes", "modes?"), ("modes/", "modes?")])
+def test_a_link_below_a_path_is_frozen_as_any_other(copied_url: str, link: str, frozen: str) -> None:
+    content = freeze_link(f"https://host.example/compilewatch/{link}?task=inference", **SIGNED)
+    assert content.link.startswith(frozen)
+    assert "task=inference" in content.link
+
+
+def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(
+    copied_url: str, tmp_path: Path
+) -> None:
+    sides = ("torch=2.12.0", "torch=2.13.0")
+    made = compilewatch(
+        copied_url, "report", "create", "--compare", *sides, "--title", "To 2.13", "--by", "ann"
+    )
+    assert made.returncode == 0, made.stderr
+    report_id = made.stdout.strip()
+    shown = json.loads(compilewatch(copied_url, "report", "show", report_id, "--json").stdout)
+    compared = json.loads(in_this_process(copied_url, "compare", *sides, "--json").stdout)
+    del compared["targets"], compared["recorded"]
+    assert shown["content"]["data"]["comparison"] == compared
+    assert (shown["title"], shown["created_by"]) == ("To 2.13", "ann")
+
+    file = tmp_path / "report.html"
+    assert compilewatch(copied_url, "report", "export", report_id, "--output", str(file)).returncode == 0
+    page = file.read_text()
+    check_page(page)
+    assert "<title>To 2.13 · compilewatch</title>" in page
+    for name in ("og:title", "og:description", "description"):
+        assert f'"{name}"' in page
+    for said in (*compared["sentences"], "mlp", "max-autotune", "false_discovery_rate", "580.159.03"):
+        assert said in page
+    assert page == ask(Starlette(routes=[reports()]), f"/report/{report_id}").body.decode()
+
+
+def test_a_report_needs_none_of_the_rows_it_was_made_from(
+    copied_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    content = freeze_comparison("torch=2.12.0", "torch=2.13.0", **SIGNED)
+    stored = json.loads(json.dumps(content.model_dump(mode="json")))
+    other = tmp_path / "other.db"
+    shutil.copyfile(empty_url.removeprefix("sqlite:///"), other)
+    report = Report(
+        report_id=new_report_id(),
+        title=content.title,
+        created_at=START,
+        created_by="ann",
+        data_version=content.data_version,
+        content=stored,
+    )
+    with open_database(f"sqlite:///{other}") as database:
+        save_report(database, report)
+        found = find_report(database, report.report_id)
+    assert found is not None
+    assert render(content_of(found.content or {})) == render(content)
+
+
+def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(copied_url: str) -> None:
+    report_id = compilewatch(copied_url, "report", "create", "--link", "modes", "--by", "ann").stdout.strip()
+    app = Starlette(routes=[reports()])
+    there = ask(app, f"/report/{report_id}")
+    assert there.status == 200
+    assert there.headers["cache-control"] == "no-store"
+    done = compilewatch(copied_url, "report", "revoke", report_id, "--by", "ben")
+    assert done.returncode == 0
+    assert "ben" in done.stdout
+    gone = ask(app, f"/report/{report_id}")
+    assert gone.status == 410
+    assert b"was revoked on" in gone.body
+    assert b"bert-base" not in gone.body
+    assert ask(app, "/report/0123").status == 404
+    assert ask(app, f"/report/{report_id}", method="DELETE").status == 405
+    export = compilewatch(copied_url, "report", "export", report_id, "--output", "never.html")
+    assert export.returncode == 2
+    assert "revoked" in export.stderr
+    (row,) = json.loads(compilewatch(copied_url, "report", "list", "--json").stdout)["rows"]
+    assert (row["report_id"], row["revoked_by"]) == (report_id, "ben")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create",), "one thing"),
+        (("create", "--link", "modes", "--compare", "latest", "previous"), "one thing"),
+        (("create", "--link", "modes", "--by", " "), "--by"),
+        (("show", "none-such"), "no report"),
+        (("revoke", "none-such"), "no report"),
+    ],
+)
+def test_what_the_command_cannot_do_is_a_sentence(
+    copied_url: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert exit_code_of(command_line, ["report", *arguments, "--db", copied_url]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert len(told.strip().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("trendz", "no page"),
+        ("trends?workload=none-such", "none-such"),
+        ("trends?focus=none-such", "none-such"),
+        ("modes?since=2026-11-20", "since selects nothing"),
+        ("guide", "cannot be frozen"),
+        ("upgrade?machine=cpu-box", "fewer than two builds"),
+    ],
+)
+def test_a_link_that_means_no_one_view_is_refused(copied_url: str, link: str, said: str) -> None:
+    with pytest.raises(ReportError, match=said) as caught:
+        freeze_link(link, **SIGNED)
+    assert caught.value.next_step
+
+
+def test_what_cannot_be_frozen_leaves_nothing_behind(copied_url: str) -> None:
+    done = compilewatch(copied_url, "report", "create", "--compare", "latest", "latest")
+    assert done.returncode == 2
+    assert "same trials" in done.stderr
+    assert "Traceback" not in done.stderr
+    with open_database(copied_url) as database:
+        assert reports_frame(database).empty
+
+
+def test_an_upgrade_link_is_the_comparison_of_its_builds(copied_url: str) -> None:
+    with open_database(copied_url) as database:
+        known = builds(database)
+    keys = {row.torch: row.build_id for row in known[known["torch_variant"] == "cu130"].itertuples()}
+    link = f"upgrade?base={keys['2.12.0']}&head={keys['2.13.0']}&metric=speedup&workload=mlp"
+    content = freeze_link(link, **SIGNED)
+    assert {row["workload"] for row in content.data["comparison"]["rows"]} == {"mlp"}
+    assert any(isinstance(part, Chart) and part.title.startswith("Speedup") for part in content.sections)
+
+
+def test_an_upgrade_link_without_builds_freezes_the_pair_that_its_page_opens_with(copied_url: str) -> None:
+    shown = opened(Link(page=Page.UPGRADE))
+    base, head = (shown.selectbox(f"select-{key}").value for key in ("base", "head"))
+    for link in ("upgrade", f"upgrade?head={head}", f"upgrade?base={base}"):
+        frozen = freeze_link(link, **SIGNED)
+        assert f"base={base}&head={head}" in frozen.link
+
+
+def test_hostile_names_stay_text(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = HOSTILE.replace("\x1b", "")
+    trials = make_history(workloads=(f"net {name}",), builds=("2.12.0", make_build("2.13.0", label=name)))
+    machine = make_machine(f"box {name}")
+    trials = [trial.model_copy(update={"machine": machine}) for trial in trials]
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    for content in (
+        freeze_comparison("previous", "latest", **{**SIGNED, "title": HOSTILE, "by": HOSTILE}),
+        *(freeze_link(link, **SIGNED) for link in VIEWS),
+    ):
+        page = render(content)
+        check_page(page)
+        assert "&lt;img src=x onerror=alert(1)&gt;" in page
+        assert "\x1b" not in page
+        assert not {"\u202e", "\u2028", "\x0b"} & set(page), "not in its charts either"
+
+
+def content_with(*sections: Any) -> Content:
+    empty = Table(title="", columns=(Column(title="part"),), rows=())
+    return Content(
+        title="t",
+        subject="s",
+        link="modes",
+        created_at=START,
+        created_by="ann",
+        program_version="1",
+        data_version=1,
+        newest_result_at=None,
+        sections=sections,
+        environment=empty,
+        policy=empty,
+        data={},
+    )
+
+
+def test_what_is_too_large_is_cut_and_says_so() -> None:
+    rows = tuple((f"case {number} " + "x" * 250,) for number in range(3000))
+    svg = '<svg xmlns="http://www.w3.org/2000/svg">' + "<g/>" * 100_000 + "</svg>"
+    large = content_with(
+        Chart(title="chart", alt="a", svg=svg), Table(columns=(Column(title="case"),), rows=rows)
+    )
+    assert len(render(large).encode()) > 5 * LARGEST_BYTES
+    page = render(freeze._fitting(large))
+    assert len(page.encode()) <= LARGEST_BYTES
+    assert "too large for a report" in page
+    assert "Cut to the first rows" in page
+    assert "case 0 " in page
+
+
+def test_the_largest_matrix_stays_and_the_tables_are_cut_instead() -> None:
+    workloads, strategies = [f"network-{number:02d}" for number in range(60)], ["a", "b", "c", "d"]
+    cell = {"verdict": "unchanged", "text": "-0.1 %", "change": "-0.127 %", "mark": "=", "ink": "#17202B"}
+    told = {"word": "= unchanged", "detail": "Shown to be within 3.00 %.", "values": "7 → 7", "q": "0.92"}
+    cells = pd.DataFrame(
+        [
+            {"workload": workload, "strategy": name, **cell, **told}
+            for workload in workloads
+            for name in strategies
+        ]
+    )
+    assert len(cells) == comparison._MOST_CELLS
+    spec = verdict_matrix.spec(tuple(workloads), tuple(strategies), ("unchanged",), "Latency")
+    chart = Chart(title="matrix", alt="a", svg=draw(spec, {"main": cells, "chosen": cells.iloc[:0]}))
+    rows = tuple((f"case {number} " + "x" * 250,) for number in range(600))
+    few = (("never left out",),) * 20
+    columns = (Column(title="case"),)
+    fitted = freeze._fitting(
+        content_with(chart, Table(columns=columns, rows=few), Table(columns=columns, rows=rows))
+    )
+    page = render(fitted)
+    assert len(page.encode()) <= LARGEST_BYTES
+    assert page.count("<svg") == 1
+    assert page.count("never left out") == 20
+    assert freeze._FEWEST_ROWS <= page.count("case ") - 1 < 600
+    assert page.count("Cut to the first rows") == 1
+
+
+@given(st.text(), st.text())
+def test_any_text_is_shown_as_text(title: str, line: str) -> None:
+    page = render(content_with(Lines(title=title, lines=(line,)), Lines(lines=(title,), listed=True)))
+    check_page(page)
+    tags = [tag for tag, _ in Elements(page).found]
+    assert tags.count("p") == 2
+    assert tags.count("li") == 1
+
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">{}</svg>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "gone"),
+    [
+        ("<script>alert(1)</script>", "script"),
+        ('<g onload="alert(1)"/>', "onload"),
+        ('<a href="javascript:alert(1)"><text>x</text></a>', "javascript"),
+        ('<image href="http://192.0.2.1/x.png"/>', "192.0.2.1"),
+        ('<use xlink:href="http://192.0.2.1/x.svg#a"/>', "192.0.2.1"),
+        ("<foreignObject><body xmlns='http://www.w3.org/1999/xhtml'>x</body></foreignObject>", "body"),
+        ("<style>@import url(http://192.0.2.1)</style>", "192.0.2.1"),
+        ('<rect fill="url(http://192.0.2.1/#a)"/>', "192.0.2.1"),
+        ('<rect clip-path="url(http://192.0.2.1/#a)"/>', "192.0.2.1"),
+        ('<rect style="background:url(http://192.0.2.1)"/>', "192.0.2.1"),
+        ("<set attributeName='href' to='javascript:alert(1)'/>", "javascript"),
+        ("<x:rect xmlns:x='http://192.0.2.1/ns'/>", "192.0.2.1"),
+    ],
+)
+def test_a_stored_chart_cannot_run_or_load_anything(inside: str, gone: str) -> None:
+    shown = let_through(SVG.format(f"<text>kept</text>{inside}"), number=3)
+    assert "kept" in shown
+    assert gone not in shown
+
+
+def test_a_chart_takes_no_more_bytes_than_its_look_needs() -> None:
+    path = (
+        '<path aria-label="mark" role="graphics-symbol" fill="#B9C3CE" d="M299.95599999999996,1.125e-15h5Z"/>'
+    )
+    text = '<text fill="#111111" transform="translate(0.30000000000000004,7)">12.34567 ms</text>'
+    shown = let_through(SVG.format(f"<g>{path * 3}</g><g>{text}<text>no fill</text></g>"), number=0)
+    assert "aria" not in shown
+    assert "role" not in shown
+    assert 'd="M299.96,0h5Z"' in shown
+    assert 'transform="translate(0.3,7)">12.34567 ms<' in shown
+    assert shown.count('<g fill="#B9C3CE">') == shown.count("#B9C3CE") == 1
+    assert '<text fill="#111111"' in shown, "its neighbour has none"
+
+
+def test_charts_of_one_page_do_not_share_ids() -> None:
+    chart = SVG.format('<defs><clipPath id="c1"/></defs><g clip-path="url(#c1)"/>')
+    assert 'id="chart2-c1"' in let_through(chart, number=2)
+    assert 'clip-path="url(#chart2-c1)"' in let_through(chart, number=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no markup",
+        "<svg/>",
+        "<html xmlns='http://www.w3.org/2000/svg'/>",
+        '<!DOCTYPE x [<!ENTITY a "b">]>',
+    ],
+)
+def test_what_is_no_chart_is_refused(text: str) -> None:
+    with pytest.raises(ReportError):
+        let_through(text, number=0)
+
+
+def test_content_of_another_release_is_refused_with_a_sentence() -> None:
+    stored = content_with().model_dump(mode="json")
+    assert content_of(stored) == content_with()
+    with pytest.raises(ReportError, match="another release"):
+        content_of({**stored, "schema": "compilewatch.report/2"})

@@ -1,0 +1,258 @@
+"""The server: refusals before it listens, headers and compression once it does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+import streamlit
+from starlette.types import Receive, Scope, Send
+
+from dashboard.links.links import Page
+from dashboard.server import server
+from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from dashboard.server.index_page import index_pages
+from db.errors import CompilewatchError, DatabaseError
+from tests.dashboard.serving import ROOT, Served, served
+
+
+@pytest.fixture(scope="module")
+def server_of(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with served(filled_url, log) as running:
+        yield running
+    assert "Traceback" not in log.read_text(), "an interrupted server ends without one"
+
+
+def test_refuses_an_absent_database_and_leaves_none_behind(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        server.serve(f"sqlite:///{tmp_path / 'nothing.db'}", "127.0.0.1", 8501)
+    assert caught.value.next_step
+    assert not list(tmp_path.iterdir())
+
+
+def test_refuses_a_taken_port_and_names_another(empty_url: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CompilewatchError, match=f"Port {port} on 127.0.0.1 is taken") as caught:
+            server.serve(empty_url, "127.0.0.1", port)
+    assert f"--port {port + 1}" in caught.value.next_step
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "bench.example"])
+def test_refuses_a_public_address_without_the_flag(empty_url: str, host: str) -> None:
+    with pytest.raises(CompilewatchError, match="other machines") as caught:
+        server.serve(empty_url, host, 8501)
+    assert "--allow-public" in caught.value.next_step
+
+
+def test_a_host_that_is_not_this_machines_is_a_sentence(empty_url: str) -> None:
+    with pytest.raises(CompilewatchError, match="Cannot listen on"):
+        server.serve(empty_url, "203.0.113.9", 8501, allow_public=True)
+
+
+def test_every_page_is_served_with_its_title_and_security_headers(server_of: Served) -> None:
+    for page in Page:
+        answer = server_of.get(f"/{page.value}")
+        assert answer.status == 200
+        assert b"compilewatch</title>" in answer.body
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe-eval" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    ("asked", "location"),
+    [
+        ("/trendz", "/?not_found=trendz"),
+        ("/trendz?metric=latency&focus=a%26b", "/?not_found=trendz&metric=latency&focus=a%26b"),
+        ("/trends.html", "/?not_found=trends.html"),
+        ("/trends/foo", "/?not_found=trends%2Ffoo"),
+        ("/cw/trends/foo?x=1", "/?not_found=cw%2Ftrends%2Ffoo&x=1"),
+        ("/reports/0123abcd", "/reports?report=0123abcd"),
+        ("/reports/a/b", "/?not_found=reports%2Fa%2Fb"),
+        ("/Trends?metric=latency&workload=a&workload=b", "/trends?metric=latency&workload=a&workload=b"),
+        ("/BREAK-EVEN", "/break-even"),
+    ],
+)
+def test_a_path_that_is_no_page_leads_to_one_with_its_query(
+    server_of: Served, asked: str, location: str
+) -> None:
+    answer = server_of.get(asked)
+    assert (answer.status, answer.headers["location"]) == (307, location)
+
+
+@pytest.mark.parametrize("path", ["/_stcore/health", "/_stcore/host-config", "/manifest.json", "/healthz"])
+def test_what_is_served_is_no_page_that_is_missing(server_of: Served, path: str) -> None:
+    assert server_of.get(path).status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/report/none", "/trends/_stcore/health"])
+def test_what_other_routes_miss_stays_theirs(server_of: Served, path: str) -> None:
+    assert server_of.get(path).status == 404
+
+
+def test_health_tells_the_data_version(server_of: Served) -> None:
+    answer = json.loads(server_of.get("/healthz").body)
+    assert answer["status"] == "ok"
+    assert answer["data_version"] >= 1
+
+
+def test_health_is_unavailable_once_the_database_is_gone(tmp_path: Path, empty_url: str) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(Path(empty_url.removeprefix("sqlite:///")).read_bytes())
+    with served(f"sqlite:///{copy}", tmp_path / "log") as running:
+        copy.write_bytes(b"this is no database " * 500)
+        answer = running.get("/healthz")
+    assert answer.status == 503
+    assert json.loads(answer.body)["message"]
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "status"),
+    [
+        ("PUT /_stcore/stream", "", b"405"),
+        ("POST /", "Content-Length: 4\r\n", b"400"),
+        ("HEAD /trends", "", b"405"),
+        ("GET /_stcore/stream", f"X-Long: {'a' * 9_000}\r\n", b"431"),
+        ("GET /_stcore/stream", "".join(f"X-{n}: a\r\n" for n in range(200)), b"431"),
+    ],
+)
+def test_what_opens_no_socket_is_answered(server_of: Served, first: str, more: str, status: bytes) -> None:
+    """uvicorn would keep it open unanswered, and fail on it when it is interrupted."""
+    upgrade = (
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    )
+    request = f"{first} HTTP/1.1\r\nHost: 127.0.0.1:{server_of.port}\r\n{upgrade}{more}\r\n"
+    with socket.create_connection(("127.0.0.1", server_of.port), timeout=20) as connection:
+        connection.sendall(request.encode())
+        answer = b""
+        while part := connection.recv(4_096):
+            answer += part
+    assert answer.split(b" ", 2)[1] == status
+
+
+def test_scripts_are_compressed_and_unchanged(server_of: Served) -> None:
+    folder = Path(streamlit.__file__).parent / "static" / "static"
+    script = max((folder / "js").glob("index.*.js"), key=lambda file: file.stat().st_size)
+    answer = server_of.get(f"/static/js/{script.name}", Accept_Encoding="gzip")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "immutable" in answer.headers["cache-control"]
+    assert gzip.decompress(answer.body) == script.read_bytes()
+    assert len(answer.body) < 0.5 * script.stat().st_size
+    plain = server_of.get(f"/static/js/{script.name}", Accept_Encoding="identity")
+    assert "content-encoding" not in plain.headers
+    assert plain.body == script.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../secret.js", "/static/js/../../secret.js", "/static/none.js", "/static//etc/passwd"]
+)
+def test_compression_serves_nothing_outside_its_folder(tmp_path: Path, path: str) -> None:
+    folder = tmp_path / "static"
+    folder.mkdir()
+    (tmp_path / "secret.js").write_text("secret")
+    (folder / "open.js").write_text("open")
+    assert _passed_on(folder, path)
+    assert not _passed_on(folder, "/static/open.js")
+
+
+def _passed_on(folder: Path, path: str) -> bool:
+    """Whether the middleware leaves a request for `path` to the application behind it."""
+    reached = []
+
+    async def behind(scope: object, receive: object, send: object) -> None:
+        reached.append(scope)
+
+    async def send(message: object) -> None: ...
+
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"accept-encoding", b"gzip")]}
+    anyio.run(CompressedStatic(behind, folder=folder), scope, send, send)
+    return bool(reached)
+
+
+def test_the_policy_allows_exactly_the_inline_scripts_of_the_pages() -> None:
+    # sha256("alert(1)") as base64, from `printf 'alert(1)' | openssl dgst -sha256 -binary | base64`
+    policy = content_security_policy("<script>alert(1)</script><script src='a.js'></script>")
+    assert "script-src 'self' 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=';" in policy + ";"
+
+
+def test_headers_leave_websockets_alone() -> None:
+    seen = []
+
+    async def behind(scope: dict[str, str], receive: object, send: object) -> None:
+        seen.append((scope["type"], send))
+
+    async def send(message: object) -> None: ...
+
+    anyio.run(SecurityHeaders(behind, policy="x"), {"type": "websocket"}, send, send)
+    assert seen == [("websocket", send)]
+
+
+BROKEN = """
+import json, logging, sys
+from dashboard.server import server
+from dashboard.server.same_site import SameSite
+from tests.dashboard.asking import ask
+
+def broken(*_):
+    raise RuntimeError("the secret reason")
+
+server._favicon = broken
+app = server.build_app(own_names=["testserver"])._build_starlette_app()
+answers = [ask(app, "/favicon.png", host="testserver")]
+SameSite._refusal = broken
+answers.append(ask(app, "/anything", host="testserver"))
+json.dump([(each.status, each.headers, each.body.decode()) for each in answers], sys.stdout)
+"""
+
+
+def test_a_defect_is_told_without_its_reason_and_with_every_header() -> None:
+    """In a route, and in front of all routes: what the server says of its own has no header of ours."""
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for status, headers, body in json.loads(done.stdout):
+        assert status == 500
+        assert json.loads(body)["error"]["next_step"]
+        assert "secret" not in body
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "no-referrer"
+    assert done.stderr.count("the secret reason") == 2
+
+
+def test_half_an_answer_is_not_passed_off_as_a_whole_one() -> None:
+    async def breaks_off(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        raise RuntimeError("gone")
+
+    async def nothing(*_: object) -> None: ...
+
+    with pytest.raises(RuntimeError, match="gone"):
+        anyio.run(SecurityHeaders(breaks_off, policy="x"), {"type": "http", "path": "/"}, nothing, nothing)
+
+
+def test_streamlits_html_is_what_the_pages_are_made_of() -> None:
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+    pages = index_pages(html)
+    assert set(pages) == set(Page)
+    assert "<title>Break-even · compilewatch</title>" in pages[Page.BREAK_EVEN]
+    assert pages[Page.TRENDS].index('id="skip"') < pages[Page.TRENDS].index('<div id="root">')
+    for changed, missing in ((("<title>", "<h1>"), "no <title>"), (("root", "app"), 'no <div id="root">')):
+        with pytest.raises(ValueError, match=missing):
+            index_pages(html.replace(*changed))

@@ -1,0 +1,139 @@
+"""Columns of an uploaded CSV: asked about where needed, named where not used, given a meaning on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from db.engine.session import open_database
+from db.queries.filters import Filters
+from db.queries.trials import trial_records, trials_frame
+from tests.dashboard.conftest import DATABASE, texts
+from tests.dashboard.uploads import TOLD, looked_at, page, stored
+
+
+@pytest.fixture
+def url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    return sqlite_url
+
+
+FOREIGN = b"""model,mode,compiled (ms),eager (ms),mem,note
+bert,reduce-overhead,8.5,12.25,1.5,first
+t5,default,4,6,2,
+"""
+MEANT = {
+    "model": "workload",
+    "mode": "strategy",
+    "compiled (ms)": "latency_ms",
+    "eager (ms)": "eager_latency_ms",
+}
+
+
+def columns_asked(test: AppTest) -> dict[str, Any]:
+    """By column; labels are escaped Markdown."""
+    boxes = (box for box in test.selectbox if str(box.key).startswith("import-column-"))
+    return {box.label.replace("\\", ""): box for box in boxes}
+
+
+def test_columns_of_a_foreign_csv_are_mapped_on_the_page(url: str) -> None:
+    test = looked_at(page(), ("results.csv", FOREIGN))
+    assert "no column is mapped to workload and to a latency" in texts(test)
+    assert "--column" not in texts(test), "a page has fields, not options"
+    assert set(columns_asked(test)) == {"model", "mode", "compiled (ms)", "eager (ms)", "mem", "note"}
+    assert columns_asked(test)["mem"].help.replace("\\", "") == "First cell: 1.5"
+    for column, meaning in (MEANT | {"mem": "metric.mem"}).items():
+        columns_asked(test)[column].set_value(meaning)
+    test = looked_at(test)
+    assert "does not say the torch version" in texts(test), "the mapping fits; the facts are asked for next"
+    test = looked_at(test, **TOLD)
+    assert not test.exception
+    assert "Would bring in 2 new trials" in texts(test)
+    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
+    assert list(rows["latency_ms"]) == [8.5, 4.0]
+    assert stored(url) == 0
+    test = test.button("import-yes").click().run()
+    assert not columns_asked(test), "the next files have columns of their own"
+    with open_database(url, read_only=True) as database:
+        frame = trials_frame(database).set_index("workload").sort_index()
+        (bert,) = (trial for trial in trial_records(database, Filters()) if trial.workload.name == "bert")
+    assert list(frame.index) == ["bert", "t5"]
+    assert list(frame["latency_ns"]) == [8_500_000, 4_000_000]
+    assert list(frame["control_latency_ns"]) == [12_250_000, 6_000_000]
+    assert list(frame["strategy"]) == ["reduce-overhead", "default"]
+    assert bert.summary is not None
+    assert bert.summary.metrics == {"mem": 1.5}
+
+
+def test_a_column_that_has_the_name_of_a_field_is_that_field_unless_it_is_said_otherwise(url: str) -> None:
+    test = looked_at(page(), ("results.csv", b"workload,time\nbert,8.5\n"))
+    assert {label: box.value for label, box in columns_asked(test).items()} == {
+        "workload": "workload",
+        "time": "",
+    }
+
+
+OURS = b"workload,latency_ms,mode,batch,metric.flops\nbert,8.5,EAGER,4,2\n"
+
+
+def test_columns_that_are_not_used_are_said_and_can_be_given_a_meaning(url: str) -> None:
+    test = looked_at(page(), ("results.csv", OURS))
+    assert "does not say the torch version" in texts(test)
+    assert "Not used: mode, batch. Say above what they mean, or leave them out." in texts(test)
+    assert set(columns_asked(test)) == {"mode", "batch"}
+    columns_asked(test)["mode"].set_value("strategy")
+    test = looked_at(test, **TOLD)
+    assert "Would bring in 1 new trial" in texts(test)
+    assert "Not used: batch." in texts(test)
+    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
+    assert list(rows["strategy"]) == ["eager"]
+    test.button("import-yes").click().run()
+    with open_database(url, read_only=True) as database:
+        (bert,) = trial_records(database, Filters())
+    assert bert.workload.batch_size is None
+    assert bert.summary is not None
+    assert bert.summary.metrics == {"flops": 2}
+
+
+def test_columns_that_are_not_used_need_no_answer(url: str) -> None:
+    test = looked_at(page(), ("results.csv", OURS))
+    test = looked_at(test, **TOLD, strategy="default")
+    assert "Not used: mode, batch." in texts(test)
+    assert not test.button("import-yes").disabled
+    test.button("import-yes").click().run()
+    assert stored(url) == 1
+
+
+def test_a_named_column_of_a_foreign_csv_keeps_its_name_on_the_page(url: str) -> None:
+    test = looked_at(page(), ("results.csv", b"model,latency_ms,metric.flops\nbert,8.5,2\n"))
+    assert {label: box.value for label, box in columns_asked(test).items()} == {
+        "model": "",
+        "latency_ms": "latency_ms",
+        "metric.flops": "metric.flops",
+    }
+
+
+@pytest.mark.parametrize(
+    ("meant", "says"),
+    [
+        ({"eager (ms)": "latency_ms"}, "Two columns mean latency_ms: compiled (ms) and eager (ms)"),
+        ({"note": "peak_gb"}, "results.csv, line 2: peak_gb"),
+    ],
+)
+def test_columns_mapped_wrongly_are_said(url: str, meant: dict[str, str], says: str) -> None:
+    test = looked_at(page(), ("results.csv", FOREIGN))
+    for column, meaning in (MEANT | meant).items():
+        columns_asked(test)[column].set_value(meaning)
+    test = looked_at(test)
+    assert not test.exception
+    assert says in texts(test)
+    assert stored(url) == 0
+
+
+def test_a_table_of_too_many_columns_is_not_asked_about(url: str) -> None:
+    header = ",".join(f"c{number}" for number in range(61))
+    test = looked_at(page(), ("wide.csv", f"{header}\n{header}\n".encode()))
+    assert not columns_asked(test)
+    assert "Leave at most 60 columns in it" in texts(test)

@@ -1,0 +1,199 @@
+"""Uploading result files: looked at before they are stored, asked for what they do not say, editors only."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dashboard.login import access
+from dashboard.login.access import Person, Role
+from dashboard.write import uploading
+from dashboard.write.uploading import LARGEST_MB, Upload, files_of, options_of, preview
+from db.engine.session import open_database
+from db.errors import CompilewatchError
+from db.interchange.read.formats import Format
+from db.queries.trials import trials_frame
+from tests.builders import make_trial
+from tests.dashboard.conftest import DATABASE, texts
+from tests.dashboard.uploads import TOLD, looked_at, page, stored
+from tests.db.interchange.tiny_files import TINY
+
+HOSTILE = "../../![x](http://evil.example/a.png) *b* <script>.jsonl"
+TABLE = TINY[Format.CSV]["table.csv"].encode()
+
+
+@pytest.fixture
+def url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    return sqlite_url
+
+
+def lines(*names: str) -> bytes:
+    return "".join(make_trial(trial_id=name).to_json() + "\n" for name in names).encode()
+
+
+def test_a_file_is_shown_first_and_stored_once_that_is_confirmed(url: str) -> None:
+    test = looked_at(page(), ("history.jsonl", lines("one", "two")))
+    assert not test.exception
+    assert "Would bring in 2 new trials" in texts(test)
+    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
+    assert list(rows["workload"]) == ["bert-base", "bert-base"]
+    assert stored(url) == 0, "looked at, so not stored yet"
+    test = test.button("import-yes").click().run()
+    assert not test.exception
+    assert "Brought in 2 new trials." in test.success[0].value
+    assert stored(url) == 2
+    assert not test.file_uploader[0].value, "the uploader lets its files go"
+    again = looked_at(test, ("renamed.jsonl", lines("one", "two")))
+    assert "2 trials known already" in texts(again)
+    assert again.button("import-yes").disabled
+
+
+def test_cancelling_stores_nothing(url: str) -> None:
+    test = looked_at(page(), ("history.jsonl", lines("one")))
+    test = test.button("import-no").click().run()
+    assert not test.dataframe or "latency_ms" not in test.dataframe[0].value.columns
+    assert stored(url) == 0
+
+
+def test_what_a_file_does_not_say_is_asked_for(url: str) -> None:
+    test = page()
+    assert [field.label for field in test.text_input if field.key.startswith("import-")] == [
+        "Name of the machine",
+        "Name of the build",
+    ]
+    test = looked_at(test, ("table.csv", TABLE))
+    said = texts(test)
+    assert "table.csv: does not say the torch version, the kind of device, the GPU (or CPU)" in said
+    assert "--torch" not in said, "a page has fields, not options"
+    test = looked_at(test, **TOLD)
+    assert "Would bring in 2 new trials" in texts(test)
+    test.button("import-yes").click().run()
+    with open_database(url, read_only=True) as database:
+        frame = trials_frame(database)
+    assert set(frame["device_name"]) == {"NVIDIA H200"}
+    assert set(frame["torch"]) == {"2.13.0"}
+
+
+def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(url: str) -> None:
+    table = b"model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n"
+    test = looked_at(page(), ("mine.csv", table))
+    assert "and whether it was compiled." in texts(test)
+    test = looked_at(test, **TOLD, strategy="quickly")
+    assert "There is no strategy quickly" in texts(test)
+    test = looked_at(test, **TOLD, strategy="reduce-overhead")
+    assert "Would bring in 1 new trial" in texts(test)
+    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
+    assert list(rows["strategy"]) == ["reduce-overhead"]
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"measured_at": "yesterday"}, "yesterday is no date and time"),
+        ({"measured_at": "2526-11-20"}, "cannot have been measured on 2526-11-20"),
+        ({"task": "juggling"}, "There is no task juggling"),
+        ({"device": "cuda, hip or cpu"}, "There is no device cuda, hip or cpu"),
+    ],
+)
+def test_what_is_typed_wrongly_is_said(url: str, told: dict[str, str], says: str) -> None:
+    test = looked_at(page(), ("table.csv", TABLE))
+    test = looked_at(test, **(TOLD | told))
+    assert says in texts(test)
+    assert stored(url) == 0
+
+
+def test_an_error_names_file_line_and_field_and_nothing_comes_in(url: str) -> None:
+    damaged = lines("one", "two").replace(b'"calls_until_steady":', b'"calls_until_steady":"x","y":', 2)
+    whole, broken = ("good.jsonl", lines("three")), ("bad.jsonl", damaged)
+    test = looked_at(page(), whole, broken)
+    assert "bad.jsonl, line 1: cold_start.calls_until_steady" in texts(test)
+    assert "Would bring in 1 new trial" in texts(test)
+    test = test.button("import-yes").click().run()
+    assert "bad.jsonl, line 1" in test.warning[0].value.replace("\\", "")
+    assert stored(url) == 1
+
+
+def test_a_viewer_is_offered_nothing_and_can_store_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = looked_at(page(), ("history.jsonl", lines("one")))
+    monkeypatch.setattr(access._Door, "identify", lambda _headers: Person("Eve", Role.VIEWER))
+    test = test.button("import-yes").click().run()
+    assert not test.exception
+    assert stored(url) == 0, "the role is asked for in the write, whatever was drawn before"
+    assert not page().file_uploader
+
+
+def test_an_editor_may(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access._Door, "identify", lambda _headers: Person("Ada", Role.EDITOR))
+    test = looked_at(page(), ("history.jsonl", lines("one")))
+    test.button("import-yes").click().run()
+    assert stored(url) == 1
+
+
+def test_nothing_is_written_under_the_name_of_an_upload(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {path for path in tmp_path.rglob("*") if "compilewatch.db" not in path.name}
+    test = looked_at(page(), (HOSTILE, lines("one")))
+    assert not test.exception
+    test.button("import-yes").click().run()
+    assert stored(url) == 1
+    assert {path for path in tmp_path.rglob("*") if "compilewatch.db" not in path.name} == before
+    kinds = (test.markdown, test.caption, test.info, test.success, test.warning)
+    assert not any("](http" in str(element.value) for kind in kinds for element in kind)
+
+
+def test_pairs_and_archives_are_read_from_memory(url: str) -> None:
+    pair = {name: text.encode() for name, text in TINY[Format.DYNAMO_CSV].items()}
+    facts = {name: TOLD[name] for name in ("torch", "device_name", "measured_at")}
+    together = preview(url, Upload(pair, "auto", facts))
+    # Either file stands for both, and the second adds nothing.
+    assert (together.new, together.known, together.problems) == (3, 3, ())
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, data in pair.items():
+            archive.writestr(f"results/{name}", data)
+    zipped = preview(url, Upload({"results.zip": packed.getvalue()}, "auto", facts))
+    assert (zipped.new, zipped.known, zipped.problems) == (3, 3, ())
+    squeezed = preview(url, Upload({"history.jsonl.gz": gzip.compress(lines("one"))}, "auto", {}))
+    assert squeezed.new == 1
+
+
+def test_sizes_and_numbers_are_bounded() -> None:
+    with pytest.raises(CompilewatchError, match="more than 16 MiB"):
+        files_of({"a": b"x", "b": bytes(LARGEST_MB * 2**20)})
+    with pytest.raises(CompilewatchError, match="21 files"):
+        files_of({str(number): b"" for number in range(21)})
+    assert files_of({"C:\\results\\a.csv": b"1", "x/../b.csv": b"2", "": b"3"}) == {
+        "a.csv": b"1",
+        "b.csv": b"2",
+        "upload": b"3",
+    }
+
+
+def test_a_bomb_is_refused(url: str) -> None:
+    bomb = gzip.compress(bytes(64 * 2**20))
+    (problem,) = preview(url, Upload({"bomb.gz": bomb}, "trial", {})).problems
+    assert "expands too far" in problem or "line 1" in problem
+    assert uploading.bring_in(url, Upload({"bomb.gz": bomb}, "trial", {}))[1] is False
+    assert stored(url) == 0
+
+
+def test_answers_become_options() -> None:
+    options = options_of({**TOLD, "machine": "  gpu  box ", "label": ""})
+    assert options.measured_at is not None
+    assert options.measured_at.isoformat() == "2026-11-20T18:00:00+00:00"
+    assert (options.machine, options.label, options.task) == ("gpu box", None, "inference")
+    with pytest.raises(CompilewatchError, match="longer than 200"):
+        options_of({"torch": "2" * 201})
+
+
+def test_what_is_no_version_of_torch_is_refused() -> None:
+    assert options_of({"torch": " 2.9.0a0+git123 "}).torch == "2.9.0a0+git123"
+    with pytest.raises(CompilewatchError, match=r"banana is no version of torch\."):
+        options_of({"torch": "banana"})

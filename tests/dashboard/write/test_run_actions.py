@@ -1,0 +1,229 @@
+"""Operators ask, cancel, pause and resume from the Runs page; nobody else can, whatever the page offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.login.access import AccessError, Person, Role, tell_apart_by
+from dashboard.pages.runs.content import device_words, host_words, machine_rows, schedule_rows, service_words
+from dashboard.reports.content import Table
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.page import render
+from dashboard.write import run_actions
+from db.engine.session import open_database
+from db.errors import ConfigError, NotFoundError
+from db.judge.compare.noise_floor import VALIDATION_SUITE
+from db.queries.facets import machines
+from db.queries.schedules import requests, schedules
+from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.records.schedules import SILENT_AFTER, HostDevice, HostState, Schedule, ScheduleSpec
+from db.store.schedules import note_next_runs, save_host, save_schedule
+from db.store.trials import save_trials
+from db.wording import units
+from tests.builders import MS, START, make_history, make_trial
+from tests.dashboard.conftest import DATABASE, opened, texts
+
+NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
+NIGHTLY = ScheduleSpec(cron="0 2 * * *", suite="standard", trials=5, machine="gpu-*")
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    noisy = [
+        make_trial(
+            workload="encoder",
+            strategy="eager",
+            suite=VALIDATION_SUITE,
+            run_id="run-noise",
+            trial_id=f"noise-{number}",
+            started_at=START + timedelta(minutes=number),
+            latency_ns=10 * MS * (1 + 0.01 * (number % 3)),
+            spread=0.0,
+        )
+        for number in range(6)
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [*make_history(workloads=("mlp",), builds=("2.13.0",)), *noisy])
+        save_schedule(database, "nightly", NIGHTLY, at=NOW)
+        note_next_runs(database, "nightly", [NOW + timedelta(days=day) for day in range(1, 6)])
+    monkeypatch.setenv(DATABASE, url)
+    return url
+
+
+@pytest.fixture
+def viewer() -> Iterator[None]:
+    tell_apart_by(lambda _headers: Person("Vera", Role.VIEWER))
+    yield
+    tell_apart_by(None)
+
+
+def stored_schedule(url: str) -> Schedule:
+    with open_database(url, read_only=True) as database:
+        (schedule,) = schedules(database)
+    return schedule
+
+
+def test_run_now_queues_what_the_schedule_measures(url: str) -> None:
+    said = run_actions.run_now(stored_schedule(url), by="Ann")
+    with open_database(url, read_only=True) as database:
+        (request,) = requests(database)
+    assert request.request_id in said
+    assert (request.kind, request.asked_by) == (RequestKind.MANUAL, "Ann")
+    assert request.spec == RequestSpec(suite="standard", trials=5, machine="gpu-*")
+    assert request.history[0].note == "schedule nightly, run now"
+    assert run_actions.cancel_run(request.request_id, by="Bob").endswith("is cancelled.")
+    with open_database(url, read_only=True) as database:
+        (request,) = requests(database)
+    assert (request.state, request.history[-1].by) == (RequestState.CANCELLED, "Bob")
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "said"),
+    [
+        ("", {"trials": 99_999_999}, "99,999,999 trials; at most 20,000"),
+        ('{"trials": 50}', {"trials": 26, "builds": ("a", "b")}, "52 trials; at most 50"),
+        ('{"builds": 2}', {"builds": ("a", "b", "c")}, "3 builds; at most 2"),
+        ('{"cases": 3}', {"workloads": ("a", "b"), "strategies": ("c", "d")}, "4 cases; at most 3"),
+    ],
+)
+def test_what_asks_for_too_much_is_not_queued(
+    limits: str, asked: dict[str, object], said: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPILEWATCH_LIMITS", limits)
+    with pytest.raises(ConfigError, match=said):
+        run_actions.ask_for_run(RequestSpec.model_validate(asked), by="Ann")
+    with open_database(url, read_only=True) as database:
+        assert requests(database) == []
+
+
+def test_a_schedule_that_asks_for_too_much_is_not_run_now(url: str) -> None:
+    with open_database(url) as database:
+        save_schedule(database, "nightly", NIGHTLY.model_copy(update={"trials": 99_999_999}), at=NOW)
+    with pytest.raises(ConfigError, match="at most 20,000 are planned at once"):
+        run_actions.run_now(stored_schedule(url), by="Ann")
+
+
+def test_a_pause_says_by_whom(url: str) -> None:
+    assert run_actions.set_paused("nightly", paused=True, by="Ann") == "Schedule nightly is paused."
+    assert run_actions.set_paused("nightly", paused=True, by="Bob") == "Schedule nightly was paused already."
+    paused = stored_schedule(url)
+    assert (paused.paused, paused.changed_by, paused.upcoming) == (True, "Ann", None)
+    assert run_actions.set_paused("nightly", paused=False, by="Bob") == "Schedule nightly is active."
+    assert stored_schedule(url).changed_by == "Bob"
+    with pytest.raises(NotFoundError, match="no schedule 'weekly'"):
+        run_actions.set_paused("weekly", paused=True, by="Ann")
+
+
+@pytest.mark.usefixtures("viewer")
+def test_who_is_no_operator_changes_nothing(url: str) -> None:
+    schedule = stored_schedule(url)
+    for attempt in (
+        lambda: run_actions.run_now(schedule, by="Vera"),
+        lambda: run_actions.set_paused("nightly", paused=True, by="Vera"),
+        lambda: run_actions.cancel_run("x", by="Vera"),
+    ):
+        with pytest.raises(AccessError, match="needs the role operator"):
+            attempt()
+    with open_database(url, read_only=True) as database:
+        assert requests(database) == []
+    assert stored_schedule(url) == schedule
+    test = opened(Link(page=Page.RUNS))
+    assert not test.exception
+    assert not [button for button in test.button if button.key in {"ask-yes", "run-now-yes", "pause-yes"}]
+
+
+def test_the_page_asks_once_and_says_what_came_of_it(url: str) -> None:
+    test = opened(Link(page=Page.RUNS))
+    assert not test.exception
+    test.button("ask-yes").click().run()
+    assert "Type your name" in texts(test)
+    test.text_input("ask-name").input("Ann").run()
+    test.button("ask-yes").click().run()
+    assert "Queued as" in "".join(element.value for element in test.success)
+    with open_database(url, read_only=True) as database:
+        (request,) = requests(database)
+    assert (request.asked_by, request.spec) == ("Ann", RequestSpec())
+
+
+def test_schedules_come_with_their_next_five_firings(url: str) -> None:
+    row = schedule_rows([stored_schedule(url)], {}).iloc[0]
+    assert row["next_run_at"] == NOW + timedelta(days=1)
+    assert row["then"] == "11-22 20:00, 11-23 20:00, 11-24 20:00, 11-25 20:00"
+
+
+def host(**changes: object) -> HostState:
+    fields = {
+        "name": "gpu-box-3",
+        "owner": "gpu-box-3:1",
+        "started_at": NOW - timedelta(days=1),
+        "seen_at": NOW,
+        "program_version": "1.0",
+        "free_bytes": 2**40,
+        "total_bytes": 2**41,
+    }
+    return HostState.model_validate(fields | changes)
+
+
+def test_machines_come_with_noise_floor_service_disk_and_gpus(url: str) -> None:
+    with open_database(url) as database:
+        save_host(database, host(devices=(HostDevice(name="H200", temperature_c=31.0),), devices_read_at=NOW))
+        frame = machines(database)
+    test = opened(Link(page=Page.RUNS))
+    shown = next(each.value for each in test.dataframe if "noise" in each.value.columns).iloc[0]
+    assert shown["disk"] == "1.00 TiB free of 2.00 TiB"
+    assert shown["devices"] == "H200, 31 °C"
+    # (ln 1.00, ln 1.01, ln 1.02) twice: standard deviation 0.008871; x 4.453 x sqrt(2 / 5) = 2.5 %
+    assert shown["noise"] == "latency 2.50 %"
+    alone = machine_rows(frame, host_words([host(name="spare")], NOW), {})
+    assert alone["machine"].tolist() == ["gpu-box-3", "spare"]
+    assert alone["service"].isna().tolist() == [True, False]
+    assert alone["service"][1] == "● running"
+    assert alone["noise"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "● running"),
+        ({"seen_at": NOW - SILENT_AFTER - timedelta(minutes=55)}, "✗ silent for 1.00 h"),
+        ({"stopped_at": NOW + timedelta(seconds=1)}, "○ stopped"),
+    ],
+)
+def test_whether_a_service_lives(changes: dict[str, object], words: str) -> None:
+    assert service_words(host(**changes), NOW) == words
+
+
+def test_a_gpu_in_words_says_only_what_was_told() -> None:
+    assert device_words(None) is None
+    assert device_words(()) == "no GPU"
+    slow = HostDevice(
+        name="H200",
+        utilization_percent=3.0,
+        power_w=120.4,
+        power_limit_w=700.0,
+        throttle_reasons=("hw_thermal_slowdown",),
+        uncorrected_ecc_errors=2,
+    )
+    assert device_words((slow, HostDevice())) == (
+        "H200, 3 % busy, 120 of 700 W, slowed by hw thermal slowdown, 2 uncorrected memory errors; GPU"
+    )
+
+
+def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
+    run_actions.run_now(stored_schedule(url), by="Ann")
+    content = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=NOW)
+    tables = {part.title: part for part in content.sections if isinstance(part, Table)}
+    assert set(tables) >= {"Queue", "Schedules", "Machines", "Runs, newest first"}
+    (asked,) = tables["Queue"].rows
+    assert {"queued", "suite standard", "Ann", "schedule nightly, run now"} <= set(asked)
+    (planned,) = tables["Schedules"].rows
+    assert {"nightly", "▶ active", units.moment(NOW + timedelta(days=1))} <= set(planned)
+    assert "latency 2.50 %" in tables["Machines"].rows[0]
+    assert "NaN" not in render(content)
+    assert "NaT" not in render(content)

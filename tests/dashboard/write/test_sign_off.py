@@ -1,0 +1,130 @@
+"""Signing an upgrade off: stored under a name with what the judge said, shown to all, taken back by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page
+from dashboard.login.access import AccessError, Person, Role, tell_apart_by
+from dashboard.write import sign_offs
+from db.engine.session import open_database
+from db.queries.facets import builds, machines
+from db.queries.reports import sign_offs as stored
+from db.records.reports import Decision, SignOff
+from tests.dashboard.conftest import opened, texts
+
+
+@pytest.fixture
+def upgrade(copied_url: str) -> dict[str, str]:
+    with open_database(copied_url, read_only=True) as database:
+        known = builds(database)
+        boxes = machines(database)
+    gpu = str(boxes.loc[boxes["machine"] == "gpu-box-3", "machine_id"].iloc[0])
+    by_torch = {
+        str(row["torch"]): str(row["build_id"])
+        for row in known.to_dict("records")
+        if row["torch_variant"] != "cpu"
+    }
+    return {"machine": gpu, "base": by_torch["2.12.0"], "head": by_torch["2.13.0"]}
+
+
+@pytest.fixture
+def viewer() -> Iterator[None]:
+    tell_apart_by(lambda _headers: Person("Vera", Role.VIEWER))
+    yield
+    tell_apart_by(None)
+
+
+def page(upgrade: dict[str, str]) -> AppTest:
+    return opened(Link(page=Page.UPGRADE, **upgrade))
+
+
+def decisions(url: str, upgrade: dict[str, str]) -> list[SignOff]:
+    with open_database(url, read_only=True) as database:
+        return stored(database, upgrade["machine"], upgrade["base"], upgrade["head"])
+
+
+def test_a_decision_is_recorded_shown_and_withdrawn(copied_url: str, upgrade: dict[str, str]) -> None:
+    test = page(upgrade)
+    assert not test.exception
+    assert "Nobody has signed this upgrade off yet" in texts(test)
+    test.radio("sign-decision").set_value(Decision.REJECTED)
+    test.text_input("sign-name").input("  Ann   Lee ")
+    test.text_area("sign-note").input("![x](http://evil.example/a.png) slower on lstm-cell")
+    next(button for button in test.button if button.label == "Record it").click().run()
+    assert not test.exception
+    (decided,) = decisions(copied_url, upgrade)
+    assert (decided.decision, decided.author) == (Decision.REJECTED, "Ann Lee")
+    assert decided.verdict.split(":")[0] in {"regressed", "improved", "unchanged", "inconclusive"}
+
+    other = page(upgrade)
+    assert "✗ rejected by Ann Lee on" in texts(other)
+    assert f"The judge said then: {decided.verdict}" in texts(other)
+    assert not [each for each in other.markdown if "](http" in each.value]
+    other.text_input("withdraw-name").input("Bob").run()
+    other.button("withdraw-yes").click().run()
+    assert "Withdrawn by Bob." in "".join(element.value for element in other.success).replace("\\", "")
+    assert "Nobody has signed this upgrade off yet" in texts(other)
+    assert "✗ rejected by Ann Lee" in texts(other)
+    assert decisions(copied_url, upgrade)[0].withdrawn_by == "Bob"
+
+
+def test_a_sign_off_belongs_to_its_two_builds(copied_url: str, upgrade: dict[str, str]) -> None:
+    sign_offs.sign(
+        machine_id=upgrade["machine"],
+        base=upgrade["base"],
+        head=upgrade["head"],
+        decision=Decision.ACCEPTED,
+        note="",
+        by="Ann",
+        verdict="unchanged: nothing moved",
+        data_version=0,
+    )
+    said = texts(page(upgrade))
+    assert "✓ accepted by Ann" in said
+    assert "look whether the decision still holds" in said
+    swapped = {**upgrade, "base": upgrade["head"], "head": upgrade["base"]}
+    assert "Nobody has signed this upgrade off yet" in texts(page(swapped))
+
+
+@pytest.mark.usefixtures("viewer")
+def test_a_viewer_reads_and_cannot_sign(copied_url: str, upgrade: dict[str, str]) -> None:
+    with pytest.raises(AccessError, match="needs the role editor"):
+        sign_offs.sign(
+            machine_id=upgrade["machine"],
+            base=upgrade["base"],
+            head=upgrade["head"],
+            decision=Decision.ACCEPTED,
+            note="",
+            by="Vera",
+            verdict="unchanged",
+            data_version=0,
+        )
+    with pytest.raises(AccessError, match="needs the role editor"):
+        sign_offs.withdraw("x", by="Vera")
+    assert decisions(copied_url, upgrade) == []
+    test = page(upgrade)
+    assert not test.exception
+    assert not [button for button in test.button if button.label in {"Record it", "Withdraw it"}]
+
+
+def test_a_long_note_is_folded(copied_url: str, upgrade: dict[str, str]) -> None:
+    note = "\n".join(f"line {number}" for number in range(300))
+    sign_offs.sign(
+        machine_id=upgrade["machine"],
+        base=upgrade["base"],
+        head=upgrade["head"],
+        decision=Decision.ACCEPTED,
+        note=note,
+        by="Ann",
+        verdict="improved",
+        data_version=1,
+    )
+    test = page(upgrade)
+    (folded,) = (each for each in test.expander if each.label == "The whole note")
+    assert "line 200" in folded.text[0].value
+    shown = [each.value for each in test.text if each.value not in {found.value for found in folded.text}]
+    assert [each for each in shown if "line 5" in each and "line 6" not in each]

@@ -1,0 +1,150 @@
+"""Every write of the dashboard asks who it is for, in the write itself; no log line can be forged."""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dashboard
+from dashboard.login import access
+from dashboard.login.access import AccessError, Person, Role
+from dashboard.reports.freeze import store_report
+from dashboard.write import run_actions, sign_offs, triage, uploading
+from db.log_lines import OneLine
+from db.records.regressions import TriageState
+from db.records.reports import Decision
+
+ROOM = Path(dashboard.__file__).parent
+# Which role each write needs; a link that is kept holds nothing that its reader did not send.
+WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
+    "cancel a run": (Role.OPERATOR, lambda _: run_actions.cancel_run("R", by="ada")),
+    "pause a schedule": (Role.OPERATOR, lambda _: run_actions.set_paused("s", paused=True, by="ada")),
+    "sign an upgrade off": (
+        Role.EDITOR,
+        lambda _: sign_offs.sign(
+            machine_id="m",
+            base="a",
+            head="b",
+            decision=next(iter(Decision)),
+            note="",
+            by="ada",
+            verdict="regressed",
+            data_version=1,
+        ),
+    ),
+    "withdraw a sign-off": (Role.EDITOR, lambda _: sign_offs.withdraw("S", by="ada")),
+    "keep a report": (Role.EDITOR, lambda url: store_report(url, None)),  # type: ignore[arg-type]
+}
+FREE = {"stored_views.py"}
+
+
+@pytest.fixture(autouse=True)
+def no_login() -> Iterator[None]:
+    yield
+    access.tell_apart_by(None)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_re_checks_who_it_is_for(name: str, empty_url: str) -> None:
+    role, write = WRITES[name]
+    for lower in (each for each in Role if not each.includes(role)):
+        access.tell_apart_by(lambda _, lower=lower: Person("eve", lower))  # type: ignore[misc]
+        with pytest.raises(AccessError, match=f"needs the role {role.value}"):
+            write(empty_url)
+    access.tell_apart_by(lambda _: None)
+    with pytest.raises(AccessError, match="session has ended"):
+        write(empty_url)
+
+
+def test_triage_and_uploads_say_why_they_did_not(empty_url: str) -> None:
+    access.tell_apart_by(lambda _: Person("eve", Role.VIEWER))
+    what = triage.triage_decision(["r"], TriageState.EXPECTED, author="eve", note="", url="")
+    assert triage.record(empty_url, what) == (str(_refusal()), False)
+    upload = uploading.Upload({"a.csv": b""}, "", {})
+    assert uploading.bring_in(empty_url, upload) == (str(_refusal()), False)
+
+
+def _refusal() -> AccessError:
+    with pytest.raises(AccessError) as caught:
+        access.require(Role.EDITOR)
+    return caught.value
+
+
+def test_no_write_of_the_dashboard_is_without_a_check() -> None:
+    """A file that opens the database for writing asks for a role too."""
+    writers = {
+        path.relative_to(ROOM).as_posix()
+        for path in ROOM.rglob("*.py")
+        if re.search(r"open_database\((?!.*read_only=True)", path.read_text(encoding="utf-8"))
+    }
+    unchecked = {
+        name
+        for name in writers
+        if "require(Role." not in (ROOM / name).read_text(encoding="utf-8") and Path(name).name not in FREE
+    }
+    # The command line of reports asks nobody: whoever types it has the database already.
+    assert unchecked <= {"reports/__main__.py"}
+    assert len(writers) >= 5
+
+
+@given(st.text())
+def test_one_record_is_one_line(text: str) -> None:
+    line = OneLine("%(levelname)s %(message)s").format(_record(text))
+    assert len(line.splitlines()) == 1
+    assert line.startswith("WARNING ")
+
+
+def test_a_forged_line_is_seen_as_one() -> None:
+    told = "mlp\n2026-11-21 INFO ada signed in\u2028x\x1b[2J"
+    line = OneLine("%(levelname)s %(message)s").format(_record(told))
+    assert line == "WARNING told: mlp\\n2026-11-21 INFO ada signed in\\u2028x\\x1b[2J"
+
+
+def test_a_traceback_cannot_pretend_to_be_a_record() -> None:
+    try:
+        int("x\nINFO forged")
+    except ValueError as error:
+        record = _record("it failed")
+        record.exc_info = (ValueError, error, error.__traceback__)
+    first, *rest = OneLine("%(levelname)s %(message)s").format(record).splitlines()
+    assert first == "WARNING told: it failed"
+    assert rest
+    assert all(line.startswith("    ") for line in rest)
+
+
+def test_no_library_of_the_server_can_be_made_to_forge_a_line() -> None:
+    """uvicorn and Streamlit log with formatters of their own, and what failed may quote what was sent."""
+    program = """
+import logging
+from dashboard.__main__ import _log_to_standard_error
+_log_to_standard_error()
+import uvicorn
+uvicorn.Config(lambda: None)
+from streamlit.logger import get_logger
+ours, servers = logging.getLogger("compilewatch"), logging.getLogger("uvicorn.error")
+for log in (ours, servers, get_logger("streamlit.web")):
+    try:
+        raise ValueError("sent\\nINFO ada signed in as operator")
+    except ValueError:
+        log.exception("%s failed", "/x\\nINFO eve signed in as operator")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOM.parent, capture_output=True, text=True, check=True
+    )
+    lines = (done.stdout + done.stderr).splitlines()
+    assert sum("failed" in line for line in lines) == 3
+    assert [line for line in lines if line.lstrip().startswith("INFO") and not line.startswith("    ")] == []
+    assert sum(line.startswith("    ") for line in lines) >= 9
+    assert "ValueError" not in "".join(line for line in lines if not line.startswith("    "))
+
+
+def _record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("compilewatch", logging.WARNING, "f.py", 1, "told: %s", (text,), None)

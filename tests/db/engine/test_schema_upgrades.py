@@ -1,0 +1,106 @@
+"""A database file of every schema that was in use, upgraded: all rows and all numbers as they were."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.engine.backup import restore
+from db.engine.migrations import HEAD, VERSION_TABLE
+from db.engine.session import Database, open_database
+from db.errors import DatabaseError
+from db.queries.integrity import find_damage
+from db.queries.trials import trial_records
+from db.records.trial import Trial, parse_trial
+
+SCHEMAS = Path(__file__).parents[1] / "schemas"
+FILES = sorted(SCHEMAS.glob("*.db"))
+# Came one after the other within one release: no program that writes one of them alone was ever given out.
+NEVER_ALONE = {"0005", "0006", "0007", "0008", "0009"}
+
+
+def test_every_revision_has_its_file() -> None:
+    revisions = {f"{number:04d}" for number in range(1, int(HEAD) + 1)}
+    assert revisions - NEVER_ALONE == {file.stem for file in FILES}
+
+
+def test_the_file_of_this_release_has_this_schema_and_rows_in_every_table(sqlite_url: str) -> None:
+    kept = rows_of(SCHEMAS / f"{HEAD}.db")
+    made = rows_of(Path(sqlite_url.removeprefix("sqlite:///")))
+    assert {table: columns for table, (columns, _) in kept.items()} == {
+        table: columns for table, (columns, _) in made.items()
+    }
+    assert [table for table, (_, rows) in kept.items() if not rows] == []
+
+
+@pytest.fixture(params=FILES, ids=lambda file: file.stem)
+def old(request: pytest.FixtureRequest) -> Path:
+    file: Path = request.param
+    return file
+
+
+def records_of(old: Path) -> list[Trial]:
+    """What the release that wrote the file said was in it."""
+    lines = old.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
+    return [parse_trial(line.encode(), where=old.name) for line in lines]
+
+
+def test_an_upgrade_changes_no_row_and_no_number(old: Path, tmp_path: Path) -> None:
+    file = tmp_path / "upgraded.db"
+    shutil.copyfile(old, file)
+    before = rows_of(file)
+    with open_database(f"sqlite:///{file}", migrate=True) as database:
+        expect_as_it_was(database, old)
+    after = rows_of(file, {table: columns for table, (columns, _) in before.items()})
+    assert after == before
+
+
+def test_an_old_file_goes_over_to_postgresql(old: Path, empty_postgres_url: str) -> None:
+    restore(old, empty_postgres_url)
+    with open_database(empty_postgres_url, read_only=True) as database:
+        expect_as_it_was(database, old)
+
+
+def expect_as_it_was(database: Database, old: Path) -> None:
+    expected = records_of(old)
+    assert expected
+    assert list(trial_records(database)) == expected
+    assert find_damage(database) == []
+
+
+def test_a_newer_database_is_refused_in_one_sentence(sqlite_url: str) -> None:
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    connection.close()
+    for options in ({}, {"migrate": True}, {"read_only": True}):
+        with pytest.raises(DatabaseError, match="has schema 9999, which is newer than this") as caught:
+            open_database(sqlite_url, **options)
+        assert "\n" not in caught.value.message
+        assert "Install the release" in caught.value.next_step
+
+
+def rows_of(
+    file: Path, columns: dict[str, list[str]] | None = None
+) -> dict[str, tuple[list[str], list[tuple[Any, ...]]]]:
+    """Every row of every table with its columns, as SQLite itself has them, or of the named columns only."""
+    connection = sqlite3.connect(file)
+    try:
+        if columns is None:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            names = [name for (name,) in found if name != VERSION_TABLE]
+            columns = {
+                name: [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')] for name in names
+            }
+        return {
+            table: (
+                names,
+                sorted(connection.execute(f'SELECT {", ".join(names)} FROM "{table}"').fetchall(), key=repr),
+            )
+            for table, names in columns.items()
+        }
+    finally:
+        connection.close()

@@ -1,0 +1,81 @@
+"""Published figures: only what states its circumstances, shown only where the workload matches."""
+
+import csv
+
+import pytest
+
+from db.interchange.published import published_figures, published_for
+from db.records.trial import Task
+from tests.db.interchange.reading import SHARED
+
+RESNET = {"task": Task.INFERENCE, "dtype": "bfloat16", "shape": {"image_size": 224}, "mode": "default"}
+UNET = {"task": Task.INFERENCE, "dtype": "float16", "shape": {"latent_size": 64, "text_length": 77}}
+
+
+def test_resnet50_is_published_on_the_rtx_4090() -> None:
+    (figure,) = published_for("resnet50", **RESNET)
+    assert figure.sentence() == "published elsewhere: 1.87x (RTX 4090, torch 2.9.1, batch 1024, amp)"
+    assert (figure.eager_ns, figure.compiled_ns) == (237_959_000, 127_355_000)
+    assert figure.source.startswith("huggingface/pytorch-image-models:results/")
+
+
+def test_other_names_of_the_same_model_match() -> None:
+    (figure,) = published_for("vit-b16", **RESNET)
+    assert figure.model == "vit_base_patch16_224"
+    assert figure.speedup == pytest.approx(1.128, abs=0.001)
+    steps = published_for("sd-unet", **UNET, mode="reduce-overhead")
+    a100 = [f for f in steps if (f.device_name, f.torch, f.batch_size) == ("A100", "2.0", 1)]
+    assert [figure.speedup for figure in a100] == [2.0328]
+    assert a100[0].sentence().endswith("(A100, torch 2.0, batch 1, float16, pipeline step)")
+
+
+def test_a_figure_without_a_size_says_so() -> None:
+    """It may be of another one than the case has."""
+    (figure,) = published_for(
+        "densenet121", task=Task.TRAINING, dtype="amp", shape={"image_size": 64}, mode="default"
+    )
+    assert figure.sentence().endswith("batch 4, amp, input size not stated)")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"task": Task.TRAINING},
+        {"dtype": "float32"},
+        {"shape": {"image_size": 288}},
+        {"shape": {}},
+        {"mode": "max-autotune"},
+        {"mode": None},
+    ],
+)
+def test_another_case_has_no_figure(change: dict[str, object]) -> None:
+    assert published_for("resnet50", **(RESNET | change)) == []
+    assert published_for("my-model", **RESNET) == []
+
+
+def test_every_figure_states_its_circumstances() -> None:
+    figures = published_figures()
+    assert len(figures) > 150
+    for figure in figures:
+        assert all((figure.model, figure.device_name, figure.torch, figure.dtype, figure.source))
+        assert figure.batch_size >= 1
+        assert figure.mode in {"default", "reduce-overhead", "max-autotune"}
+        assert 0.3 < figure.speedup < 5
+        if figure.eager_ns and figure.compiled_ns:
+            assert figure.eager_ns / figure.compiled_ns == pytest.approx(figure.speedup, rel=1e-3)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the collected publications are not there")
+def test_figures_are_those_of_the_publications() -> None:
+    with (SHARED / "published" / "published_speedups.csv").open() as stream:
+        rows = [
+            row
+            for row in csv.DictReader(stream)
+            if row["status"] == "ok"
+            and (row["dtype"] and row["batch"] and row["gpu_or_cpu"])
+            and "not stated" not in row["gpu_or_cpu"] + row["mode"]
+            and "eager" not in row["mode"]
+        ]
+    collected = sorted((row["model"], int(row["batch"]), float(row["speedup"])) for row in rows)
+    own = [figure for figure in published_figures() if "pytorch-image-models" not in figure.source]
+    assert sorted((figure.model, figure.batch_size, figure.speedup) for figure in own) == collected

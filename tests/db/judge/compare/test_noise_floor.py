@@ -1,0 +1,86 @@
+"""What a machine can show, from identical trials, by numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from db.judge.compare.noise_floor import (
+    NoiseFloor,
+    Scatter,
+    floor_of,
+    largest_variation,
+    noise_floors,
+    smallest_effect,
+    variation,
+)
+from db.judge.compare.significance import trials_needed
+from db.judge.vocabulary import Bound
+from db.wording.noise import floor_sentence, floor_words
+
+HOST, DEVICE = Bound.HOST, Bound.DEVICE
+
+
+def test_the_variation_is_the_standard_deviation_of_the_logarithms():
+    # logs -0.1, 0, 0.1: squares 0.02 over 2
+    assert variation([math.exp(x) for x in (-0.1, 0.0, 0.1)]) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("trials", [2, 5, 17])
+def test_the_smallest_effect_is_the_one_that_needs_just_so_many_trials(trials: int):
+    effect = smallest_effect(0.013, trials)
+    assert int(trials_needed(0.013, effect * 1.0001)) == trials
+    assert int(trials_needed(0.013, effect * 0.9999)) == trials + 1
+
+
+@pytest.mark.parametrize(("trials", "cv"), [(5, 0.01775), (30, 0.04347)])
+def test_the_largest_variation_is_the_one_at_which_so_many_trials_are_enough(trials: int, cv: float):
+    # 0.05 / (4.455 x sqrt(2 / trials))
+    assert largest_variation(0.05, trials) == pytest.approx(cv, rel=1e-3)
+    assert int(trials_needed(largest_variation(0.05, trials) * 0.9999, 0.05)) == trials
+
+
+def test_a_class_has_one_floor_a_metric_weighted_by_degrees_of_freedom():
+    floors = noise_floors(
+        [
+            Scatter("issue_time", "a", "eager", HOST, 0.10, 4),
+            Scatter("device_time", "a", "eager", HOST, 0.01, 4),
+            Scatter("device_time", "b", "eager", DEVICE, 0.02, 10),
+            Scatter("device_time", "a", "default", HOST, 0.03, 10),
+        ]
+    )
+    # (3 x 0.01^2 + 9 x 0.03^2) / 12 = 0.0007
+    assert floors == (
+        NoiseFloor("device_time", DEVICE, pytest.approx(0.02), 10),
+        NoiseFloor("device_time", HOST, pytest.approx(math.sqrt(0.0007)), 4),
+        NoiseFloor("issue_time", HOST, pytest.approx(0.10), 4),
+    )
+    # 0.1 x (2.81 + 1.645) x sqrt(2 / 5)
+    assert floors[2].change == pytest.approx(0.28176, abs=1e-5)
+
+
+def test_without_a_class_the_noisiest_floor_of_a_metric_stands():
+    floors = [NoiseFloor("latency", DEVICE, 0.01, 10), NoiseFloor("latency", HOST, 0.09, 10)]
+    assert floor_of(floors, "latency", DEVICE) == floors[0]
+    assert floor_of(floors, "latency") == floors[1]
+    assert floor_of(floors, "speedup") is None
+    assert floor_of([], "latency") is None
+
+
+def test_a_floor_in_words():
+    floors = [
+        NoiseFloor("device_time", DEVICE, 0.01, 10),
+        NoiseFloor("issue_time", HOST, 0.2, 10),
+        NoiseFloor("latency", DEVICE, 0.02, 10),
+        NoiseFloor("latency", HOST, 0.1, 10),
+    ]
+    # 0.01 x 2.8176 and so on; issue time has no room in a table
+    assert floor_words(floors) == (
+        "device time 2.82 % (device-bound), latency 5.64 % (device-bound), 28.2 % (host-bound)"
+    )
+    assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)]) == (
+        "Smallest change that 5 trials a side show here: latency 2.82 %."
+    )
+    assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)], ("speedup",)) is None
+    assert floor_sentence([]) is None

@@ -1,0 +1,391 @@
+"""Upgrade verdicts: what each row says, and what must never change it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from db.judge.compare.upgrade import compare_builds
+from db.judge.policy import Override, Policy
+from db.judge.results import Comparison, Row
+from db.judge.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from tests.db.judge.frames import MS, sides, trial
+from tests.db.metrics.frames import trials_frame
+
+CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
+APART = ("R1", "R2")
+
+
+def case(
+    change: float = 1.0,
+    *,
+    workload: str = "bert",
+    eager: float = 1.0,
+    trials: int = 5,
+    noise: float = 0.005,
+    seed: int = 0,
+    runs: tuple[str, str] = ("R1", "R1"),
+    **head_fields: Any,
+) -> list[dict[str, Any]]:
+    """Trials of one case whose compiled and eager latencies change by these factors."""
+    generator = np.random.default_rng([seed, *workload.encode()])
+    rows = []
+    for _ in range(trials):
+        for build, run, (compiled, control) in (
+            ("old", runs[0], (1.0, 1.0)),
+            ("new", runs[1], (change, eager)),
+        ):
+            jitter = np.exp(noise * generator.standard_normal(3))
+            fields = {
+                "run_id": run,
+                "latency_ns": 10 * MS * compiled * jitter[0],
+                "control_latency_ns": 15 * MS * control * jitter[1],
+                "trial_compile_cost_ns": 8e9 * jitter[2],
+            }
+            rows.append(trial(workload, build=build, **fields | (head_fields if build == "new" else {})))
+    return rows
+
+
+def background(cases: int = 8, **fields: Any) -> list[dict[str, Any]]:
+    return [row for i in range(cases) for row in case(workload=f"calm-{i}", **fields)]
+
+
+def judge(rows: list[dict[str, Any]], policy: Policy | None = None, **options: Any) -> Comparison:
+    return compare_builds(trials_frame(rows), "old", "new", policy, **options)
+
+
+def row_of(comparison: Comparison, metric: Metric, workload: str = "bert") -> Row:
+    (found,) = [row for row in comparison.rows if row.workload == workload and row.metric is metric]
+    return found
+
+
+def verdicts(comparison: Comparison) -> dict[tuple[str, str, Metric], Verdict]:
+    return {(row.workload, row.strategy, row.metric): row.verdict for row in comparison.rows}
+
+
+def test_a_slower_compiled_model_is_a_regression_of_the_compiler():
+    comparison = judge(case(1.06) + background())
+    latency, speedup = (row_of(comparison, metric) for metric in (Metric.LATENCY, Metric.SPEEDUP))
+    assert (latency.verdict, latency.who_moved, latency.cause) == (
+        Verdict.REGRESSED,
+        WhoMoved.COMPILED,
+        CauseClass.COMPILER,
+    )
+    assert latency.change == pytest.approx(0.06, abs=0.01)
+    assert latency.interval is not None
+    assert latency.interval[0] < 0.06 < latency.interval[1]
+    assert latency.trials == (5, 5)
+    assert latency.design is Design.INTERLEAVED
+    assert speedup.reason == "Speedup fell because compiled got slower."
+    assert comparison.verdict is Verdict.REGRESSED
+    assert row_of(comparison, Metric.LATENCY, "calm-0").verdict is Verdict.UNCHANGED
+
+
+def test_speedup_that_rose_because_eager_got_slower_is_said_in_those_words():
+    comparison = judge(case(eager=1.08) + background())
+    speedup = row_of(comparison, Metric.SPEEDUP)
+    assert (speedup.verdict, speedup.who_moved, speedup.cause) == (
+        Verdict.IMPROVED,
+        WhoMoved.EAGER,
+        CauseClass.EAGER,
+    )
+    assert speedup.reason == "Speedup rose because eager got slower."
+
+
+def test_speedup_that_fell_because_eager_got_faster_is_no_regression_of_the_build():
+    comparison = judge(case(eager=0.92) + background())
+    speedup = row_of(comparison, Metric.SPEEDUP)
+    assert speedup.verdict is Verdict.REGRESSED
+    assert speedup.reason == "Speedup fell because eager got faster."
+    assert comparison.verdict is not Verdict.REGRESSED
+
+
+def test_the_two_levels_of_a_row_differ_by_its_change():
+    """Medians over trials would say something else than the means that were tested."""
+    rows = sides([10, 10, 13, 13, 13], [10, 10, 10, 13, 13])
+    row = row_of(judge(rows), Metric.LATENCY)
+    assert row.change == pytest.approx((10 / 13) ** 0.2 - 1)
+    assert row.base == pytest.approx((10**2 * 13**3) ** 0.2 * MS)
+    assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
+
+
+def test_the_two_break_evens_of_a_row_differ_by_its_change():
+    """Each side's own, of its medians and in whole steps, would say that nothing changed."""
+    row = row_of(judge(sides([10, 10, 10, 13, 13], [5, 6, 10, 10, 10])), Metric.BREAK_EVEN)
+    assert row.change == pytest.approx(((5**3 * 2**2) / (10 * 9 * 5**3)) ** 0.2 - 1)
+    assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
+
+
+def test_parts_add_up_to_the_change_of_speedup_exactly():
+    speedup = row_of(judge(case(1.06, eager=0.97) + background()), Metric.SPEEDUP)
+    assert speedup.who_moved is WhoMoved.BOTH
+    assert None not in (speedup.change, speedup.eager_change, speedup.compiled_change)
+    parts = np.log1p(speedup.eager_change) - np.log1p(speedup.compiled_change)
+    assert np.log1p(speedup.change) == pytest.approx(parts, abs=1e-12)
+
+
+def test_the_machine_is_blamed_when_the_canary_moved_as_well():
+    canary = sides(CALM, [x * 1.05 for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
+    comparison = judge(case(1.06, eager=1.06, runs=APART) + background(runs=APART) + canary)
+    assert row_of(comparison, Metric.LATENCY).cause is CauseClass.MACHINE
+    assert comparison.canary_change == pytest.approx(0.05)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert any("machine moved" in sentence for sentence in comparison.sentences)
+
+
+@pytest.mark.parametrize("canary", [1.0, 1.02, 0.95])
+def test_a_canary_that_moved_less_than_half_or_the_other_way_blames_nobody(canary: float):
+    rows = sides(CALM, [x * canary for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
+    rows += case(1.06, runs=APART) + background(runs=APART)
+    assert row_of(judge(rows), Metric.LATENCY).cause is CauseClass.COMPILER
+
+
+def test_a_canary_that_differs_between_sides_that_took_turns_is_not_the_machine():
+    """What the machine did is in both sides; torch's own launches are part of the canary."""
+    canary = sides(CALM, [x * 1.05 for x in CALM], workload="canary-launch", strategy="eager")
+    comparison = judge(case(1.06, eager=1.06) + background() + canary)
+    assert row_of(comparison, Metric.LATENCY).cause is CauseClass.EAGER
+    assert comparison.verdict is Verdict.REGRESSED
+
+
+def test_the_same_build_on_both_sides_leaves_only_the_machine():
+    rows = case(1.06, build_id="old", runs=("R1", "R2")) + background(build_id="old", runs=("R1", "R2"))
+    from db.judge.compare.sides import Selection
+
+    comparison = compare_builds(
+        trials_frame(rows), Selection(name="a", run_ids=("R1",)), Selection(name="b", run_ids=("R2",))
+    )
+    assert row_of(comparison, Metric.LATENCY).cause is CauseClass.MACHINE
+
+
+def test_several_components_that_changed_at_once_are_listed_and_none_is_named():
+    comparison = judge(case(driver="590.2") + background(driver="590.2"))
+    assert comparison.changed_components == ("torch", "driver")
+    assert "torch and driver changed at once; none of them is named as the cause." in comparison.sentences
+
+
+def test_one_trial_a_side_is_never_a_verdict_but_may_be_suspected_by_its_own_history():
+    past = [
+        trial("bert", build=f"night-{i}", run_id=f"night-{i}", latency_ns=10 * MS * (1 + 0.005 * (-1) ** i))
+        for i in range(24)
+    ]
+    alone = judge(case(1.2, trials=1))
+    assert row_of(alone, Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
+    assert not row_of(alone, Metric.LATENCY).suspected
+    latency = row_of(judge(case(1.2, trials=1), history=trials_frame(past)), Metric.LATENCY)
+    assert latency.verdict is Verdict.INCONCLUSIVE
+    assert latency.suspected
+    assert latency.reason.startswith("One trial a side is never a verdict")
+    calm = row_of(judge(case(1.005, trials=1), history=trials_frame(past)), Metric.LATENCY)
+    assert not calm.suspected
+
+
+def test_two_trials_a_side_suffice_only_with_a_long_history():
+    def past(nights: int) -> list[dict[str, Any]]:
+        return [
+            trial("bert", build="old", run_id=f"night-{i}", latency_ns=10 * MS * (1 + 0.003 * (-1) ** j))
+            for i in range(nights)
+            for j in range(2)
+        ]
+
+    rows = case(1.15, trials=2)
+    assert row_of(judge(rows), Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
+    assert row_of(judge(rows, history=trials_frame(past(19))), Metric.LATENCY).verdict is Verdict.INCONCLUSIVE
+    assert row_of(judge(rows, history=trials_frame(past(20))), Metric.LATENCY).verdict is Verdict.REGRESSED
+
+
+def test_what_cannot_be_decided_says_how_many_more_trials_would():
+    latency = row_of(
+        judge(case(1.03, noise=0.05, trials=3) + background(noise=0.05, trials=3)), Metric.LATENCY
+    )
+    assert latency.verdict is Verdict.INCONCLUSIVE
+    assert latency.more_trials is not None
+    assert latency.more_trials > 3
+    assert f"about {latency.more_trials} more trials a side would show 5 %" in latency.reason
+
+
+def test_sides_from_different_runs_carry_the_variance_between_runs():
+    together = row_of(judge(case(1.02)), Metric.LATENCY)
+    apart = row_of(judge(case(1.02, runs=("R1", "R2"))), Metric.LATENCY)
+    assert apart.design is Design.SEPARATE_RUNS
+    assert together.interval is not None
+    assert apart.interval is not None
+    assert apart.interval[1] - apart.interval[0] > together.interval[1] - together.interval[0]
+
+
+def test_compile_cost_names_its_cache_state_and_memory_its_own_threshold():
+    comparison = judge(case(trial_compile_cost_ns=9.5e9, peak_bytes=int(1.04 * 2**30)) + background())
+    cost, memory = row_of(comparison, Metric.COMPILE_COST), row_of(comparison, Metric.PEAK_MEMORY)
+    assert (cost.verdict, cost.case.cache) == (Verdict.REGRESSED, "cold")
+    assert memory.verdict is not Verdict.REGRESSED  # 4 % is below memory's minimum effect
+
+
+def test_break_even_that_becomes_never_keeps_the_word():
+    row = row_of(judge(case(2.0) + background()), Metric.BREAK_EVEN)
+    assert (row.head, row.unit, row.verdict) == ("never", "steps", Verdict.REGRESSED)
+    assert row.reason == "Compilation no longer pays off."
+
+
+def test_break_even_that_is_never_on_both_sides_is_unchanged():
+    rows = sides(
+        CALM, CALM, base_fields={"control_latency_ns": 9 * MS}, head_fields={"control_latency_ns": 9 * MS}
+    )
+    row = row_of(judge(rows), Metric.BREAK_EVEN)
+    assert (row.base, row.head, row.verdict) == ("never", "never", Verdict.UNCHANGED)
+
+
+def test_eager_cases_have_a_latency_and_a_pass_set_only():
+    rows = sides(CALM, [x * 1.1 for x in CALM], strategy="eager")
+    comparison = judge(rows)
+    assert {row.metric for row in comparison.rows} == {Metric.LATENCY, Metric.NUMERICS}
+    assert row_of(comparison, Metric.LATENCY).cause is CauseClass.EAGER
+
+
+def test_failed_suspect_and_wrong_trials_enter_no_time():
+    bad = [
+        trial(build="new", latency_ns=90 * MS, numerics_status="fail"),
+        trial(build="new", latency_ns=90 * MS, suspect=True),
+        trial(build="new", status="failed", failure_kind="timeout", latency_ns=None),
+    ]
+    latency = row_of(judge(case() + bad), Metric.LATENCY)
+    assert latency.trials == (5, 5)
+    assert latency.verdict is Verdict.UNCHANGED
+
+
+def test_geomeans_stand_side_by_side_with_their_sets():
+    rows = case(0.5, workload="a") + case(workload="b") + sides(CALM, [], workload="only-old")
+    mean = judge(rows).geomean
+    assert (mean.cases, mean.naive_base_cases, mean.naive_head_cases) == (2, 3, 2)
+    assert mean.base == pytest.approx(1.5, rel=0.01)
+    assert mean.head == pytest.approx(1.5 * np.sqrt(2), rel=0.01)
+
+
+def test_thresholds_of_one_workload_move_its_verdict_only():
+    rows = case(1.06) + case(1.06, workload="mlp") + background()
+    policy = Policy(overrides=(Override(workload="bert", minimum_effect=0.2, unchanged_margin=0.2),))
+    comparison = judge(rows, policy)
+    assert row_of(comparison, Metric.LATENCY).verdict is Verdict.UNCHANGED
+    assert row_of(comparison, Metric.LATENCY, "mlp").verdict is Verdict.REGRESSED
+    assert comparison.to_json()["policy"]["overrides"][0]["minimum_effect"] == 0.2
+
+
+def test_the_document_is_json_and_rebuilds_the_comparison():
+    comparison = judge(case(1.06) + background())
+    document = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
+    assert document["rows"][0]["workload"] == comparison.rows[0].workload
+    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
+
+
+FLIPPED = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}
+factors = st.floats(min_value=0.9, max_value=1.12)
+seeds = st.integers(min_value=0, max_value=10_000)
+few = settings(max_examples=12, deadline=None)
+
+
+@few
+@given(st.lists(st.tuples(factors, factors), min_size=1, max_size=4), st.integers(1, 5), seeds)
+def test_swapping_base_and_head_flips_regressed_and_improved(
+    changes: list[tuple[float, float]], trials: int, seed: int
+):
+    rows = [
+        row
+        for i, (compiled, eager) in enumerate(changes)
+        for row in case(compiled, eager=eager, workload=f"w{i}", trials=trials, seed=seed)
+    ]
+    table = trials_frame(rows)
+    forth, back = compare_builds(table, "old", "new"), compare_builds(table, "new", "old")
+    assert verdicts(back) == {key: FLIPPED.get(v, v) for key, v in verdicts(forth).items()}
+
+
+@few
+@given(factors, st.sampled_from([1e-3, 0.37, 1024.0]), seeds)
+def test_measuring_in_other_units_changes_no_verdict(change: float, scale: float, seed: int):
+    table = trials_frame(case(change, seed=seed) + background(3, seed=seed))
+    scaled = table.assign(
+        **{
+            name: table[name] * scale
+            for name in ("latency_ns", "control_latency_ns", "trial_compile_cost_ns")
+        }
+    )
+    assert verdicts(compare_builds(scaled, "old", "new")) == verdicts(compare_builds(table, "old", "new"))
+
+
+@few
+@given(factors, factors, st.integers(3, 6), st.floats(0.001, 0.02), seeds)
+def test_an_unrelated_case_never_turns_unchanged_into_regressed(
+    change: float, other: float, trials: int, noise: float, seed: int
+):
+    rows = case(1 + (change - 1) / 4, trials=trials, noise=noise, seed=seed) + background(2, seed=seed)
+    more = rows + case(other, workload="unrelated", trials=trials, noise=noise, seed=seed)
+    before, after = verdicts(judge(rows)), verdicts(judge(more))
+    for key, verdict in before.items():
+        if verdict is Verdict.UNCHANGED:
+            assert after[key] in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE)
+
+
+@few
+@given(st.permutations(list(range(3))), seeds)
+def test_the_order_of_cases_changes_nothing(order: list[int], seed: int):
+    blocks = [
+        case(1.05, workload="a", seed=seed),
+        case(workload="b", seed=seed),
+        case(0.9, workload="c", seed=seed),
+    ]
+    straight = [row for block in blocks for row in block]
+    mixed = [row for i in order for row in blocks[i]]
+    assert judge(mixed).rows == judge(straight).rows
+
+
+def test_the_first_sentence_counts_cases_and_the_second_says_who_got_slower():
+    """Each of the ten cases has several rows; a case counts once, by its worst metric."""
+    eager = sides(CALM, CALM, workload="bert", strategy="eager")
+    comparison = judge(
+        case(1.06) + case(1.08, workload="gpt") + case(0.9, workload="vit") + background(6) + eager
+    )
+    assert comparison.counts[Verdict.REGRESSED] > 2
+    first, second, *_ = comparison.sentences
+    assert first == "Compared 10 of 10 cases: 2 regressed, 1 improved, 7 unchanged, 0 not decided."
+    assert second == "Latency: 2 of 10 cases slower, 1 faster; compiled moved, eager did not."
+    assert comparison.to_json()["case_counts"]["regressed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("compiled", "eager", "said"),
+    [
+        (1.0, 1.0, "Latency: 0 of 10 cases slower."),
+        (1.0, 1.2, "Latency: 1 of 10 cases slower; eager moved, compiled did not."),
+        (1.2, 1.2, "Latency: 2 of 10 cases slower; compiled and eager moved."),
+    ],
+)
+def test_who_got_slower_is_said_of_compiled_and_eager_cases(compiled: float, eager: float, said: str):
+    rows = case(compiled) + sides(CALM, [x * eager for x in CALM], strategy="eager")
+    assert judge(rows + background()).sentences[1] == said
+
+
+def test_the_geometric_mean_of_latency_is_said_with_its_interval():
+    sentences = judge(case(1.06) + background()).sentences
+    (mean,) = [each for each in sentences if each.startswith("Geomean latency of 9 matched compiled cases")]
+    assert "95 % interval" in mean
+
+
+def test_each_part_of_speedup_is_held_to_the_whole_level():
+    """Eager's p lies between half the level and the level: a second family would hide that it moved."""
+    base, head = np.array([-4, -2, 0, 2, 4]) / 100, 0.051 + np.array([2, -4, 4, 0, -2]) / 100
+    assert 0.025 < stats.ttest_ind(base, head).pvalue < 0.05
+    rows = []
+    for old, new, jitter in zip(np.exp(base), np.exp(head), CALM, strict=True):
+        rows.append(trial(control_latency_ns=15 * MS * old, latency_ns=jitter * MS))
+        rows.append(trial(build="new", control_latency_ns=15 * MS * new, latency_ns=2 * jitter * MS))
+    assert row_of(judge(rows), Metric.LATENCY).who_moved is WhoMoved.BOTH
+
+
+def test_the_geometric_mean_of_speedup_is_said_of_both_sides():
+    rows = [trial(build="old"), trial(build="new", latency_ns=12 * MS)]
+    said = "Geomean speedup over 1 matched case: 1.50x to 1.25x (-16.7 %)."
+    assert said in judge(rows).sentences

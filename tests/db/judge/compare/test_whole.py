@@ -1,0 +1,82 @@
+"""The verdict on all rows together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from db.judge.compare.whole import counts_as_regression, overall_verdict
+from db.judge.policy import Policy
+from db.judge.results import CaseKey, Row
+from db.judge.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+
+POLICY = Policy()
+KEY = CaseKey(workload="bert", strategy="default", workload_id="w", strategy_id="s")
+
+
+def row(verdict: Verdict, metric: Metric = Metric.LATENCY, **fields: Any) -> Row:
+    return Row(
+        case=KEY,
+        metric=metric,
+        unit="ns",
+        base=1.0,
+        head=1.0,
+        verdict=verdict,
+        trials=(3, 3),
+        design=Design.INTERLEAVED,
+        reason="",
+        **fields,
+    )
+
+
+WORSE = row(Verdict.REGRESSED)
+BETTER = row(Verdict.IMPROVED)
+SAME = row(Verdict.UNCHANGED)
+OPEN = row(Verdict.INCONCLUSIVE)
+OPEN_SPEEDUP = row(Verdict.INCONCLUSIVE, Metric.SPEEDUP)
+COUNTED = row(Verdict.UNCHANGED, Metric.GRAPH_BREAKS)
+SAME_NUMERICS = row(Verdict.UNCHANGED, Metric.NUMERICS)
+BLAMED = row(Verdict.REGRESSED, cause=CauseClass.MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([], Verdict.NOT_COMPARABLE),
+        ([SAME, BETTER, OPEN, WORSE], Verdict.REGRESSED),
+        ([BLAMED, SAME, SAME], Verdict.INCONCLUSIVE),
+        ([row(Verdict.IMPROVED, cause=CauseClass.MACHINE), SAME, SAME], Verdict.INCONCLUSIVE),
+        ([SAME, OPEN, OPEN], Verdict.INCONCLUSIVE),
+        ([BETTER, OPEN, OPEN], Verdict.INCONCLUSIVE),
+        ([SAME, OPEN], Verdict.UNCHANGED),
+        ([BETTER, OPEN], Verdict.IMPROVED),
+        ([SAME, SAME], Verdict.UNCHANGED),
+        ([SAME, SAME, BETTER], Verdict.IMPROVED),
+        # What was counted says nothing of timings that nobody could judge.
+        ([OPEN, OPEN_SPEEDUP, COUNTED, SAME_NUMERICS, SAME_NUMERICS], Verdict.INCONCLUSIVE),
+        ([OPEN, row(Verdict.IMPROVED, Metric.GRAPH_BREAKS), COUNTED], Verdict.INCONCLUSIVE),
+        ([SAME, OPEN, OPEN_SPEEDUP, COUNTED, COUNTED, COUNTED], Verdict.INCONCLUSIVE),
+        ([SAME, OPEN_SPEEDUP, COUNTED], Verdict.UNCHANGED),
+        ([COUNTED, SAME_NUMERICS], Verdict.UNCHANGED),
+    ],
+)
+def test_the_worst_that_counts_stands_for_all(rows: list[Row], verdict: Verdict):
+    assert overall_verdict(rows, POLICY) is verdict
+
+
+@pytest.mark.parametrize(
+    ("found", "counts"),
+    [
+        (WORSE, True),
+        (BETTER, False),
+        (OPEN, False),
+        (BLAMED, False),
+        (row(Verdict.REGRESSED, Metric.SPEEDUP, who_moved=WhoMoved.EAGER), False),
+        (row(Verdict.REGRESSED, Metric.BREAK_EVEN, who_moved=WhoMoved.EAGER), False),
+        (row(Verdict.REGRESSED, Metric.SPEEDUP, who_moved=WhoMoved.COMPILED), True),
+        (row(Verdict.REGRESSED, Metric.LATENCY, who_moved=WhoMoved.EAGER), True),
+    ],
+)
+def test_a_speedup_that_fell_because_eager_got_faster_harms_nobody(found: Row, counts: bool):
+    assert counts_as_regression(found) is counts

@@ -1,0 +1,73 @@
+"""Where a history is cut, and which points are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
+from db.judge.vocabulary import Metric
+from tests.db.judge.series import points
+
+LATENCY = Metric.LATENCY
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after"),
+    [
+        ("machine_id", "m1", "m2"),
+        ("workload_version", "v1", "v2"),
+        ("threads", 4, 8),
+        ("settings", {"a": 1}, {"a": 2}),
+        ("settings", {"a": {"b": 1}}, {"a": {"b": 2}}),
+        ("settings", None, {"a": 1}),
+    ],
+)
+def test_a_condition_that_changes_cuts_the_series(field: str, before: Any, after: Any):
+    table = points([1.0] * 4, **{field: [before, before, after, after]})
+    assert find_cuts(table) == [Cut(index=2, fields=(field,))]
+
+
+def test_what_changes_together_is_one_cut_and_each_change_its_own():
+    table = points([1.0] * 4, threads=[1, 2, 2, 1], workload_version=["a", "b", "b", "b"])
+    assert find_cuts(table) == [
+        Cut(index=1, fields=("workload_version", "threads")),
+        Cut(index=3, fields=("threads",)),
+    ]
+
+
+def test_what_torch_finds_out_by_itself_and_what_stays_missing_cuts_nothing():
+    table = points(
+        [1.0] * 3,
+        settings=[{"cpu_capability": "A"}, {"cpu_capability": "B"}, {}],
+        threads=[pd.NA, pd.NA, pd.NA],
+    )
+    assert find_cuts(table) == []
+
+
+def test_stretches_keep_the_positions_of_valid_points():
+    nan = float("nan")
+    values = [np.e, nan, 0.0, np.e**2, -1.0, np.e**3, np.e**4]
+    table = points(values, point_suspect=[False, False, False, False, False, True, False])
+    first, second = cut_stretches(table, LATENCY, [Cut(index=1, fields=("a",)), Cut(index=2, fields=("a",))])
+    assert (first.y.tolist(), first.position) == ([1.0], [0])
+    assert (second.y.tolist(), second.position) == ([2.0, 4.0], [3, 6])
+    unmarked = cut_stretches(points(values), LATENCY, [])
+    assert unmarked[0].position == [0, 3, 5, 6]
+
+
+def test_the_column_is_that_of_the_metric():
+    table = points([np.e, np.e], "speedup", latency_ns=[1.0, 1.0])
+    (stretch,) = cut_stretches(table, Metric.SPEEDUP, [])
+    assert stretch.y.tolist() == [1.0, 1.0]
+
+
+def test_points_of_a_build_are_flagged():
+    table = points([1.0] * 4, build_id=["a", "b", "a", "a"])
+    stretch = Stretch(np.zeros(3), [0, 1, 3])
+    assert points_of_build(table, stretch, "a").tolist() == [True, False, True]
+    assert points_of_build(table, stretch, None).tolist() == [False] * 3
+    assert points_of_build(table.drop(columns="build_id"), stretch, "a").tolist() == [False] * 3

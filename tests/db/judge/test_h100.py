@@ -1,0 +1,67 @@
+"""The judge on comparisons drawn from processes that were measured on an H100; more of them in
+tests/benchmarks/test_gpu_verdicts.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from db.judge.compare.contrast import Observations
+from db.judge.compare.judgement import examine_cases
+from db.judge.compare.noise import Past
+from db.judge.policy import Policy
+from db.judge.vocabulary import Metric
+from tests.db.verdicts.h100 import draw, judge, judge_values, processes, raised
+
+
+def test_seven_processes_with_four_clocks():
+    known = processes()
+    assert {name: values.shape for name, values in known.items()} == dict.fromkeys(known, (7, 2, 3))
+    spread = known["elt"].std(axis=0, ddof=1)
+    assert spread[1, 0] < 0.02 < 0.1 < spread[1, 1]
+
+
+def test_five_percent_on_the_device_is_found_with_five_processes_a_side():
+    generator = np.random.default_rng(11)
+    found = [
+        judge_values((drawn := draw(24, 5, generator, device=0.05)).values[Metric.DEVICE_TIME], drawn.classes)
+        for _ in range(40)
+    ]
+    assert np.mean([each.grew[0] for each in found]) >= 0.8
+
+
+@pytest.mark.parametrize("trials", [3, 5])
+@pytest.mark.parametrize("smoothing", [0.1, 0.5])
+def test_identical_builds_raise_almost_nothing(trials: int, smoothing: float):
+    generator = np.random.default_rng(12)
+    alarms = sum(raised(judge(draw(24, trials, generator, smoothing))) for _ in range(60))
+    # of 60 comparisons with a rate of .05, nine or more happen once in 400 times
+    assert alarms <= 8
+
+
+def test_a_calm_case_is_found_among_three_quarters_noisy_ones():
+    generator = np.random.default_rng(13)
+    noisy = np.arange(24) < 18
+    cv = np.where(noisy, 0.10, 0.005)[:, None, None]
+    found = {True: 0, False: 0}
+    for _ in range(60):
+        x = cv * generator.standard_normal((24, 2, 3))
+        x[-1, 1] += np.log(1.05)
+        for apart in (True, False):
+            classes = np.where(noisy, 1, 2) if apart else None
+            found[apart] += bool(judge_values(x, classes).grew[-1])
+    assert found[True] >= 57
+    assert found[False] <= 30
+
+
+@pytest.mark.parametrize(("trials", "rate"), [(3, 0.03), (4, 0.02), (5, 0.03), (9, 0.03), (10, 0.05)])
+def test_the_rate_that_a_gpus_cases_are_held_to(trials: int, rate: float):
+    case, side, trial = (each.reshape(-1) for each in np.indices((6, 2, trials)))
+    x = 0.01 * np.random.default_rng(6).standard_normal(len(case))
+    observed = Observations(case, side, np.zeros_like(side), 2 * trial + side, x)
+    gpu, cpu = (
+        examine_cases(observed, Past.empty(), 6, Policy(), np.full(6, number)).rate for number in (2, 0)
+    )
+    assert set(gpu.tolist()) == {rate}
+    assert set(cpu.tolist()) == {0.03 if trials == 3 else 0.05}

@@ -1,0 +1,129 @@
+"""Every constant has a meaning, and a wrong configuration is refused by name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from db.judge.policy import Override, Policy, Thresholds, policy_entries
+from db.judge.vocabulary import MEASURED_METRICS, Metric
+
+
+def test_every_constant_says_what_it_means():
+    entries = policy_entries(Policy(overrides=(Override(workload="bert*", minimum_effect=0.1),)))
+    assert [entry.name for entry in entries if not entry.meaning] == []
+    assert {f"thresholds.{metric.value}.minimum_effect" for metric in MEASURED_METRICS} <= {
+        entry.name for entry in entries
+    }
+
+
+def test_the_policy_in_force_survives_json():
+    policy = Policy(overrides=(Override(workload="bert*", metric=Metric.LATENCY, minimum_effect=0.1),))
+    assert Policy.model_validate(json.loads(json.dumps(policy.to_json()))) == policy
+
+
+def test_the_last_fitting_override_wins_and_the_margin_follows_the_effect():
+    policy = Policy(
+        overrides=(
+            Override(minimum_effect=0.04),
+            Override(workload="bert*", metric=Metric.LATENCY, minimum_effect=0.1, unchanged_margin=0.2),
+            Override(workload="bert*", strategy="default+*", minimum_effect=0.01),
+        )
+    )
+    assert policy.for_case("mlp", "default", Metric.LATENCY) == Thresholds(
+        minimum_effect=0.04, unchanged_margin=0.04
+    )
+    assert policy.for_case("bert-base", "default", Metric.LATENCY).minimum_effect == 0.1
+    assert policy.for_case("bert-base", "default", Metric.SPEEDUP).minimum_effect == 0.04
+    assert policy.for_case("bert-base", "default+dynamic", Metric.LATENCY) == Thresholds(
+        minimum_effect=0.01, unchanged_margin=0.2
+    )
+
+
+def test_one_metric_can_be_given_without_the_others():
+    policy = Policy(thresholds={Metric.LATENCY: {"minimum_effect": 0.1, "unchanged_margin": 0.1}})
+    assert policy.thresholds[Metric.LATENCY].minimum_effect == 0.1
+    assert policy.thresholds[Metric.PEAK_MEMORY] == Policy().thresholds[Metric.PEAK_MEMORY]
+
+
+def test_a_margin_asked_for_is_the_minimum_effect_of_latency_and_speedup():
+    policy = Policy(overrides=(Override(minimum_effect=0.2),)).with_margin(0.05)
+    assert policy.for_case("any", "default", Metric.LATENCY) == Thresholds(
+        minimum_effect=0.05, unchanged_margin=0.05
+    )
+    assert policy.for_case("any", "default", Metric.COMPILE_COST).minimum_effect == 0.2
+    assert policy.with_margin(0.01).for_case("any", "default", Metric.SPEEDUP) == Thresholds(
+        minimum_effect=0.01, unchanged_margin=0.03
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"minimum_trails": 5}, "minimum_trails"),
+        ({"minimum_trials": 1}, "minimum_trials"),
+        ({"false_discovery_rate": 5}, "false_discovery_rate"),
+        ({"thresholds": {"latency": {"minimum_effect": 0.05, "unchanged_margin": 0.03}}}, "unchanged_margin"),
+        ({"thresholds": {"graph_breaks": {"minimum_effect": 1, "unchanged_margin": 1}}}, "compared exactly"),
+        ({"overrides": [{"workload": "bert"}]}, "minimum_effect or unchanged_margin"),
+        ({"overrides": [{"metric": "numerics", "minimum_effect": 0.1}]}, "compared exactly"),
+        ({"history": {"window": 3}}, "window"),
+    ],
+)
+def test_a_wrong_policy_is_refused_by_name(content: dict[str, object], named: str):
+    with pytest.raises(ValidationError, match=named):
+        Policy.model_validate(content)
+
+
+def test_every_constant_is_listed_by_its_path_with_its_value():
+    entries = policy_entries(Policy(overrides=(Override(workload="bert*", minimum_effect=0.1),)))
+    listed = {entry.name: (entry.value, entry.meaning) for entry in entries}
+    assert len(listed) == len(entries)
+    assert listed["thresholds.peak_memory.unchanged_margin"] == (
+        "0.05",
+        "unchanged means: shown to lie within this margin",
+    )
+    assert listed["history.drift_points"] == ("10", "points compared with the pinned reference build")
+    assert listed["confirm.fresh_trials"][0] == "7"
+    assert listed["canary_workloads"][0] == "canary*"
+    assert listed["overrides[0]"] == (
+        "workload bert*, strategy *, minimum_effect 0.1",
+        "set in the configuration",
+    )
+    assert not any(name in listed for name in ("history", "confirm", "thresholds", "overrides"))
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ({"workload": "a"}, "an override needs minimum_effect or unchanged_margin"),
+        (
+            {"metric": "graph_breaks", "minimum_effect": 0.1},
+            "graph_breaks is compared exactly and has no thresholds",
+        ),
+        (
+            {"minimum_effect": 0.1, "unchanged_margin": 0.05},
+            "unchanged_margin must be at least minimum_effect",
+        ),
+    ],
+)
+def test_an_override_that_says_nothing_or_too_much_is_refused_in_words(
+    override: dict[str, object], said: str
+):
+    with pytest.raises(ValidationError, match=f"Value error, {said}"):
+        Override.model_validate(override)
+
+
+def test_an_override_fits_by_workload_strategy_and_metric():
+    override = Override(workload="bert*", strategy="def*", metric=Metric.LATENCY, unchanged_margin=0.1)
+    assert override.fits("bert-base", "default", Metric.LATENCY)
+    for other in (
+        ("mlp", "default", Metric.LATENCY),
+        ("bert-base", "max-autotune", Metric.LATENCY),
+        ("bert-base", "default", Metric.SPEEDUP),
+    ):
+        assert not override.fits(*other)
+    assert Override(unchanged_margin=0.1).fits("any", "thing", Metric.SPEEDUP)
+    assert Override(minimum_effect=0.1, unchanged_margin=0.1).unchanged_margin == 0.1

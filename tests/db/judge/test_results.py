@@ -1,0 +1,115 @@
+"""What the judge returns says by itself: counts, verdicts on cases, the document, the step of an event."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from db.judge.compare.upgrade import compare_builds
+from db.judge.results import ChangeEvent, Comparison
+from db.judge.vocabulary import Metric, Verdict
+from tests.db.judge.frames import sides
+from tests.db.metrics.frames import trials_frame
+
+
+def compared() -> Comparison:
+    """`moved` got slower and breaks fewer graphs, `better` only the latter, `calm` nothing."""
+    rows = sides([10.0] * 5, [12.0] * 5, workload="moved", head_fields={"graph_breaks": 0})
+    rows += sides([10.0] * 5, [10.0] * 5, workload="better", head_fields={"graph_breaks": 0})
+    rows = [row | {"graph_breaks": 3} if row["build_id"] == "old" else row for row in rows]
+    rows += sides([10.0] * 5, [10.0] * 5, workload="calm")
+    rows += sides([10.0], [11.0], workload="open")
+    return compare_builds(trials_frame(rows), "old", "new")
+
+
+def test_a_case_counts_once_by_what_moved_for_the_worse_else_for_the_better():
+    comparison = compared()
+    assert comparison.case_verdicts == {
+        ("w-moved", "s-default"): Verdict.REGRESSED,
+        ("w-better", "s-default"): Verdict.IMPROVED,
+        ("w-calm", "s-default"): Verdict.UNCHANGED,
+        ("w-open", "s-default"): Verdict.INCONCLUSIVE,
+    }
+
+
+def test_rows_are_counted_by_verdict_and_the_document_says_so():
+    comparison = compared()
+    document = comparison.to_json()
+    assert sum(comparison.counts.values()) == len(comparison.rows)
+    assert list(comparison.counts) == list(Verdict)
+    assert comparison.counts[Verdict.MISSING] == 0
+    assert document["counts"] == {verdict.value: n for verdict, n in comparison.counts.items()}
+    assert document["case_counts"] == {
+        "regressed": 1,
+        "improved": 1,
+        "unchanged": 1,
+        "inconclusive": 1,
+        "not comparable": 0,
+        "missing": 0,
+    }
+    assert document["policy"] == comparison.policy.to_json()
+    assert (document["verdict"], document["matched"]) == ("regressed", 4)
+    first, row = document["rows"][0], comparison.rows[0]
+    assert (first["workload"], first["strategy"], first["metric"]) == ("better", "default", "latency")
+    assert first["case"] == row.case.model_dump(mode="json")
+    assert len(document["rows"]) == len(comparison.rows)
+
+
+def test_a_row_is_named_by_its_case_and_has_the_unit_of_its_metric():
+    units = {row.metric: row.unit for row in compared().rows if row.workload == "calm"}
+    assert units == {
+        Metric.LATENCY: "ns",
+        Metric.SPEEDUP: "x",
+        Metric.COMPILE_COST: "ns",
+        Metric.PEAK_MEMORY: "bytes",
+        Metric.BREAK_EVEN: "steps",
+        Metric.GRAPH_BREAKS: "count",
+        Metric.RECOMPILES: "count",
+        Metric.NUMERICS: "status",
+    }
+
+
+def test_the_first_row_of_a_case_by_hand():
+    """Five trials of 10 ms against five of 12 ms, eager 15 ms beside them, all without any noise."""
+    row = next(row for row in compared().rows if row.workload == "moved" and row.metric is Metric.SPEEDUP)
+    assert (row.base, row.head) == (pytest.approx(1.5), pytest.approx(1.25))
+    assert row.change == pytest.approx(1.25 / 1.5 - 1)
+    assert (row.eager_change, row.compiled_change) == (pytest.approx(0.0), pytest.approx(0.2))
+    assert (row.trials, row.more_trials, row.verdict) == ((5, 5), None, Verdict.REGRESSED)
+    assert row.case.batch_size == 8
+    assert row.case.shape == {"sequence_length": 128}
+    assert (row.case.task, row.case.dtype, row.case.cache) == ("inference", "bfloat16", "cold")
+    assert (row.case.strategy_kind, row.case.strategy) == ("compile", "default")
+    assert row.reason == "Speedup fell because compiled got slower."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "step"),
+    [
+        (10.0, 12.0, math.log(1.2)),
+        (12.0, 10.0, -math.log(1.2)),
+        ("pass", "crash", 0.0),
+        ("pass", 1.0, 0.0),
+        (1.0, "crash", 0.0),
+        (0.0, 3.0, 0.0),
+        (3.0, 0.0, 0.0),
+    ],
+)
+def test_the_log_step_of_an_event_is_that_of_its_levels(before: Any, after: Any, step: float):
+    event = ChangeEvent(
+        event_id="e",
+        series_id=None,
+        metric=Metric.LATENCY,
+        index=0,
+        announced_at=0,
+        before=before,
+        after=after,
+        change=None,
+        interval=None,
+        p_value=None,
+        verdict=Verdict.REGRESSED,
+        reason="",
+    )
+    assert event.log_step == pytest.approx(step)

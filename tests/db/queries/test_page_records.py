@@ -1,0 +1,147 @@
+"""What readers and services leave beside measurements: sign-offs, stored views, hosts, expired reports."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from db.engine.session import Database
+from db.errors import CompilewatchError, NotFoundError
+from db.queries.data_version import data_version, service_pulse, sign_off_pulse
+from db.queries.facets import builds, machines
+from db.queries.reports import find_report, report_subjects, sign_offs, stored_link
+from db.queries.schedules import hosts
+from db.records.reports import LONGEST_LINK, Decision, Report, SignOff
+from db.records.requests import RequestKind, RequestSpec
+from db.records.schedules import HostDevice, HostState
+from db.store.reports import expire_reports, save_report, save_sign_off, store_view, withdraw_sign_off
+from db.store.requests import new_request, save_request
+from db.store.schedules import note_host_stopped, save_host
+from db.store.trials import save_trials
+from tests.builders import make_history
+
+NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def upgrade(database: Database) -> tuple[str, str, str]:
+    """Machine, base and head of two builds that were measured."""
+    save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+    first, second = builds(database)["build_id"]
+    return str(machines(database)["machine_id"].iloc[0]), str(first), str(second)
+
+
+def signed(upgrade: tuple[str, str, str], sign_off_id: str = "one", hours: int = 0) -> SignOff:
+    machine, base, head = upgrade
+    return SignOff(
+        sign_off_id=sign_off_id,
+        machine_id=machine,
+        base_build_id=base,
+        head_build_id=head,
+        decision=Decision.ACCEPTED,
+        author="Ann",
+        at=NOW + timedelta(hours=hours),
+        note="fine",
+        verdict="unchanged: nothing moved",
+        data_version=3,
+    )
+
+
+def test_a_sign_off_is_read_back_and_can_be_withdrawn_once(
+    database: Database, upgrade: tuple[str, str, str]
+) -> None:
+    version, pulse = data_version(database), sign_off_pulse(database)
+    save_sign_off(database, signed(upgrade, "two", hours=1))
+    save_sign_off(database, signed(upgrade))
+    assert sign_offs(database, *upgrade) == [signed(upgrade), signed(upgrade, "two", hours=1)]
+    machine, base, head = upgrade
+    assert sign_offs(database, machine, head, base) == []
+    assert sign_off_pulse(database) != pulse
+    pulse = sign_off_pulse(database)
+    assert withdraw_sign_off(database, "two", by="Bob", at=NOW)
+    assert not withdraw_sign_off(database, "two", by="Eve", at=NOW)
+    last = sign_offs(database, *upgrade)[-1]
+    assert (last.withdrawn_by, last.withdrawn_at) == ("Bob", NOW)
+    assert sign_off_pulse(database) != pulse
+    assert data_version(database) == version
+    with pytest.raises(NotFoundError, match="no sign-off x"):
+        withdraw_sign_off(database, "x", by="Bob", at=NOW)
+
+
+def test_one_view_has_one_id(database: Database) -> None:
+    link = "trends?workload=" + "x" * 5000
+    first = store_view(database, link, at=NOW, by="Ann")
+    assert store_view(database, link, at=NOW + timedelta(days=1), by=None) == first
+    assert store_view(database, f"{link}y", at=NOW, by=None) != first
+    assert stored_link(database, first) == link
+    assert stored_link(database, "missing") is None
+    assert stored_link(database, "\x00") is None
+    with pytest.raises(CompilewatchError, match="too long"):
+        store_view(database, "x" * (LONGEST_LINK + 1), at=NOW, by=None)
+
+
+def host(**changes: object) -> HostState:
+    fields = {
+        "name": "gpu-box",
+        "owner": "gpu-box:1:ab",
+        "started_at": NOW,
+        "seen_at": NOW,
+        "program_version": "1.0",
+        "free_bytes": 2**40,
+        "total_bytes": 2**41,
+        "devices": (HostDevice(name="H200", temperature_c=31.0, throttle_reasons=()),),
+        "devices_read_at": NOW,
+    }
+    return HostState.model_validate(fields | changes)
+
+
+def test_a_host_is_what_its_service_said_last(database: Database) -> None:
+    save_host(database, host(devices=None, devices_read_at=None))
+    assert hosts(database) == [host(devices=None, devices_read_at=None)]
+    later = host(owner="gpu-box:2:cd", seen_at=NOW + timedelta(minutes=1))
+    save_host(database, later)
+    assert hosts(database) == [later]
+    note_host_stopped(database, "gpu-box", owner="gpu-box:1:ab", at=NOW)
+    assert hosts(database) == [later]
+    note_host_stopped(database, "gpu-box", owner="gpu-box:2:cd", at=NOW)
+    assert hosts(database)[0].stopped_at == NOW
+
+
+def test_the_pulse_of_the_service_beats_when_there_is_something_to_see(database: Database) -> None:
+    quiet = service_pulse(database)
+    assert service_pulse(database) == quiet
+    save_request(database, new_request("r", RequestKind.MANUAL, RequestSpec(), by="Ann", at=NOW))
+    asked = service_pulse(database)
+    assert asked != quiet
+    save_host(database, host())
+    living = service_pulse(database)
+    assert living != asked
+    save_host(database, host(seen_at=NOW + timedelta(seconds=30)))
+    assert service_pulse(database) == living
+    save_host(database, host(seen_at=NOW + timedelta(seconds=61)))
+    assert service_pulse(database) != living
+
+
+def test_old_reports_lose_their_content_and_stay_known(database: Database) -> None:
+    for name, days in (("old", 10), ("young", 1)):
+        save_report(
+            database,
+            Report(
+                report_id=name,
+                title=name,
+                created_at=NOW - timedelta(days=days),
+                created_by="Ann",
+                data_version=1,
+                content={"subject": f"What {name} shows."},
+            ),
+        )
+    assert report_subjects(database) == {"old": "What old shows.", "young": "What young shows."}
+    assert expire_reports(database, NOW - timedelta(days=5), at=NOW) == 1
+    assert expire_reports(database, NOW - timedelta(days=5), at=NOW) == 0
+    old, young = find_report(database, "old"), find_report(database, "young")
+    assert old is not None
+    assert young is not None
+    assert (old.content, old.revoked_by, old.revoked_at) == (None, "retention", NOW)
+    assert young.revoked_at is None
+    assert report_subjects(database) == {"young": "What young shows."}

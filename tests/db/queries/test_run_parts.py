@@ -1,0 +1,173 @@
+"""What runs measured, kept at write time: always what the trials themselves say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from sqlalchemy import select
+
+from db.engine.session import Database
+from db.queries import facets
+from db.queries.filters import Filters
+from db.queries.run_parts import (
+    last_measured_at,
+    measured_builds,
+    newest_build,
+    newest_runs_began,
+    of_newest_builds,
+    run_parts,
+    stored_builds,
+)
+from db.queries.series import measured_workloads
+from db.queries.trials import count_trials, latest_trials_frame, newest_trials_frame, trials_frame
+from db.records.trial import Status, Task
+from db.store.trials import save_trials
+from db.tables.run_parts import RUN_PART
+from tests.builders import START, make_history, make_imported
+
+SELECTIONS = [
+    Filters(),
+    Filters(suites=("standard",)),
+    Filters(tasks=(Task.TRAINING,)),
+    Filters(workloads=("mlp",), strategies=("default",)),
+    Filters(since=START + timedelta(days=1), until=START + timedelta(days=2)),
+    Filters(statuses=(Status.FAILED,)),
+    Filters(suites=("none such",)),
+]
+
+
+@pytest.fixture(scope="module")
+def measured(module_database: Database) -> Database:
+    """Two machines with other builds each, written in two parts so that rows are updated, not only made."""
+    builds = ("2.11.0", "2.12.0", "2.13.0")
+    trials = [
+        *make_history(workloads=("bert-base", "mlp"), builds=builds, failures=[("mlp", "default", 1)]),
+        *make_history(workloads=("mlp",), builds=("2.12.0",), machines=("gpu-box-1",), seed=1),
+    ]
+    save_trials(module_database, trials[::2])
+    save_trials(module_database, trials[1::2])
+    return module_database
+
+
+def _expected(database: Database) -> set[tuple[Any, ...]]:
+    groups = trials_frame(database).groupby(["run_id", "machine_id", "build_id"])["started_at"]
+    return {(*key, len(group), group.min(), group.max()) for key, group in groups}
+
+
+def test_the_parts_of_runs_are_what_the_trials_say(measured: Database) -> None:
+    with measured.read() as connection:
+        rows = connection.execute(select(RUN_PART)).all()
+    assert {tuple(row) for row in rows} == _expected(measured)
+    assert len(run_parts(measured, [row.run_id for row in rows])) == len(rows)
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+def test_builds_are_those_of_the_trials_newest_first(measured: Database, filters: Filters) -> None:
+    for machine in (None, *trials_frame(measured)["machine_id"].unique()):
+        here = Filters(**{**vars(filters), "machines": (machine,) if machine else ()})
+        newest = trials_frame(measured, here).groupby("build_id")["started_at"].max()
+        assert stored_builds(measured, here) == list(newest.sort_values(ascending=False).index)
+        assert measured_builds(measured, here) == stored_builds(measured, here)
+        latest = latest_trials_frame(measured, here)
+        of_runs = trials_frame(measured, here) if latest.empty else latest
+        expected = None if of_runs.empty else of_runs.sort_values("started_at")["build_id"].iloc[-1]
+        assert newest_build(measured, here) == expected
+
+
+@pytest.mark.parametrize(
+    "filters", [Filters(), Filters(suites=("standard",)), Filters(tasks=(Task.INFERENCE,))], ids=str
+)
+def test_imported_builds_count_only_where_none_was_measured(database: Database, filters: Filters) -> None:
+    """2.12.0 was imported too, long after 2.13.0 was measured; 2.14.0 and 2.15.0 were only imported."""
+    imported = [
+        make_imported(
+            build=build,
+            suite="standard",
+            run_id=f"imported-{build}",
+            trial_id=f"imported-{build}",
+            started_at=START + timedelta(days=days),
+        )
+        for build, days in (("2.14.0", 200), ("2.12.0", 300), ("2.15.0", 400))
+    ]
+    save_trials(database, imported)
+
+    def told(found: list[str]) -> list[str]:
+        rows = facets.builds(database)
+        torch = dict(zip(rows["build_id"], rows["torch"], strict=True))
+        return [torch[build] for build in found]
+
+    every = ["2.15.0", "2.12.0", "2.14.0"]
+    assert told(measured_builds(database, filters)) == told(stored_builds(database, filters)) == every
+    save_trials(database, make_history(workloads=("bert-base",), builds=("2.12.0", "2.13.0")))
+    assert told(measured_builds(database, filters)) == ["2.13.0", "2.12.0"]
+    assert told(stored_builds(database, filters)) == [*every, "2.13.0"]
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters(tasks=(Task.INFERENCE,))], ids=str)
+def test_of_builds_of_one_moment_that_of_the_newest_torch_comes_first(
+    database: Database, filters: Filters
+) -> None:
+    """As files imported by one command with one --measured-at have: no id may decide which is the newest."""
+    versions = ("2.9.1", "2.10.0", "2.11.0", "2.8.0")
+    save_trials(
+        database,
+        [
+            make_imported(build=version, run_id=f"imported-{version}", started_at=START)
+            for version in versions
+        ],
+    )
+    rows = facets.builds(database)
+    torch = dict(zip(rows["build_id"], rows["torch"], strict=True))
+    ordered = ["2.11.0", "2.10.0", "2.9.1", "2.8.0"]
+    assert [torch[build] for build in stored_builds(database, filters)] == ordered
+    assert [torch[build] for build in measured_builds(database, filters)] == ordered
+    newest = newest_build(database, filters)
+    assert newest is not None
+    assert torch[newest] == "2.11.0"
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+def test_each_machine_has_its_newest_build(measured: Database, filters: Filters) -> None:
+    found = of_newest_builds(measured, filters)
+    assert [each.machines for each in found] == [
+        (machine,) for machine in sorted(trials_frame(measured, filters)["machine_id"].unique())
+    ]
+    for each in found:
+        assert each.builds == (newest_build(measured, replace(filters, machines=each.machines)),)
+        assert replace(each, machines=(), builds=()) == filters
+    named = replace(filters, builds=("b", "a"))
+    assert of_newest_builds(measured, named) == [named]
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+@pytest.mark.parametrize("limit", [1, 5, 1000])
+def test_the_newest_trials_are_the_last_of_all(measured: Database, filters: Filters, limit: int) -> None:
+    everything = trials_frame(measured, filters)
+    found = newest_trials_frame(measured, filters, limit)
+    pd.testing.assert_frame_equal(found, everything.tail(limit).reset_index(drop=True))
+    assert count_trials(measured, filters) == len(everything)
+
+
+def test_the_newest_runs_began_with_the_oldest_of_them(measured: Database) -> None:
+    began = trials_frame(measured).groupby("run_id")["started_at"].agg(["min", "max"]).sort_values("max")
+    assert newest_runs_began(measured, Filters(), 2) == began["min"].iloc[-2:].min()
+    assert newest_runs_began(measured, Filters(), len(began)) == began["min"].min()
+    assert newest_runs_began(measured, Filters(), len(began) + 1) is None
+
+
+@pytest.mark.parametrize("filters", SELECTIONS, ids=str)
+def test_workloads_are_those_of_the_trials(measured: Database, filters: Filters) -> None:
+    expected = trials_frame(measured, filters).drop_duplicates("workload_id").sort_values("workload")
+    found = measured_workloads(measured, filters)
+    assert found.to_dict("records") == expected[list(found.columns)].to_dict("records")
+
+
+def test_when_a_build_was_measured_last(measured: Database) -> None:
+    last = trials_frame(measured).groupby("build_id")["started_at"].max()
+    for build, moment in last.items():
+        assert last_measured_at(measured, Filters(builds=(str(build),))) == moment
+    assert last_measured_at(measured, Filters(builds=("none such",))) is None

@@ -1,0 +1,221 @@
+"""Records of two versions: each keeps its own fields, its bytes and its place in the tables."""
+
+import io
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from db.engine.session import Database
+from db.errors import RecordError
+from db.interchange.read.importing import import_paths
+from db.interchange.write.exporting import export
+from db.queries.filters import Filters
+from db.queries.integrity import find_damage
+from db.queries.trials import trial_record, trials_frame
+from db.records.fast_json import QuickReader
+from db.records.trial import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    HostState,
+    Numerics,
+    NumericsStatus,
+    Trial,
+    parse_trial,
+    trial_schema,
+    version_of,
+)
+from db.store.retention import compact_samples
+from db.store.trial_rows import Identifier, prepare
+from db.store.trials import save_trial, save_trials
+from db.tables.trials import TRIAL
+from tests.builders import MS, START, make_imported, make_timed, make_timing, make_trial
+
+H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"
+
+
+def cpu_trial(**overrides: Any) -> Trial:
+    """The second version on a CPU: the samples of the first, and how they were timed."""
+    fields = {"schema": "compilewatch.trial/2", "timing": make_timing("host", headline="samples")}
+    return make_trial(machine="cpu-box", **(fields | overrides))
+
+
+def lines(database: Database) -> list[bytes]:
+    output = io.BytesIO()
+    export(database, Filters(), format="jsonl", output=output)
+    return output.getvalue().splitlines()
+
+
+def test_the_second_version_comes_back_as_it_was(database: Database) -> None:
+    trials = [make_timed(), make_timed(control_device_ns=None, headline="wall_pipelined"), cpu_trial()]
+    save_trials(database, trials)
+    for trial in trials:
+        assert trial_record(database, trial.trial_id) == trial
+        assert save_trial(database, Trial.model_validate_json(trial.to_json())) is False
+    assert [parse_trial(line) for line in lines(database)] == trials
+    assert find_damage(database) == []
+
+
+@pytest.mark.parametrize(
+    "file", ["smoke-5-trials.jsonl", "standard-part.jsonl", "upgrade-2.11-2.13.jsonl", "profiles.jsonl"]
+)
+def test_a_record_of_the_first_version_stays_one(sqlite_database: Database, file: str) -> None:
+    """Byte by byte, through the database and back; and it is known when it comes again."""
+    written = (H100 / file).read_bytes().splitlines()
+    first = import_paths(sqlite_database, [H100 / file])
+    assert first.new == len(written)
+    assert sorted(lines(sqlite_database)) == sorted(written)
+    again = import_paths(sqlite_database, [H100 / file])
+    assert (again.new, sum(found.known for found in again.files)) == (0, len(written))
+
+
+def test_the_content_of_the_first_version_is_the_one_that_earlier_releases_stored() -> None:
+    """As the release before the second version computed it."""
+    trial = make_trial(trial_id="one", run_id="run")
+    (entry,) = prepare([trial], Identifier())
+    assert entry.content == CONTENT_OF_THE_FIRST_VERSION
+
+
+CONTENT_OF_THE_FIRST_VERSION = "7f774b90bfacbca20caa2a6cd9d298c3"
+
+
+def damaged() -> Iterator[tuple[dict[str, Any], str]]:
+    """Changes to a record, and what is wrong with it then."""
+    gpu, first, cpu = (json.loads(each.to_json()) for each in (make_timed(), make_trial(), cpu_trial()))
+    timing = gpu["timing"]
+    yield first | {"device_ns": [1]}, "device_ns belongs to compilewatch.trial/2"
+    yield first | {"timing": timing}, "timing belongs to compilewatch.trial/2"
+    yield gpu | {"host_samples_ns": [1]}, "host_samples_ns belongs to compilewatch.trial/1"
+    yield gpu | {"samples_ns": [1]}, "samples_ns must be empty"
+    yield gpu | {"wall_sync_ns": []}, "needs wall_sync_ns or summary"
+    yield gpu | {"timing": None, "samples_ns": [1]}, "device_ns needs a timing"
+    yield cpu | {"issue_ns": [1]}, "issue_ns needs a timing"
+    yield gpu | {"schema": "compilewatch.trial/3"}, "schema"
+    yield gpu | {"device_ns": [1.5]}, "device_ns"
+    yield gpu | {"control_issue_ns": [-1]}, "control_issue_ns"
+    yield gpu | {"timing": timing | {"headline": "device"}}, "headline"
+    yield gpu | {"timing": timing | {"mood": 1}}, "mood"
+    side = timing["side"]
+    yield gpu | {"timing": timing | {"side": side | {"method": "guessed"}}}, "method"
+    yield gpu | {"timing": timing | {"side": side | {"sm_clock_mhz": [1, 2]}}}, "sm_clock_mhz"
+    gate = side["gate"] | {"kind": "sleep"}
+    yield gpu | {"timing": timing | {"side": side | {"gate": gate}}}, "kind"
+
+
+@pytest.mark.parametrize(("record", "problem"), [*damaged()])
+def test_what_is_no_record_of_its_version_is_refused_both_ways(record: dict[str, Any], problem: str) -> None:
+    line = json.dumps(record).encode()
+    with pytest.raises(RecordError, match=problem):
+        parse_trial(line)
+    assert QuickReader().read([line]) == [None]
+
+
+def test_each_version_is_read_the_quick_way() -> None:
+    trials = [make_timed(), make_trial(), cpu_trial()]
+    found = QuickReader().read([trial.to_json().encode() for trial in trials])
+    assert all(each is not None for each in found)
+    assert [each.schema_ for each in found] == [trial.schema_ for trial in trials]
+
+
+def test_the_row_holds_the_medians_and_the_headline_is_the_latency(database: Database) -> None:
+    sync, pipelined = make_timed(seed=1), make_timed(seed=2, headline="wall_pipelined", method="cupti")
+    first, host, published = make_trial(), cpu_trial(), make_imported()
+    save_trials(database, [sync, pipelined, first, host, published])
+    frame = trials_frame(database).set_index("trial_id")
+    for trial, headline, method in (
+        (sync, "wall_sync_ns", "gated"),
+        (pipelined, "wall_pipelined_ns", "cupti"),
+    ):
+        row = frame.loc[trial.trial_id]
+        assert (row["record_version"], row["timing_method"]) == (2, method)
+        assert row["control_timing_method"] == method
+        for name in (*DEVICE_TIMES, *CONTROL_TIMES):
+            assert row[name] == statistics.median(getattr(trial, name))
+        assert row["latency_ns"] == row[headline]
+        assert row["control_latency_ns"] == row[f"control_{headline}"]
+        assert row["samples"] == 12
+    methods = frame["timing_method"].to_dict()
+    assert methods[first.trial_id] == "ungated"
+    assert methods[host.trial_id] == "host"
+    assert frame["timing_method"].isna()[published.trial_id]
+    assert frame.loc[first.trial_id, [*DEVICE_TIMES, *CONTROL_TIMES]].isna().all()
+    assert frame["record_version"].to_dict()[first.trial_id] == 1
+
+
+def test_the_first_version_of_a_cpu_was_timed_by_the_host(database: Database) -> None:
+    machine = make_trial().machine.model_copy(update={"device": "cpu"})
+    save_trials(database, [make_trial(machine=machine), make_trial(failure="timeout")])
+    assert sorted(trials_frame(database)["timing_method"].fillna("none")) == ["host", "none"]
+
+
+@pytest.mark.parametrize(
+    "column", ["device_ns", "control_wall_pipelined_ns", "latency_ns", "control_samples"]
+)
+def test_a_median_that_does_not_follow_from_its_samples_is_damage(database: Database, column: str) -> None:
+    trial = make_timed()
+    save_trial(database, trial)
+    with database.write() as connection:
+        connection.execute(update(TRIAL).values({column: 1}))
+    assert [found.what for found in find_damage(database)] == [
+        f"1 trial with figures that do not follow from their samples: {trial.trial_id}."
+    ]
+
+
+def test_forgotten_samples_leave_the_medians(database: Database) -> None:
+    save_trial(database, make_timed())
+    before = trials_frame(database)
+    assert compact_samples(database, START.replace(year=2100)) == 1
+    assert trials_frame(database).equals(before)
+    assert find_damage(database) == []
+    (line,) = lines(database)
+    compacted = parse_trial(line)
+    assert compacted.device_ns == []
+    assert compacted.timing is not None
+    assert compacted.summary is not None
+    with database.read() as connection:
+        stored = connection.scalar(select(TRIAL.c.latency_ns))
+    assert compacted.summary.latency_ns == round(stored or 0)
+
+
+def test_every_version_has_its_schema() -> None:
+    first, second = trial_schema(1), trial_schema(2)
+    assert first["properties"]["schema"]["const"] == "compilewatch.trial/1"
+    assert second["properties"]["schema"]["const"] == "compilewatch.trial/2"
+    new = {"timing", *DEVICE_TIMES, *CONTROL_TIMES}
+    assert set(second["properties"]) - set(first["properties"]) == new
+    assert set(first["properties"]) - set(second["properties"]) == {
+        "host_samples_ns",
+        "control_host_samples_ns",
+    }
+    assert {"Timing", "TimingSide", "Gate"} <= set(second["$defs"])
+    assert not {"Timing", "TimingSide", "Gate"} & set(first["$defs"])
+
+
+def test_milliseconds_are_what_the_builder_says() -> None:
+    """The record that other tests stand on: 5 ms on the device, 3 ms to issue."""
+    trial = make_timed(spread=0)
+    assert [statistics.median(getattr(trial, name)) for name in DEVICE_TIMES] == [
+        5 * MS,
+        3 * MS,
+        8 * MS,
+        5 * MS,
+    ]
+
+
+def test_a_part_has_only_what_its_version_has() -> None:
+    """What came with the second version is no field of the first, in a part of the record either."""
+    older = make_trial(numerics=Numerics(status=NumericsStatus.PASS), host_state=HostState(blocks=1))
+    document = json.loads(older.to_json())
+    assert version_of(older) == 1
+    assert "rms_exact" not in document["numerics"]
+    assert "launching_cpu" not in document["host_state"]
+    definitions = trial_schema(1)["$defs"]
+    assert "rms_exact" not in definitions["Numerics"]["properties"]
+    assert "rms_exact" in trial_schema(2)["$defs"]["Numerics"]["properties"]
+    document["numerics"]["rms_exact"] = 1.0
+    with pytest.raises(RecordError, match="rms_exact does not belong to"):
+        parse_trial(json.dumps(document))

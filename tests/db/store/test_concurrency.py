@@ -1,0 +1,69 @@
+"""Several processes on one database: nothing is lost, nothing is there twice, nothing is half there."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sqlalchemy import text
+
+from db.engine.session import open_database
+from db.queries.data_version import data_version
+from db.queries.facets import machines
+from db.queries.trials import latest_trials_frame, trial_records, trials_frame
+
+ROOT = Path(__file__).parents[3]
+
+
+def saver(url: str, name: str, count: int, shared: int = 0) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.db.saver", url, name, str(count), str(shared)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_processes_that_save_at_once_lose_and_double_nothing(database_url: str) -> None:
+    savers = [saver(database_url, f"process-{number}", count=15, shared=10) for number in range(4)]
+    for process in savers:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    expected = {f"shared-{n}" for n in range(10)} | {
+        f"process-{number}-{n}" for number in range(4) for n in range(15)
+    }
+    with open_database(database_url) as database:
+        frame = trials_frame(database)
+        assert len(frame) == len(expected)
+        assert set(frame["trial_id"]) == expected
+        assert machines(database)["trials"].tolist() == [len(expected)]
+        assert data_version(database) == len(expected)
+        assert len(latest_trials_frame(database)) == len(expected)
+
+
+def test_a_killed_process_leaves_whole_trials_and_all_it_reported(database_url: str) -> None:
+    generator = random.Random(1)
+    reported: set[str] = set()
+    for number in range(3):
+        process = saver(database_url, f"process-{number}", count=10_000)
+        assert process.stdout is not None
+        reported.add(process.stdout.readline().strip())
+        time.sleep(generator.uniform(0, 0.2))
+        process.kill()
+        reported.update(line.strip() for line in process.stdout if line.endswith("\n"))
+        process.wait()
+        process.stdout.close()
+        assert process.stderr is not None
+        process.stderr.close()
+    with open_database(database_url) as database:
+        stored = [trial.trial_id for trial in trial_records(database)]
+        assert len(stored) == len(set(stored))
+        assert reported <= set(stored)
+        assert len(set(stored) - reported) <= 3
+        assert machines(database)["trials"].tolist() == [len(stored)]
+        with database.read() as connection:
+            for table, per_trial in (("trial", 1), ("trial_detail", 1), ("trial_samples", 4)):
+                rows = connection.scalar(text(f"SELECT count(*) FROM {table}"))
+                assert rows == per_trial * len(stored), table
+            if database.dialect == "sqlite":
+                assert connection.scalar(text("PRAGMA integrity_check")) == "ok"
+        assert data_version(database) == len(stored)

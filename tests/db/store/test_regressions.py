@@ -1,0 +1,212 @@
+"""Recorded regressions: once, revised by naming the old verdict, confirmed by fresh trials, triaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from db.engine.session import Database
+from db.errors import ConflictError, NotFoundError
+from db.judge.vocabulary import CauseClass, Metric, Verdict
+from db.queries.data_version import data_version
+from db.queries.regressions import regression_state, regressions_frame, standing_regressions
+from db.records.regressions import BY_THE_JUDGE, Regression, TriageEvent, TriageState
+from db.store.regressions import record_comparison, record_confirmation, triage
+from db.store.trials import save_trials
+from tests.builders import make_compiler_facts, make_history
+from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, judged, stepping_history
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+LATER = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def regressed(database: Database) -> Database:
+    """2.13.0 is 10 % slower than 2.12.0 when compiled, in two runs; a third run is as quick as the first."""
+    builds = ("2.12.0", "2.13.0", "2.13.0", "2.13.0")
+    save_trials(database, stepping_history(1.0, 1.1, 1.1, 1.0, builds=builds))
+    return database
+
+
+def latency_of_mlp(database: Database) -> str:
+    frame = regressions_frame(database)
+    mine = frame[(frame["workload"] == "mlp") & (frame["metric"] == "latency")]
+    return str(mine["regression_id"].iloc[0])
+
+
+def test_every_regression_is_recorded_once_with_its_numbers(regressed: Database) -> None:
+    comparison = judged(regressed, RUN_0, RUN_1)
+    recorded = record_comparison(regressed, comparison, at=NOW)
+    rows = [row for row in comparison.rows if row.verdict is Verdict.REGRESSED]
+    assert {each.subject for each in recorded.new} == {
+        (row.case.workload_id, row.case.strategy_id, row.metric.value) for row in rows
+    }
+    assert {row.metric for row in rows} >= {Metric.LATENCY, Metric.SPEEDUP}
+    assert (recorded.revised, recorded.confirmed) == ((), ())
+    frame = regressions_frame(regressed)
+    assert set(frame["state"]) == {"new"}
+    assert set(frame["base"]) == {"torch 2.12.0"}
+    assert set(frame["head"]) == {"torch 2.13.0"}
+    mlp = regression_state(regressed, latency_of_mlp(regressed)).regression
+    assert mlp.row in comparison.rows
+    assert mlp.row.change == pytest.approx(0.10, abs=0.01)
+    assert (mlp.recorded_at, mlp.base, mlp.revision, mlp.revises) == (NOW, comparison.base, 0, None)
+
+
+def test_recording_again_changes_nothing(regressed: Database) -> None:
+    comparison = judged(regressed, RUN_0, RUN_1)
+    record_comparison(regressed, comparison, at=NOW)
+    before, version = regressions_frame(regressed), data_version(regressed)
+    assert not record_comparison(regressed, comparison, at=LATER)
+    assert regressions_frame(regressed).equals(before)
+    assert data_version(regressed) == version
+
+
+def test_many_processes_record_one_regression_once(
+    regressed: Database, open_again: Callable[[], Database]
+) -> None:
+    comparison = judged(regressed, RUN_0, RUN_1)
+    databases = [open_again() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(lambda each: len(record_comparison(each, comparison, at=NOW).new), databases))
+    expected = sum(row.verdict is Verdict.REGRESSED for row in comparison.rows)
+    assert sorted(counts) == [0, 0, 0, expected]
+    assert len(regressions_frame(regressed)) == expected
+
+
+def test_fresh_trials_that_show_it_again_confirm_it(regressed: Database) -> None:
+    recorded = record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    again = record_comparison(regressed, judged(regressed, RUN_0, RUN_2), at=LATER)
+    assert (again.new, again.revised) == ((), ())
+    assert {each.regression_id for each in again.confirmed} >= {
+        each.regression_id for each in recorded.new if each.row.metric is Metric.LATENCY
+    }
+    found = regression_state(regressed, latency_of_mlp(regressed))
+    assert found.state is TriageState.CONFIRMED
+    assert (found.triage[-1].author, found.triage[-1].at) == (BY_THE_JUDGE, LATER)
+    assert RUN_2 in (found.triage[-1].note or "")
+
+
+def test_a_revised_verdict_names_the_old_one_and_leaves_it_as_it_was(regressed: Database) -> None:
+    first = record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    identifier = latency_of_mlp(regressed)
+    before = regression_state(regressed, identifier).regression
+    back = record_comparison(regressed, judged(regressed, RUN_0, RUN_3), at=LATER)
+    old = regression_state(regressed, identifier)
+    assert old.regression == before
+    new = next(each for each in back.revised if each.revises == identifier)
+    assert old.revised_by == new.regression_id
+    assert new.row.verdict is Verdict.UNCHANGED
+    assert new.revision == 1
+    assert ids(first.new).isdisjoint(ids(back.revised))
+    assert identifier not in set(regressions_frame(regressed)["regression_id"])
+    assert {identifier, new.regression_id} <= set(regressions_frame(regressed, revised=True)["regression_id"])
+    assert identifier not in {each.regression.regression_id for each in standing_regressions(regressed)}
+
+
+def ids(regressions: Iterable[Regression]) -> set[str]:
+    return {each.regression_id for each in regressions}
+
+
+def test_a_regression_that_returns_is_a_further_revision(regressed: Database) -> None:
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    identifier = latency_of_mlp(regressed)
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_3), at=NOW)
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_2), at=LATER)
+    again = regression_state(regressed, latency_of_mlp(regressed)).regression
+    assert again.revision == 2
+    assert again.revises == regression_state(regressed, identifier).revised_by
+
+
+def test_a_comparison_that_cannot_tell_takes_nothing_back(database: Database) -> None:
+    thorough = stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0"))
+    save_trials(database, thorough)
+    record_comparison(database, judged(database, RUN_0, RUN_1), at=NOW)
+    before = regressions_frame(database)
+    quick = make_history(workloads=("mlp",), builds=("2.13.0",), trials_per_case=1, seed=9)
+    save_trials(database, quick)
+    comparison = judged(database, RUN_0, quick[0].run_id)
+    assert {row.verdict for row in comparison.rows if row.metric is Metric.LATENCY} == {Verdict.INCONCLUSIVE}
+    assert not record_comparison(database, comparison, at=LATER)
+    assert regressions_frame(database).equals(before)
+
+
+def test_counts_are_confirmed_at_once(database: Database) -> None:
+    old, new = (
+        make_history(workloads=("mlp",), strategies=("default",), builds=(torch,), seed=seed)
+        for torch, seed in (("2.12.0", 1), ("2.13.0", 2))
+    )
+    facts = make_compiler_facts(recompiles=[])
+    breaks = facts.model_copy(update={"graph_breaks": []})
+    save_trials(database, [trial.model_copy(update={"compiler": breaks}) for trial in old])
+    save_trials(database, [trial.model_copy(update={"compiler": facts}) for trial in new])
+    comparison = judged(database, old[0].run_id, new[0].run_id)
+    recorded = record_comparison(database, comparison, at=NOW)
+    assert [each.row.metric for each in recorded.confirmed] == [Metric.GRAPH_BREAKS]
+
+
+def test_a_second_look_says_nothing_about_other_cases(regressed: Database) -> None:
+    recorded = record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    mlp = [each for each in recorded.new if each.row.workload == "mlp"]
+    again = record_confirmation(regressed, judged(regressed, RUN_0, RUN_2), mlp, at=LATER)
+    assert again.confirmed
+    assert {each.row.workload for each in again.confirmed} == {"mlp"}
+    assert again.new == ()
+
+
+def test_a_second_look_that_does_not_show_it_takes_it_back_as_noise(regressed: Database) -> None:
+    recorded = record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    again = record_confirmation(regressed, judged(regressed, RUN_0, RUN_3), recorded.new, at=LATER)
+    assert again.confirmed == ()
+    assert {each.revises for each in again.revised} == ids(recorded.new)
+    assert {each.row.cause for each in again.revised} == {CauseClass.NOISE}
+    assert {each.head_key for each in again.revised} == {each.head_key for each in recorded.new}
+    assert standing_regressions(regressed) == ()
+
+
+def test_a_second_look_with_too_few_trials_decides_nothing(regressed: Database) -> None:
+    recorded = record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    quick = make_history(workloads=("mlp",), builds=("2.13.0",), trials_per_case=2, seed=9)
+    save_trials(regressed, quick)
+    again = judged(regressed, RUN_0, quick[0].run_id)
+    assert not record_confirmation(regressed, again, recorded.new, at=LATER)
+    assert {each.state for each in standing_regressions(regressed)} == {TriageState.NEW}
+
+
+def test_triage_keeps_who_said_what_when(regressed: Database) -> None:
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    identifier = latency_of_mlp(regressed)
+    first = TriageEvent(state=TriageState.ACKNOWLEDGED, author="ada", at=NOW, note="Mine.")
+    second = TriageEvent(
+        state=TriageState.EXPECTED, author="grace", at=LATER, url="https://example.com/issues/7"
+    )
+    assert triage(regressed, identifier, first)
+    assert not triage(regressed, identifier, first.model_copy(update={"at": LATER}))
+    assert triage(regressed, identifier[:10], second)
+    found = regression_state(regressed, identifier)
+    assert found.triage == (first, second)
+    assert found.state is TriageState.EXPECTED
+
+
+def test_triage_of_what_is_not_there_or_no_longer_stands(regressed: Database) -> None:
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    event = TriageEvent(state=TriageState.FIXED, author="ada", at=NOW)
+    for unknown in ("", "nothing", "%", "_"):
+        with pytest.raises(NotFoundError):
+            triage(regressed, unknown, event)
+    identifier = latency_of_mlp(regressed)
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_3), at=LATER)
+    with pytest.raises(ConflictError, match="was revised"):
+        triage(regressed, identifier, event)
+    assert regression_state(regressed, identifier).triage == ()
+
+
+def test_what_people_said_is_never_overruled_by_a_second_look(regressed: Database) -> None:
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
+    identifier = latency_of_mlp(regressed)
+    triage(regressed, identifier, TriageEvent(state=TriageState.EXPECTED, author="ada", at=NOW))
+    record_comparison(regressed, judged(regressed, RUN_0, RUN_2), at=LATER)
+    assert regression_state(regressed, identifier).state is TriageState.EXPECTED

@@ -1,0 +1,227 @@
+"""The recipe for CI: the script as a job runs it, with real commands and a server that takes comments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import yaml
+
+from db.engine.session import open_database
+from db.store.trials import save_trials
+from tests.regression_cases import RUN_0, stepping_history
+
+ROOT = Path(__file__).resolve().parents[3]
+ACTION = ROOT / ".github" / "actions" / "compilewatch-gate"
+DOCUMENT = (ROOT / "docs" / "ci.md").read_text()
+WORKLOADS = (ROOT / "docs" / "workloads.md").read_text()
+
+
+@dataclass
+class Comments:
+    """A server that keeps the comments it is sent; `answer` is the status it answers with."""
+
+    url: str = ""
+    answer: int = 201
+    bodies: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+@pytest.fixture
+def comments() -> Iterator[Comments]:
+    kept = Comments()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            kept.headers.append(dict(self.headers))
+            kept.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"])
+            self.send_response(kept.answer)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: what arrived is in `kept`."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        kept.url = f"http://127.0.0.1:{server.server_address[1]}/notes"
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield kept
+        server.shutdown()
+        thread.join()
+
+
+def gate(folder: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The script in `folder`, with this checkout's commands first on the path."""
+    commands = Path(sys.executable).parent
+    return subprocess.run(
+        [ACTION / "gate.sh"],
+        cwd=folder,
+        env={
+            **{name: text for name, text in os.environ.items() if not name.startswith("GITHUB_")},
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "COMPILEWATCH_DATABASE_URL": url,
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def stand_in(folder: Path, script: str) -> str:
+    """A search path where `compilewatch` is `script`: for what gate.sh itself makes of an answer."""
+    commands = folder / "bin"
+    commands.mkdir()
+    command = commands / "compilewatch"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    return f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("text", ["--workload ranker\n--trials 10 --label '2.13 + driver 580'", "", "  \n"])
+def test_options_are_split_as_a_shell_does(tmp_path: Path, sqlite_url: str, text: str) -> None:
+    path = stand_in(tmp_path, 'for word; do echo "<$word>" >&2; done; exit 0')
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS=text, GATE_OPTIONS="$(touch ran) `touch ran`", PATH=path)
+    ran = [
+        "run",
+        *(["--workload", "ranker", "--trials", "10", "--label", "2.13 + driver 580"] if text.strip() else []),
+    ]
+    judged = ["gate", "--markdown", "$(touch", "ran)", "`touch", "ran`"]
+    assert done.stderr.splitlines() == [f"<{word}>" for word in (*ran, *judged)]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_quote_that_is_not_closed_measures_nothing(tmp_path: Path, sqlite_url: str) -> None:
+    path = stand_in(tmp_path, "echo called >&2")
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="--label 'x", PASS_UNDECIDED="true", PATH=path)
+    assert done.returncode == 2
+    assert done.stderr == "RUN_OPTIONS: No closing quotation. Close the quote.\n"
+
+
+def measured(url: str, *factors: float, trials_per_case: int = 5) -> None:
+    history = stepping_history(
+        *factors, builds=("2.12.0", "2.13.0")[: len(factors)], trials_per_case=trials_per_case
+    )
+    with open_database(url) as database:
+        save_trials(database, history)
+
+
+def test_a_regression_is_commented_and_fails_the_job(
+    tmp_path: Path, sqlite_url: str, comments: Comments
+) -> None:
+    measured(sqlite_url, 1.0, 1.2)
+    summary = tmp_path / "summary.md"
+    done = gate(
+        tmp_path,
+        sqlite_url,
+        RUN_OPTIONS="none",
+        COMMENT_URL=comments.url,
+        COMMENT_HEADER="Authorization: Bearer s3cret",
+        GITHUB_STEP_SUMMARY=str(summary),
+    )
+    assert done.returncode == 1, done.stderr
+    (body,) = comments.bodies
+    assert "| mlp (ungated) | default | Latency |" in body
+    assert "✗ regressed" in body
+    assert body == (tmp_path / "gate.md").read_text() == summary.read_text() == done.stdout
+    assert comments.headers[0]["Authorization"] == "Bearer s3cret"
+    assert comments.headers[0]["Content-Type"] == "application/json"
+    assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_the_options_of_the_gate_arrive(tmp_path: Path, sqlite_url: str) -> None:
+    measured(sqlite_url, 1.0, 1.0, trials_per_case=10)
+    table = str(tmp_path / "table.md")
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", GATE_OPTIONS=f"--since {RUN_0}", GATE_TABLE=table)
+    assert done.returncode == 0, done.stderr
+    assert Path(table).read_text() == done.stdout
+    refused = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", GATE_OPTIONS="--against torch=1.0")
+    assert refused.returncode == 2
+    assert "No build with torch=1.0 was measured." in refused.stderr
+
+
+def test_a_comment_that_cannot_be_posted_changes_no_verdict(
+    tmp_path: Path, sqlite_url: str, comments: Comments
+) -> None:
+    comments.answer = 403
+    path = stand_in(tmp_path, "echo '| a | table |'")
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", COMMENT_URL=comments.url, PATH=path)
+    assert done.returncode == 0
+    assert len(comments.bodies) == 1
+    assert "The comment could not be posted; the verdict stands." in done.stderr
+
+
+def test_what_cannot_be_told_fails_unless_it_may_pass(
+    tmp_path: Path, sqlite_url: str, comments: Comments
+) -> None:
+    measured(sqlite_url, 1.0)
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", COMMENT_URL=comments.url)
+    assert done.returncode == 2
+    assert "There is no run before the newest one." in done.stderr
+    assert comments.bodies == [], "there is no table to show"
+    path = stand_in(tmp_path, "exit 2")
+    assert gate(tmp_path, sqlite_url, RUN_OPTIONS="none", PASS_UNDECIDED="true", PATH=path).returncode == 0
+
+
+def test_a_long_table_is_cut_to_what_a_comment_holds(
+    tmp_path: Path, sqlite_url: str, comments: Comments
+) -> None:
+    path = stand_in(tmp_path, 'for n in $(seq 4000); do echo "| row $n | of many |"; done')
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", COMMENT_URL=comments.url, PATH=path)
+    assert done.returncode == 0
+    assert 59_000 < len(comments.bodies[0]) < 65_536
+    assert comments.bodies[0].endswith("The rest is in the log of the job.\n")
+    assert "row 4000" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_workload_of_the_user_in_three_lines_is_measured_and_judged(
+    tmp_path: Path, sqlite_url: str, comments: Comments
+) -> None:
+    """Twice, as two pull requests: the first has nothing to be judged against, one trial tells nothing."""
+    three_lines = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)[0]
+    assert len(three_lines.strip().splitlines()) == 3
+    (tmp_path / "compilewatch.toml").write_text(three_lines)
+    model = re.findall(r"```python\n(.*?)```", WORKLOADS, re.DOTALL)[0]
+    (tmp_path / "my_models.py").write_text(
+        model.replace("batch_size, features,", "batch_size=8, features=16,")
+    )
+    options = {"RUN_OPTIONS": "--workload ranker --strategy eager --trials 1", "COMMENT_URL": comments.url}
+    first = gate(tmp_path, sqlite_url, PASS_UNDECIDED="true", **options)
+    assert first.returncode == 0, first.stderr
+    second = gate(tmp_path, sqlite_url, **options)
+    assert second.returncode == 2, second.stderr
+    (body,) = comments.bodies
+    assert body.startswith("### compilewatch: ")
+    assert "ranker" in body
+
+
+def test_the_action_hands_every_input_to_the_script_by_environment() -> None:
+    action = yaml.safe_load((ACTION / "action.yml").read_text())
+    (step,) = action["runs"]["steps"]
+    assert action["runs"]["using"] == "composite"
+    assert step["run"] == '"$GITHUB_ACTION_PATH/gate.sh"', "an input inside a command would be run as code"
+    script = (ACTION / "gate.sh").read_text()
+    read = {name for name in step["env"] if f"${{{name}:" in script}
+    assert set(step["env"]) - read == {"COMPILEWATCH_DATABASE_URL"}
+    used = set(re.findall(r"inputs\.([a-z-]+)", (ACTION / "action.yml").read_text()))
+    assert used == set(action["inputs"])
+    table = re.findall(r"^\| `([a-z-]+)` \|", DOCUMENT, re.MULTILINE)
+    assert set(table) == set(action["inputs"])
+
+
+def test_the_documented_workflow_is_one_that_uses_the_action() -> None:
+    workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)[0])
+    steps = workflow["jobs"]["compilewatch"]["steps"]
+    given = steps[-1]["with"]
+    assert steps[-1]["uses"].split("@")[0].endswith("/.github/actions/compilewatch-gate")
+    assert set(given) <= set(yaml.safe_load((ACTION / "action.yml").read_text())["inputs"])

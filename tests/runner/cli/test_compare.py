@@ -1,0 +1,307 @@
+"""`compilewatch compare` in process, over a filled database: verdicts, documents, tables and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.engine.session import open_database
+from db.store.trials import save_trials
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from runner.cli.output.comparison_text import summary_lines
+from tests.builders import MS, make_build, make_history, make_workload
+from tests.db.judge.compare.test_upgrade import background, judge
+from tests.regression_cases import RUN_0, RUN_1, stepping_history
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def slower(sqlite_url: str) -> str:
+    """2.13.0 is 10 % slower than 2.12.0 when compiled, eager stays."""
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
+    return sqlite_url
+
+
+def compare(url: str, *arguments: str) -> int:
+    return exit_code_of(app, ["compare", *arguments, "--db", url])
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    found: dict[str, Any] = json.loads(captured.out)
+    return found
+
+
+def test_a_regression_exits_1_and_says_who_moved(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0") == 1
+    out = capsys.readouterr().out
+    assert "regressed" in out
+    assert "Compared 4 of 4 cases" in out
+    line = next(line for line in out.splitlines() if "mlp" in line and "Latency" in line)
+    assert "compiled" in line
+    assert "8." in line
+    assert "ms" in line
+
+
+def test_the_other_way_round_is_an_improvement_and_exits_0(slower: str) -> None:
+    assert compare(slower, "torch=2.13.0", "torch=2.12.0") == 0
+
+
+def test_the_same_speed_exits_0(sqlite_url: str) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=10))
+    assert compare(sqlite_url, "torch=2.12.0", "torch=2.13.0") == 0
+
+
+def test_one_trial_a_side_cannot_tell_and_exits_2(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, 1.5, builds=("2.12.0", "2.13.0"), trials_per_case=1))
+    assert compare(sqlite_url, "torch=2.12.0", "torch=2.13.0", "--json") == 2
+    captured = capsys.readouterr()
+    assert "compilewatch: Cannot tell: 14 of 20 rows are open, 6 of 6 of latency and speedup." in captured.err
+    assert "Measure" in captured.err.splitlines()[1]
+    rows = json.loads(captured.out)["rows"]
+    judged = {row["verdict"] for row in rows if row["metric"] in ("latency", "speedup", "compile_cost")}
+    assert judged == {"inconclusive"}
+    assert "never a verdict" in next(row["reason"] for row in rows if row["metric"] == "latency")
+
+
+def test_sides_without_a_common_case_cannot_be_compared(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0",)))
+        save_trials(database, make_history(workloads=("bert-base",), builds=("2.13.0",), seed=1))
+    assert compare(sqlite_url, "torch=2.12.0", "torch=2.13.0") == 2
+    captured = capsys.readouterr()
+    assert "Compared 0 of" in captured.out
+    assert captured.err.startswith("compilewatch: Nothing can be compared: ")
+
+
+def test_the_document_has_every_key_of_the_contract(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--json") == 1
+    found = document(capsys)
+    assert found["schema"] == "compilewatch.compare/1"
+    assert found["base"]["components"]["torch"] == "2.12.0"
+    assert found["head"]["components"]["torch"] == "2.13.0"
+    assert found["machine"] == "gpu-box-3"
+    assert (found["matched"], found["left_out"], found["verdict"]) == (4, [], "regressed")
+    assert {"base", "head", "naive_base", "naive_head"} <= found["geomean"].keys()
+    assert found["targets"] == []
+    assert found["policy"]["thresholds"]["latency"]["minimum_effect"] == 0.02
+    row = next(
+        row
+        for row in found["rows"]
+        if (row["workload"], row["strategy"], row["metric"]) == ("mlp", "default", "latency")
+    )
+    assert {
+        "workload", "strategy", "metric", "base", "head", "change", "interval", "p_value", "q_value",
+        "verdict", "who_moved", "trials", "reason",
+    } <= row.keys()  # fmt: skip
+    assert row["base"] == pytest.approx(8 * MS, rel=0.01)
+    assert row["change"] == pytest.approx(0.1, abs=0.01)
+    assert row["interval"][0] < row["change"] < row["interval"][1]
+    assert (row["verdict"], row["who_moved"], row["trials"]) == ("regressed", "compiled", [5, 5])
+    metrics = {row["metric"] for row in found["rows"]}
+    assert metrics == {
+        "latency", "speedup", "compile_cost", "peak_memory", "graph_breaks", "recompiles", "numerics",
+        "break_even",
+    }  # fmt: skip
+
+
+def test_options_narrow_the_cases(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("torch=2.12.0", "torch=2.13.0", "--workload", "mlp", "--strategy", "default", "--json")
+    assert compare(slower, *arguments) == 1
+    assert {(row["workload"], row["strategy"]) for row in document(capsys)["rows"]} == {("mlp", "default")}
+
+
+def test_a_wider_margin_calls_no_regression(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--margin", "0.2", "--json") == 1
+    found = document(capsys)
+    verdicts = {row["verdict"] for row in found["rows"] if row["metric"] in ("latency", "speedup")}
+    assert verdicts == {"unchanged"}
+    assert {row["metric"] for row in found["rows"] if row["verdict"] == "regressed"} == {"break_even"}
+    assert [each["minimum_effect"] for each in found["policy"]["overrides"]] == [0.2, 0.2]
+
+
+@pytest.mark.parametrize("margin", ["0", "-0.1", "3", "nan", "inf"])
+def test_a_margin_that_is_none(slower: str, margin: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0", f"--margin={margin}") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "--margin must be more than 0 and at most 2" in captured.err
+
+
+def test_thresholds_of_the_configuration_are_used(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("compilewatch.toml").write_text(
+        "[policy.thresholds]\n"
+        + "".join(
+            f"{metric} = {{ minimum_effect = 0.9, unchanged_margin = 0.9 }}\n"
+            for metric in ("latency", "speedup", "break_even")
+        )
+    )
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--json") == 0
+    assert document(capsys)["policy"]["thresholds"]["latency"]["minimum_effect"] == 0.9
+
+
+def test_missed_targets_are_named_with_their_units(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("compilewatch.toml").write_text(
+        '[[target]]\nworkload = "mlp"\nstrategy = "default"\nlatency_p95_ns = 8_000_000\nspeedup = 1.1\n'
+    )
+    compare(slower, "torch=2.12.0", "torch=2.13.0")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Target")]
+    assert len(lines) == 1
+    assert lines[0].startswith("Target missed: mlp / default: p95 latency is 8.")
+    assert lines[0].endswith("ms, the target is at most 8.00 ms.")
+
+
+def test_the_confidence_is_that_of_the_policy_without_needless_decimals(
+    slower: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = ("torch=2.12.0", "torch=2.13.0")
+    for share, words in (("0.95", "95 %"), ("0.995", "99.5 %")):
+        Path("compilewatch.toml").write_text(f"[policy]\nconfidence = {share}\n")
+        compare(slower, *sides)
+        assert f"change [{words}]" in capsys.readouterr().out
+        compare(slower, *sides, "--markdown")
+        out = capsys.readouterr().out
+        assert f"| change [{words}] |" in out
+        assert f"({words} interval " in out
+
+
+HOSTILE = "a|b`c*d_e[f](g)<h>#\\i"
+
+
+def test_markdown_shows_hostile_names_as_they_stand(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = make_workload(HOSTILE)
+    label = "line\nbreak | <b>"
+    trials = [
+        trial.model_copy(update={"workload": workload, "build": make_build(trial.build.torch, label=label)})
+        for trial in stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0"))
+        if trial.workload.name == "mlp"
+    ]
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    assert compare(sqlite_url, "torch=2.12.0", "torch=2.13.0", "--markdown") == 1
+    out = capsys.readouterr().out
+    rows = [line for line in out.splitlines() if line.startswith("| ") and "workload" not in line]
+    assert any("latency" in row.lower() for row in rows)
+    for row in rows:
+        bare = row.replace("\\\\", "").replace("\\|", "")
+        assert bare.count("|") == 10, row
+        assert "a\\|b\\`c\\*d\\_e\\[f\\](g)\\<h\\>\\#\\\\i" in row or "---" in row
+    assert "<h>" not in out
+    assert "Policy in force" in out
+
+
+def test_markdown_of_a_side_named_by_a_hostile_label(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label = "nightly\r\n| <img src> |"
+    head = make_history(builds=(make_build("2.13.0", label=label),), seed=1)
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*make_history(builds=("2.12.0",)), *head])
+    compare(sqlite_url, "torch=2.12.0", label, "--markdown")
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("### compilewatch: torch=2.12.0 → nightly \\| \\<img src\\> \\|: ")
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        (("torch=2.12.0", "torch=9.9.9"), ("No build with torch=9.9.9 was measured.", "2.12.0, 2.13.0")),
+        (("torhc=2.12.0", "latest"), ("A build has no component 'torhc'.", "Name one of torch")),
+        ((RUN_0, "run-gpu-box-3-0-0009"), ("There is no build, run or label", RUN_1)),
+        (("latest", "latest"), ("are the same trials", "Choose two builds")),
+        (("torch=2.12.0", ""), ("There is no build, run or label ''", "Name torch=2.13.0")),
+    ],
+)
+def test_a_side_that_is_none_is_one_sentence(
+    slower: str, sides: tuple[str, str], words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(slower, *sides) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    for word in words:
+        assert word in captured.err
+    assert len(captured.err.strip().splitlines()) == 2
+
+
+def test_no_build_before_the_latest(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history(builds=("2.13.0",)))
+    assert compare(sqlite_url, "previous", "latest") == 2
+    assert "Only one build was measured." in capsys.readouterr().err
+
+
+def test_sides_by_run_label_and_recency_are_the_same_comparison(
+    slower: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+    for sides in ((RUN_0, RUN_1), ("previous", "latest"), ("torch=2.12.0", "torch=2.13.0")):
+        assert compare(slower, *sides, "--json") == 1
+        found.append(document(capsys)["rows"])
+    assert found[0] == found[1] == found[2]
+
+
+def test_an_empty_database_and_a_missing_one(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(sqlite_url, "previous", "latest") == 2
+    assert "There is no build in this database." in capsys.readouterr().err
+    assert compare("sqlite:///nowhere.db", "previous", "latest") == 2
+    assert not Path("nowhere.db").exists()
+
+
+def test_what_became_of_recorded_regressions_is_counted(
+    slower: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(app, ["gate", "--db", slower]) == 1
+    capsys.readouterr()
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0") == 1
+    assert "Recorded for 2 cases: " in capsys.readouterr().out
+    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--json") == 1
+    recorded = document(capsys)["recorded"]
+    assert set(recorded) == {"suspected"}
+    assert recorded["suspected"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("naive", "sentence"),
+    [
+        ((1.5, 3, 1.25, 1), "1.50x of 3 cases and 1.25x of 1 case."),
+        ((None, 0, 1.25, 2), "nothing and 1.25x of 2 cases."),
+        ((1.5, 2, None, 0), "1.50x of 2 cases and nothing."),
+        ((None, 0, None, 0), None),
+    ],
+)
+def test_the_naive_geomean_of_no_case_is_said_in_words(
+    naive: tuple[float | None, int, float | None, int], sentence: str | None
+) -> None:
+    comparison = judge(background())
+    base, base_cases, head, head_cases = naive
+    mean = comparison.geomean.model_copy(
+        update={
+            "naive_base": base,
+            "naive_base_cases": base_cases,
+            "naive_head": head,
+            "naive_head_cases": head_cases,
+        }
+    )
+    lines = list(summary_lines(comparison.model_copy(update={"geomean": mean})))
+    found = [line for line in lines if line.startswith("Each side on its own set")]
+    assert found == (
+        [] if sentence is None else [f"Each side on its own set, the geomean would read {sentence}"]
+    )

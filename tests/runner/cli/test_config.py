@@ -1,0 +1,162 @@
+"""`compilewatch config`: what is wrong is named, where a value comes from is said, secrets are not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.cli.serve import dashboard_environment
+from runner.config.sources import load_settings
+from tests.runner.terminal import compilewatch, in_this_process
+
+_FILE = """\
+database_url = "postgresql+psycopg://me:hunter2@db.example.org/history"
+
+[run]
+trials = 7
+
+[[workload]]
+name = "big"
+target = "encoder"
+batch_size = [1, 64]
+
+[[suite]]
+name = "nightly"
+workloads = ["big-b1", "cnn"]
+
+[[channel]]
+name = "team"
+webhook = "https://hooks.example.org/token-of-ours"
+"""
+
+
+def _write(directory: Path, text: str) -> None:
+    (directory / "compilewatch.toml").write_text(text, encoding="utf-8")
+
+
+def test_show_names_the_origin_of_every_value_and_no_secret(tmp_path: Path) -> None:
+    _write(tmp_path, _FILE)
+    result = compilewatch("config", "show", "--json", cwd=tmp_path, COMPILEWATCH_RUN__SAMPLES="80")
+    assert result.returncode == 0, result.stderr
+    assert "hunter2" not in result.stdout
+    assert "token-of-ours" not in result.stdout
+    rows = {row["key"]: row for row in json.loads(result.stdout)["rows"]}
+    assert rows["run.trials"] == {"key": "run.trials", "value": 7, "from": "compilewatch.toml"}
+    assert rows["run.samples"] == {
+        "key": "run.samples",
+        "value": 80,
+        "from": "COMPILEWATCH_RUN__SAMPLES",
+    }
+    assert rows["run.timeout_s"]["from"] == "default"
+    assert rows["database_url"]["value"] == "postgresql+psycopg://me:***@db.example.org/history"
+    assert rows["workload"]["value"][0]["batch_size"] == [1, 64]
+
+
+def test_show_reads_well_without_a_file_and_puts_an_option_first(tmp_path: Path) -> None:
+    result = in_this_process("config", "show", "--db", "sqlite:///other.db", cwd=tmp_path)
+    assert result.returncode == 0
+    line = next(line for line in result.stdout.splitlines() if "database_url" in line)
+    assert line.split() == ["database_url", "sqlite:///other.db", "option"]
+
+
+def test_check_says_what_a_good_file_holds(tmp_path: Path) -> None:
+    _write(tmp_path, _FILE)
+    result = compilewatch("config", "check", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "compilewatch.toml is valid: 1 workload, 1 suite, 1 channel.\n"
+
+
+def test_check_names_a_suite_with_an_unknown_workload(tmp_path: Path) -> None:
+    _write(tmp_path, '[[suite]]\nname = "nightly"\nworkloads = ["encodr"]\n')
+    result = in_this_process("config", "check", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "There is no workload 'encodr'" in result.stderr
+    assert "encoder" in result.stderr
+
+
+def test_check_names_a_target_that_is_not_there(tmp_path: Path) -> None:
+    _write(tmp_path, '[[workload]]\nname = "mine"\ntarget = "my_models:build"\n')
+    result = in_this_process("config", "check", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "my_models" in result.stderr
+
+
+def test_check_names_a_schedule_of_no_suite(tmp_path: Path) -> None:
+    _write(tmp_path, '[[schedule]]\nname = "n"\ncron = "@daily"\nsuite = "nightli"\n')
+    result = in_this_process("config", "check", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "[[schedule]] n measures the suite 'nightli', which does not exist." in result.stderr
+
+
+def test_check_notes_a_build_of_another_host(tmp_path: Path) -> None:
+    _write(tmp_path, '[[build]]\nname = "old"\npython = "nowhere/python"\n')
+    result = in_this_process("config", "check", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "compilewatch.toml is valid: 1 build.\n")
+    assert "[[build]] old names" in result.stderr
+
+
+_SIGN_IN = """\
+[auth]
+base_url = "https://compilewatch.example"
+issuer = "https://login.example"
+client_id = "compilewatch"
+[auth.roles]
+everyone = "viewer"
+"""
+_SECRET_VARIABLE = "COMPILEWATCH_AUTH__CLIENT_SECRET"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "runs"),
+        ("token", "list"),
+        ("report", "list"),
+        ("schedule", "list"),
+        ("gate",),
+        ("db", "check"),
+        ("config", "show"),
+    ],
+    ids=" ".join,
+)
+def test_commands_answer_without_the_secret_of_the_dashboard_as_with_it(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    assert in_this_process("db", "upgrade", cwd=tmp_path).returncode == 0
+    _write(tmp_path, _SIGN_IN)
+    without = in_this_process(*words, cwd=tmp_path)
+    given = in_this_process(*words, cwd=tmp_path, **{_SECRET_VARIABLE: "s"})
+    assert "client_secret" not in without.stderr
+    assert without.returncode == given.returncode
+    assert without.stderr == given.stderr
+
+
+@pytest.mark.parametrize("secret", [{}, {_SECRET_VARIABLE: ""}], ids=["absent", "empty"])
+def test_serving_names_the_variable_of_the_secret_that_it_lacks(
+    tmp_path: Path, secret: dict[str, str]
+) -> None:
+    _write(tmp_path, _SIGN_IN)
+    checked = in_this_process("config", "check", cwd=tmp_path, **secret)
+    assert checked.returncode == 0
+    assert f"`compilewatch dashboard` needs {_SECRET_VARIABLE}." in checked.stderr
+    served = compilewatch("dashboard", "--port", "1", cwd=tmp_path, **secret)
+    assert served.returncode == 2
+    assert served.stderr.splitlines() == [
+        "compilewatch: Signing in at https://login.example needs a client secret.",
+        f"  Set {_SECRET_VARIABLE}, or client_secret in [auth].",
+    ]
+
+
+def test_a_check_with_the_secret_notes_nothing(tmp_path: Path) -> None:
+    _write(tmp_path, _SIGN_IN)
+    assert in_this_process("config", "check", cwd=tmp_path, **{_SECRET_VARIABLE: "s"}).stderr == ""
+
+
+def test_only_the_process_that_serves_is_told_the_secret(tmp_path: Path) -> None:
+    _write(tmp_path, _SIGN_IN.replace("[auth.roles]", 'client_secret = "hidden-word"\n[auth.roles]'))
+    settings = load_settings(tmp_path / "compilewatch.toml")
+    assert settings.auth is not None
+    assert "hidden-word" in settings.auth.revealed()
+    assert "hidden-word" not in str(dashboard_environment(settings))

@@ -1,0 +1,193 @@
+"""The shapes that other programs rely on: keys of `run --json`, and the table a person reads."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from db.engine.session import Database
+from db.metrics.cases import summarize_cases
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.records.trial import FailureKind, Trial
+from db.store.trials import save_trials
+from runner.cli.output.documents import print_document, run_document
+from runner.cli.output.tables import result_table
+from runner.plan.plan import NotApplicable
+from tests.builders import MS, make_history
+
+ROW_KEYS = {
+    "workload",
+    "strategy",
+    "build_id",
+    "status",
+    "reason",
+    "failure",
+    "latency_ns",
+    "control_latency_ns",
+    "timing_method",
+    "bound",
+    "device_ns",
+    "issue_ns",
+    "wall_sync_ns",
+    "wall_pipelined_ns",
+    "control_device_ns",
+    "control_issue_ns",
+    "control_wall_sync_ns",
+    "control_wall_pipelined_ns",
+    "device_speedup",
+    "issue_speedup",
+    "wall_sync_speedup",
+    "wall_pipelined_speedup",
+    "speedup",
+    "speedup_interval",
+    "compile_cost_ns",
+    "break_even_steps",
+    "break_even_interval",
+    "peak_memory_bytes",
+    "graph_breaks",
+    "recompiles",
+    "nothing_compiled",
+    "numerics",
+    "trials",
+    "failed_trials",
+    "verdict",
+}
+UNUSED = NotApplicable(workload="bert-base", strategy="reduce-overhead", reason="no CUDA graphs here")
+
+
+def _document(database: Database, trials: Sequence[Trial], **verdicts: str) -> dict[str, Any]:
+    save_trials(database, trials)
+    cases = summarize_cases(trials_frame(database, Filters()))
+    judged = {("bert-base", strategy): verdict for strategy, verdict in verdicts.items()}
+    failures = {
+        (str(row["build_id"]), str(row["workload"]), str(row["strategy"])): {
+            "kind": "out_of_memory",
+            "message": "m",
+        }
+        for row in cases.to_dict("records")
+        if row["failed_trials"]
+    }
+    return run_document(["R1"], {"id": "m"}, [{"id": "b"}], cases, [UNUSED], failures, judged)
+
+
+def test_every_row_has_every_key(sqlite_database: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    history = make_history(workloads=("bert-base",), builds=("2.13.0",))
+    print_document(_document(sqlite_database, history, default="improved"))
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"schema", "run_id", "runs", "machine", "build", "builds", "rows"}
+    assert all(set(row) == ROW_KEYS for row in document["rows"])
+    rows = {row["strategy"]: row for row in document["rows"]}
+    assert rows["default"]["verdict"] == "improved"
+    assert rows["default"]["trials"] == 3
+    assert rows["reduce-overhead"]["status"] == "not_applicable"
+    assert rows["reduce-overhead"]["reason"] == "no CUDA graphs here"
+
+
+def test_slower_is_never_and_not_a_number(sqlite_database: Database) -> None:
+    slower = make_history(
+        workloads=("bert-base",),
+        builds=("2.13.0",),
+        between_trials=0.001,
+        latency_ns=lambda _workload, strategy, _run: (12 if strategy == "eager" else 15) * MS,
+    )
+    rows = {row["strategy"]: row for row in _document(sqlite_database, slower)["rows"]}
+    assert rows["default"]["break_even_steps"] == "never"
+    assert rows["default"]["break_even_interval"] == ["never", "never"]
+
+
+def test_a_failed_case_has_null_figures_and_its_reason(sqlite_database: Database) -> None:
+    failing = make_history(
+        workloads=("bert-base",), builds=("2.13.0",), failures=[("bert-base", "default", 0)]
+    )
+    row = {row["strategy"]: row for row in _document(sqlite_database, failing)["rows"]}["default"]
+    assert row["status"] == "failed"
+    assert row["failure"] == {"kind": FailureKind.OUT_OF_MEMORY.value, "message": "m"}
+    assert (row["latency_ns"], row["speedup"], row["break_even_steps"]) == (None, None, None)
+    assert (row["trials"], row["failed_trials"]) == (3, 3)
+
+
+def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_database: Database) -> None:
+    history = make_history(workloads=("bert-base",), builds=("2.13.0",), failures=[("bert-base", "eager", 0)])
+    save_trials(sqlite_database, history)
+    rows = summarize_cases(trials_frame(sqlite_database, Filters())).to_dict("records")
+    out = io.StringIO()
+    table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, several_builds=False)
+    Console(file=out, width=200, color_system=None).print(table)
+    text = out.getvalue()
+    assert "3 of 3 failed: out of memory" in text
+    assert "not applicable" in text
+    assert "unchanged" in text
+    assert "nan" not in text.lower()
+    assert "None" not in text
+
+
+def test_the_table_says_when_it_may_never_pay() -> None:
+    from runner.cli.output.tables import _break_even
+
+    row = {"break_even": "steps", "break_even_steps": 1240, "break_even_interval": "open"}
+    assert _break_even(row) == "1,240 steps or never"
+    assert _break_even(row | {"break_even_interval": "bounded"}) == "1,240 steps"
+    assert _break_even(row | {"break_even": "never"}) == "never"
+    assert _break_even(row | {"break_even": "unknown"}) == "–"  # noqa: RUF001
+
+
+def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]:
+    """An eager case on its own, and a compiled one whose own eager took 2 ms."""
+    shared = {"build_id": "b", "workload_id": "w", "workload": "mlp", "torch": "2.13.0", "counted_trials": 5}
+    shared |= {"trials": 5, "failed_trials": 0, "suspect_trials": 0, "failure_kind": None}
+    shared |= {"nothing_compiled": False, "peak_bytes": None, "graph_breaks": 0, "compile_cost_ns": 1e9}
+    shared |= {"break_even": "never", "interval_method": "none"}
+    own = milliseconds * 1e6
+    eager = {"strategy": "eager", "strategy_kind": "eager", "latency_ns": own, "speedup": 1.0}
+    eager |= {"latency_low_ns": own * (1 - spread), "latency_high_ns": own * (1 + spread)}
+    eager |= {"control_latency_ns": None, "control": "none"}
+    compiled = {"strategy": "default", "strategy_kind": "compiled", "latency_ns": 1.6e6, "speedup": 1.25}
+    compiled |= {"latency_low_ns": None, "latency_high_ns": None}
+    compiled |= {"control_latency_ns": 2e6, "control": "in_process"}
+    return [shared | eager, shared | compiled]
+
+
+def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
+    out = io.StringIO()
+    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, several_builds=False))
+    eager, compiled = (line for line in out.getvalue().splitlines() if " mlp " in line)
+    return eager, compiled
+
+
+def test_a_row_shows_the_eager_that_its_speedup_was_taken_against() -> None:
+    eager, compiled = _lines(_eager_at(2.0))
+    assert "2.00 ms" in compiled
+    assert "1.60 ms" in compiled
+    assert "1.25x" in compiled
+    assert eager.count(" ms") == 1
+    assert "on its own" not in eager + compiled
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "spread", "told"),
+    [
+        (2.4, 0.01, "eager on its own is 20% above eager here"),
+        (1.8, 0.01, "eager on its own is 10% below eager here"),
+        (2.4, 0.2, None),  # within the noise of eager processes
+        (2.02, 0.01, None),
+    ],
+)
+def test_eager_processes_that_disagree_by_more_than_the_noise_are_said(
+    milliseconds: float, spread: float, told: str | None
+) -> None:
+    eager, compiled = _lines(_eager_at(milliseconds, spread))
+    assert ("on its own" in compiled) is (told is not None)
+    assert told is None or told in compiled
+    assert "on its own" not in eager
+
+
+def test_one_eager_process_has_no_noise_to_disagree_by() -> None:
+    eager, compiled = _eager_at(2.4)
+    bare = eager | {"latency_low_ns": None, "latency_high_ns": None}
+    assert "on its own" not in "".join(_lines([bare, compiled]))

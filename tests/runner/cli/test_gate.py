@@ -1,0 +1,240 @@
+"""`compilewatch gate` in process: verdict lines for CI, and what is remembered of a run."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.engine.session import open_database
+from db.queries.regressions import regressions_frame, standing_regressions
+from db.queries.schedules import queue
+from db.records.regressions import TriageState
+from db.store.trials import save_trials
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from tests.regression_cases import RUN_0, RUN_1, stepping_history
+
+BUILDS = ("2.12.0", "2.13.0", "2.13.0")
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def measured(url: str, *factors: float, builds: tuple[str, ...] = BUILDS, **how: Any) -> None:
+    """Store one run per factor; what was stored before is the same and stays."""
+    history = stepping_history(*factors, builds=builds[: len(factors)], **how)
+    with open_database(url) as database:
+        save_trials(database, history)
+
+
+def gate(url: str, *arguments: str) -> int:
+    return exit_code_of(app, ["gate", *arguments, "--db", url])
+
+
+def states(url: str) -> dict[tuple[str, str], TriageState]:
+    with open_database(url) as database:
+        return {
+            (found.regression.row.workload, found.regression.row.metric.value): found.state
+            for found in standing_regressions(database)
+        }
+
+
+def test_one_line_per_regression_on_standard_output(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    assert gate(sqlite_url) == 1
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert len(lines) == len(states(sqlite_url))
+    latency = next(line for line in lines if line.startswith("mlp (ungated) / default: latency "))
+    assert "-> 8.8" in latency
+    assert ", new]" in latency
+    assert "Measure again to confirm: compilewatch run -w bert-base -w mlp" in captured.err
+
+
+def test_nothing_moved_exits_0_and_records_nothing(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.0, trials_per_case=10)
+    assert gate(sqlite_url) == 0
+    assert capsys.readouterr().out == ""
+    assert states(sqlite_url) == {}
+
+
+def test_a_second_gate_of_the_same_run_adds_nothing(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    codes, outputs, frames = [], [], []
+    for _ in range(2):
+        codes.append(gate(sqlite_url))
+        outputs.append(capsys.readouterr().out)
+        with open_database(sqlite_url) as database:
+            frames.append(regressions_frame(database, revised=True))
+    assert codes == [1, 1]
+    assert outputs[0] == outputs[1]
+    assert frames[0].equals(frames[1])
+
+
+def test_the_next_run_of_the_same_build_confirms(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    gate(sqlite_url)
+    measured(sqlite_url, 1.0, 1.1, 1.1)
+    capsys.readouterr()
+    assert gate(sqlite_url) == 0, "against the run before nothing moved"
+    assert "Confirmed: " in capsys.readouterr().err
+    assert states(sqlite_url)["mlp", "latency"] is TriageState.CONFIRMED
+
+
+def test_the_next_run_that_does_not_show_it_takes_it_back(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    gate(sqlite_url)
+    measured(sqlite_url, 1.0, 1.1, 1.0)
+    capsys.readouterr()
+    gate(sqlite_url)
+    err = capsys.readouterr().err
+    assert "Revised: mlp / default: 5 and 5 fresh trials do not show it" in err
+    assert states(sqlite_url) == {}
+    with open_database(sqlite_url) as database:
+        everything = regressions_frame(database, revised=True)
+    assert set(everything.loc[everything["revision"] == 1, "cause"]) == {"noise"}
+
+
+def test_since_and_against_choose_the_base(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.1, 1.1)
+    assert gate(sqlite_url, "--since", RUN_1) == 0
+    assert gate(sqlite_url, "--since", RUN_0) == 1
+    assert gate(sqlite_url, "--against", "torch=2.12.0") == 1
+    capsys.readouterr()
+    assert gate(sqlite_url, "--against", "torch=1.0") == 2
+    assert "No build with torch=1.0 was measured." in capsys.readouterr().err
+    assert gate(sqlite_url, "--since", RUN_0, "--against", "torch=2.12.0") == 2
+    assert "--since and --against name two bases." in capsys.readouterr().err
+
+
+def test_the_document_names_what_is_recorded(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    assert gate(sqlite_url, "--json") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "compilewatch.compare/1"
+    assert {(each["workload"], each["metric"]) for each in document["regressions"]} == states(
+        sqlite_url
+    ).keys()
+    assert {each["state"] for each in document["regressions"]} == {"new"}
+    assert document["policy"]["minimum_trials"] == 3
+
+
+def test_an_accepted_regression_fails_no_gate(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    gate(sqlite_url)
+    with open_database(sqlite_url) as database:
+        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
+    for identifier in ids[1:]:
+        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
+    assert gate(sqlite_url) == 1
+    acknowledged = ["triage", ids[0], "--state", "acknowledged", "--db", sqlite_url]
+    assert exit_code_of(app, acknowledged) == 0
+    assert gate(sqlite_url) == 1, "somebody knows of it, but nobody accepted it"
+    assert exit_code_of(app, ["triage", ids[0], "--state", "false-alarm", "--db", sqlite_url]) == 0
+    capsys.readouterr()
+    assert gate(sqlite_url) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("Accepted: ") == len(ids)
+
+
+def test_a_missed_target_fails_the_gate(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.0, trials_per_case=10)
+    Path("compilewatch.toml").write_text(
+        '[[target]]\nworkload = "mlp"\nstrategy = "default"\nspeedup = 2.0\npeak_bytes = 1e15\n'
+    )
+    assert gate(sqlite_url) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "Target missed: mlp / default: speedup is 1.50x, the target is at least 2.00x."
+    ]
+
+
+def test_no_run_and_no_run_before(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(sqlite_url) == 2
+    assert "There is no run in this database." in capsys.readouterr().err
+    measured(sqlite_url, 1.0)
+    assert gate(sqlite_url) == 2
+    assert "There is no run before the newest one." in capsys.readouterr().err
+
+
+def together(url: str, *order: tuple[str, float]) -> None:
+    """Builds that took turns, named in this order: (torch, how slow)."""
+    torches = tuple(torch for torch, _ in order)
+    history = stepping_history(*(factor for _, factor in order), builds=torches)
+    runs = list(dict.fromkeys(trial.run_id for trial in history))
+    numbered = [(number, runs.index(trial.run_id), trial) for number, trial in enumerate(history)]
+    size = len(history) // len(runs)
+    with open_database(url) as database:
+        for number, place, trial in numbered:
+            at = history[0].started_at + timedelta(minutes=2 * (number % size) + place)
+            save_trials(
+                database,
+                [trial.model_copy(update={"started_at": at, "ended_at": at + timedelta(seconds=50)})],
+            )
+
+
+@pytest.mark.parametrize("order", [("2.12.0", "2.13.0"), ("2.13.0", "2.12.0")])
+def test_of_builds_that_took_turns_the_newest_release_is_judged_whichever_came_first(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], order: tuple[str, str]
+) -> None:
+    together(sqlite_url, *((torch, 1.1 if torch == "2.13.0" else 1.0) for torch in order))
+    assert gate(sqlite_url, "--json") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["base"]["components"]["torch"], document["head"]["components"]["torch"]) == (
+        "2.12.0",
+        "2.13.0",
+    )
+    assert {row["design"] for row in document["rows"] if row["metric"] == "latency"} == {"interleaved"}
+
+
+def test_a_confirmation_that_nobody_here_can_run_says_so_once(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    assert gate(sqlite_url, "--confirm", "run") == 1
+    assert "torch 2.12.0 (cu130) cannot be measured again on this host" in capsys.readouterr().err
+    assert set(states(sqlite_url).values()) == {TriageState.NEW}
+
+
+def test_a_queued_confirmation_names_both_builds_within_the_budget(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 1.1)
+    assert gate(sqlite_url, "--confirm", "queue", "--budget", "14") == 1
+    assert "Second look at 1 case queued as confirm-" in capsys.readouterr().err
+    with open_database(sqlite_url) as database:
+        (request,) = queue(database)
+    assert [stack.torch for stack in request.spec.stacks] == ["2.12.0", "2.13.0"]
+    assert request.spec.budget_trials == 14
+
+
+def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing else is of the timings: eager is too noisy to say."""
+    measured(sqlite_url, 1.0, 3.0, trials_per_case=4, between_trials=0.05)
+    assert gate(sqlite_url) == 1
+    with open_database(sqlite_url) as database:
+        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
+    for identifier in ids:
+        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
+    capsys.readouterr()
+    assert gate(sqlite_url) == 0, capsys.readouterr().err
+
+
+def test_what_the_machine_did_is_no_open_row(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(sqlite_url, 1.0, 1.5, builds=("2.12.0", "2.12.0"), trials_per_case=10)
+    assert gate(sqlite_url) == 2
+    assert "Cannot tell: what changed is put down to the machine." in capsys.readouterr().err

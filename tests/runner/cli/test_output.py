@@ -1,0 +1,64 @@
+"""Standard output that takes no more: a reader that went away, a disk that is full."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import open_database
+from db.store.trials import save_trials
+from tests.builders import make_history
+from tests.runner.terminal import COMMAND, environment
+
+# Straight into the bytes, in one piece larger than a buffer, in one smaller, and through rich.
+WRITERS = (
+    ("export",),
+    ("export", "--format", "csv"),
+    ("schema",),
+    ("list", "builds", "--json"),
+    ("break-even",),
+)
+
+
+@pytest.fixture
+def url(sqlite_url: str) -> str:
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history())
+    return sqlite_url
+
+
+def typed(arguments: tuple[str, ...], url: str, tmp_path: Path, redirect: str) -> tuple[int, str]:
+    """Exit code and standard error of the command with its standard output sent elsewhere by a shell."""
+    words = [*COMMAND, *arguments, *(() if arguments == ("schema",) else ("--db", url))]
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {redirect}; exit "${{PIPESTATUS[0]}}"', "bash", *words],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", WRITERS, ids=" ".join)
+def test_a_reader_that_went_away_is_told_nothing(
+    url: str, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    assert typed(arguments, url, tmp_path, "| true") == (2, "")
+
+
+@pytest.mark.parametrize("arguments", WRITERS, ids=" ".join)
+def test_a_full_disk_is_one_sentence(url: str, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert typed(arguments, url, tmp_path, "> /dev/full") == (
+        2,
+        "compilewatch: The output could not be written whole (No space left on device).\n"
+        "  Free space or write elsewhere, then run it again.\n",
+    )
+
+
+def test_a_closed_standard_output_is_no_defect(url: str, tmp_path: Path) -> None:
+    assert typed(("break-even",), url, tmp_path, ">&-") == (0, "")

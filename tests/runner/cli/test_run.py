@@ -1,0 +1,207 @@
+"""`compilewatch run` for real: fresh processes, a database, a table and a document."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from db.engine.session import open_database
+from db.queries.filters import Filters
+from db.queries.trials import trial_records
+from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
+
+CONFIG = """
+[run]
+trials = 2
+samples = 10
+timeout_s = 120
+
+[[strategy]]
+name = "traced"
+backend = "eager"
+mode = "default"
+
+[[workload]]
+name = "gelu"
+target = "mine:gelu"
+
+[[workload]]
+name = "broken"
+target = "mine:broken"
+
+[[workload]]
+name = "patient"
+target = "mine:patient"
+"""
+
+MINE = """
+import time
+import torch
+
+def gelu():
+    return torch.nn.functional.gelu, (torch.ones(64, 64),)
+
+def broken():
+    raise RuntimeError("this model does not build")
+
+def patient():
+    time.sleep(30)
+    return torch.nn.functional.gelu, (torch.ones(64, 64),)
+"""
+
+
+def laid_out(folder: Path) -> Path:
+    (folder / "compilewatch.toml").write_text(CONFIG, encoding="utf-8")
+    (folder / "mine.py").write_text(MINE, encoding="utf-8")
+    # Locks of the device live there: another run on this host must not keep these waiting.
+    (folder / "tmp").mkdir()
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    return laid_out(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A project after its first run, and what the command said."""
+    folder = laid_out(tmp_path_factory.mktemp("measured"))
+    result = compilewatch(
+        *("run", "-w", "gelu", "-s", "eager", "-s", "traced", "-s", "reduce-overhead"),
+        *("--device", "cpu", "--json"),
+        cwd=folder,
+        TMPDIR=str(folder / "tmp"),
+    )
+    return folder, result
+
+
+@pytest.fixture
+def patient_run(project: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run whose only workload takes half a minute to build."""
+    with subprocess.Popen(
+        [*COMMAND, "run", "-w", "patient", "-s", "eager"],
+        cwd=project,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def _document(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def _stored(project: Path) -> list[Any]:
+    with open_database(f"sqlite:///{project / 'compilewatch.db'}", read_only=True) as database:
+        return list(trial_records(database, Filters()))
+
+
+def test_a_run_prints_one_document_and_stores_every_trial(
+    measured: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    project, result = measured
+    assert result.returncode == 0, result.stderr
+    document = _document(result.stdout)
+    assert document["schema"] == "compilewatch.run/1"
+    rows = {row["strategy"]: row for row in document["rows"]}
+    assert set(rows) == {"eager", "traced", "reduce-overhead"}
+    assert rows["eager"]["trials"] == rows["traced"]["trials"] == 2
+    assert rows["traced"]["speedup"] > 0
+    assert rows["traced"]["speedup_interval"] is None  # two trials leave one degree of freedom
+    assert rows["traced"]["compile_cost_ns"] > 0
+    assert rows["traced"]["break_even_steps"] == "never" or rows["traced"]["break_even_steps"] > 0
+    assert rows["traced"]["numerics"] == "pass"
+    assert rows["reduce-overhead"]["status"] == "not_applicable"
+    assert rows["reduce-overhead"]["latency_ns"] is None
+    assert "CUDA graphs" in rows["reduce-overhead"]["reason"]
+    trials = _stored(project)
+    assert [trial.status for trial in trials] == ["ok"] * 4
+    assert {trial.run_id for trial in trials} == {document["run_id"]}
+
+
+def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
+    result = compilewatch("run", "-w", "broken", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project)
+    assert result.returncode == 1
+    assert "broken / eager: workload error: " in result.stdout
+    assert "this model does not build" in result.stdout
+    assert "Traceback" not in result.stdout + result.stderr
+    by_name = {trial.workload.name: trial for trial in _stored(project)}
+    assert by_name["gelu"].status == "ok"
+    assert by_name["broken"].status == "failed"
+    assert by_name["broken"].failure.phase == "build_model"
+    assert "this model does not build" in by_name["broken"].failure.message
+
+
+def test_export_and_import_bring_the_same_records(
+    measured: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    project, _ = measured
+    assert compilewatch("export", "--output", "out.jsonl", cwd=project).returncode == 0
+    other = ["--db", f"sqlite:///{project / 'other.db'}"]
+    first = compilewatch("import", "out.jsonl", *other, cwd=project)
+    assert (first.returncode, "brought 4 trials." in first.stdout) == (0, True), first.stderr
+    again = in_this_process("import", "out.jsonl", "--json", *other, cwd=project)
+    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 4)
+    exported = in_this_process("export", *other, cwd=project)
+    assert exported.stdout == (project / "out.jsonl").read_text(encoding="utf-8")
+
+
+def test_an_interrupt_stores_what_was_measured(project: Path, patient_run: subprocess.Popen[str]) -> None:
+    worker = _worker_of(patient_run.pid)
+    patient_run.send_signal(signal.SIGTERM)
+    _, error = patient_run.communicate(timeout=60)
+    assert patient_run.returncode == 130, error
+    assert "Traceback" not in error
+    assert not psutil.pid_exists(worker)
+    (trial,) = _stored(project)
+    assert trial.failure.kind == "cancelled"
+
+
+def test_a_killed_runner_leaves_no_worker_and_the_next_run_works(
+    project: Path, patient_run: subprocess.Popen[str]
+) -> None:
+    worker = _worker_of(patient_run.pid)
+    patient_run.kill()
+    patient_run.wait(timeout=10)
+    _wait_until(lambda: not psutil.pid_exists(worker))
+    assert compilewatch("run", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project).returncode == 0
+    assert [trial.workload.name for trial in _stored(project)] == ["gelu"]
+
+
+def _worker_of(runner: int) -> int:
+    """The id of the measured process, once `runner` has started it."""
+    found: list[int] = []
+
+    def started() -> bool:
+        children = psutil.Process(runner).children(recursive=True)
+        found[:] = [child.pid for child in children if "worker/main.py" in " ".join(child.cmdline())]
+        return bool(found)
+
+    _wait_until(started)
+    return found[0]
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if condition():
+                return
+        except psutil.NoSuchProcess:
+            pass
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")

@@ -1,0 +1,36 @@
+"""What was just measured is judged, and nothing else that was stored meanwhile."""
+
+from __future__ import annotations
+
+from db.engine.session import Database
+from db.store.trials import save_trials
+from runner.cli.output.run_verdicts import judge_and_log
+from runner.config.settings import Settings
+from tests.regression_cases import RUN_1, RUN_2, stepping_history
+
+WORKLOADS = ("mlp", "bert-base")
+BUILDS = ("2.12.0", "2.13.0", "2.14.0")
+
+
+def test_the_run_is_judged_against_the_one_before(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, stepping_history(1.0, 1.0, 1.1, builds=BUILDS))
+    judged, logged = judge_and_log(sqlite_database, [RUN_2], WORKLOADS, Settings())
+    assert judged is not None
+    assert (judged.comparison.base.run_ids, judged.comparison.head.run_ids) == ((RUN_1,), (RUN_2,))
+    assert {each.row.workload for each in logged.recorded.new} == set(WORKLOADS)
+
+
+def test_a_newer_run_of_another_host_is_left_to_that_host(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, stepping_history(1.0, 1.0, 1.1, builds=BUILDS))
+    judged, logged = judge_and_log(sqlite_database, [RUN_1], WORKLOADS, Settings())
+    assert judged is None
+    assert logged.recorded.new == ()
+
+
+def test_a_workload_that_was_planned_and_never_stored_keeps_nothing_from_being_judged(
+    sqlite_database: Database,
+) -> None:
+    save_trials(sqlite_database, stepping_history(1.0, 1.1, builds=BUILDS[:2]))
+    judged, _ = judge_and_log(sqlite_database, [RUN_1], (*WORKLOADS, "cancelled-before-it-began"), Settings())
+    assert judged is not None
+    assert judged.comparison.matched == 4

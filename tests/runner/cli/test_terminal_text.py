@@ -1,0 +1,54 @@
+"""What a terminal would obey stays out of every output: texts of records come from whoever may import."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from db.errors import printable
+from db.records.trial import Failure, FailureKind, Status
+from runner.cli.output.tables import PlainConsole
+from tests.builders import make_machine, make_trial
+from tests.runner.terminal import in_this_process
+
+# The window's title, the clipboard, a cleared screen by its 8-bit form, an overwritten line, a turned text.
+HOSTILE = "a\x1b]0;owned\x07b\x1b]52;c;ZWNobw==\x07c\x9b2Jd\re\x7ff\u202eg\x08h"
+OBEYED = set("\x1b\x07\x9b\r\x7f\u202e\x08")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_text_of_a_record_drives_a_terminal(tmp_path: Path, as_json: bool) -> None:
+    failure = Failure(kind=FailureKind.CRASH, message=HOSTILE, log_tail=f"first\n{HOSTILE}\nlast")
+    trial = make_trial(
+        status=Status.FAILED,
+        samples_ns=[],
+        failure=failure,
+        label=HOSTILE,
+        machine=make_machine(name=HOSTILE, device_name=HOSTILE),
+    )
+    (tmp_path / "foreign.jsonl").write_text(trial.to_json() + "\n")
+    json_ = ["--json"] if as_json else []
+    assert in_this_process("import", "foreign.jsonl", cwd=tmp_path).returncode == 0
+    commands = [["show", trial.trial_id], *(["list", what] for what in ("runs", "machines", "builds"))]
+    for command in (*commands, ["import", "foreign.jsonl", "--dry-run"]):
+        said = in_this_process(*command, *json_, cwd=tmp_path)
+        assert said.returncode == 0, said.stderr
+        assert not OBEYED & set(said.stdout + said.stderr), command
+        if as_json and command[0] == "show":
+            assert json.loads(said.stdout)["failure"]["message"] == HOSTILE
+
+
+def test_colours_of_ours_stay() -> None:
+    out = io.StringIO()
+    PlainConsole(file=out, force_terminal=True, color_system="standard").print(
+        "[red]ours[/red] \x1b[31mtheirs", highlight=False
+    )
+    assert out.getvalue() == "\x1b[31mours\x1b[0m \N{REPLACEMENT CHARACTER}[31mtheirs\n"
+
+
+def test_lines_and_letters_stay() -> None:
+    text = "two\nlines\twith \u00e9, \u2009 and \U0001f469\u200d\U0001f680"
+    assert printable(text) == text

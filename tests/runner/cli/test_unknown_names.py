@@ -1,0 +1,92 @@
+"""A name in a filter that nothing stored has: which one, which there are, exit 2, nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import open_database
+from db.records.ids import machine_identity
+from db.store.trials import save_trials
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from tests.builders import make_machine
+from tests.regression_cases import RUN_0, stepping_history
+
+SIDES = ("compare", "torch=2.12.0", "torch=2.13.0")
+MACHINE_ID = machine_identity(make_machine())
+WHICH_MACHINE = f"  Stored: {MACHINE_ID} (gpu-box-3)."
+
+
+@pytest.fixture
+def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Two runs of two builds in a suite, from an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
+    return sqlite_url
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name", "next_step"),
+    [
+        (SIDES, "--machine", "elsewhere", WHICH_MACHINE),
+        (SIDES, "--machine", "", WHICH_MACHINE),
+        (SIDES, "--workload", "mlpp", "  Did you mean mlp?"),
+        (SIDES, "--strategy", "x", "  Stored: default, eager."),
+        (("gate",), "--machine", "elsewhere", WHICH_MACHINE),
+        (("history",), "--machine", "elsewhere", WHICH_MACHINE),
+        (("break-even",), "--workload", "x", "  Stored: bert-base, mlp."),
+        (("export",), "--machine", "elsewhere", WHICH_MACHINE),
+        (("export",), "--workload", "bert-bse", "  Did you mean bert-base?"),
+        (("export",), "--strategy", "defualt", "  Did you mean default?"),
+        (("export",), "--suite", "x", "  Stored: standard."),
+        (("export",), "--run", "run-gpu-box-3-0-0009", "  Did you mean run-gpu-box-3-0-0001 or "),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, tuple) else None,
+)
+def test_a_name_that_nothing_stored_has(
+    url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+    option: str,
+    name: str,
+    next_step: str,
+) -> None:
+    assert exit_code_of(app, [*command, option, name, "--db", url]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    first, second = shown.err.splitlines()
+    assert first == f"compilewatch: No {option.removeprefix('--')} {name!r} is stored."
+    assert second.startswith(next_step)
+
+
+def test_a_build_is_told_with_its_release(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(app, ["export", "--build", "x", "--db", url]) == 2
+    second = capsys.readouterr().err.splitlines()[1]
+    assert second.count(" (2.12.0)") == second.count(" (2.13.0)") == 1
+
+
+def test_a_name_is_checked_before_a_file_is_replaced(url: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text("an earlier export\n", encoding="utf-8")
+    assert exit_code_of(app, ["export", "--workload", "x", "--output", str(kept), "--db", url]) == 2
+    assert kept.read_text(encoding="utf-8") == "an earlier export\n"
+
+
+def test_a_stored_name_on_one_side_only_is_not_called_unknown(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_database(url) as database:
+        later = stepping_history(1.0, 1.1, 1.1, builds=("2.12.0", "2.13.0", "2.14.0"))
+        alone = [trial for trial in later if trial.workload.name == "mlp" or trial.build.torch != "2.14.0"]
+        save_trials(database, alone)
+    assert exit_code_of(app, ["compare", RUN_0, "torch=2.14.0", "-w", "bert-base", "--db", url]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        "compilewatch: No trial of torch=2.14.0 fits these filters.",
+        "  Leave out one of them.",
+    ]
+    assert shown.out == ""

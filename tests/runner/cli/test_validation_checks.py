@@ -1,0 +1,181 @@
+"""Every figure of a validation against its aim, on both sides of it, and what is printed of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from db.judge.compare.noise_floor import NoiseFloor, Scatter
+from db.judge.vocabulary import Bound
+from db.records.trial import Trial
+from runner.cli.doctor import validation_document
+from runner.cli.validation import CPU_ONLY, Validation, print_validation
+from runner.doctor.checks import Check, Verdict, aim_cv, gate_checks, probe_checks, variation_checks
+from runner.doctor.probes import Probed, Probes
+from runner.doctor.validation import Measured
+from tests.builders import make_timed, make_timing
+
+US = 1_000.0
+
+
+def scatter(metric: str, cv: float) -> Scatter:
+    return Scatter(metric, "mlp", "default", Bound.DEVICE, cv, 10)
+
+
+@pytest.mark.parametrize(
+    ("metric", "cv", "verdict"),
+    [
+        # 5 % with five trials a side; the host's part, and all that it is in, with thirty.
+        ("device_time", 0.0177, Verdict.MET),
+        ("device_time", 0.0178, Verdict.MISSED),
+        ("speedup", 0.0178, Verdict.MISSED),
+        ("issue_time", 0.0434, Verdict.MET),
+        ("issue_time", 0.0435, Verdict.MISSED),
+        ("latency", 0.0434, Verdict.MET),
+        ("wall_pipelined", 0.0435, Verdict.MISSED),
+    ],
+)
+def test_variation_has_an_aim_by_clock(metric: str, cv: float, verdict: Verdict) -> None:
+    (check,) = variation_checks([scatter(metric, cv)])
+    assert (check.name, check.case, check.value, check.verdict) == (metric, "mlp / default", cv, verdict)
+    assert aim_cv(metric) in (pytest.approx(0.01775, rel=1e-3), pytest.approx(0.04347, rel=1e-3))
+
+
+def timed(samples: int, verified: int, **control: Any) -> Trial:
+    timing = make_timing()
+    assert timing.side.gate is not None
+    gate = timing.side.gate.model_copy(update={"samples": samples, "verified": verified})
+    sides = {"side": timing.side.model_copy(update={"gate": gate}), "control": None}
+    if control:
+        sides["control"] = timing.side.model_copy(update={"gate": None, **control})
+    return make_timed(timing=timing.model_copy(update=sides))
+
+
+def test_the_share_of_verified_samples_is_over_all_of_them() -> None:
+    (met,) = gate_checks([timed(100, 100), timed(300, 297)])
+    assert (met.value, met.verdict, met.fact) == (397 / 400, Verdict.MET, "99.2 % of 400 samples")
+    (missed,) = gate_checks([timed(100, 98)])
+    assert (missed.value, missed.verdict) == (0.98, Verdict.MISSED)
+
+
+def test_a_side_without_a_gate_is_said_and_misses_the_aim() -> None:
+    (check,) = gate_checks([timed(100, 100, method="cupti")])
+    assert (check.value, check.verdict) == (1.0, Verdict.MISSED)
+    assert check.fact == "100 % of 100 samples; 1 of 2 sides were not gated"
+    (none,) = gate_checks([])
+    assert (none.value, none.verdict, none.fact) == (None, Verdict.MISSED, "no gate held any step")
+
+
+def probed(**changes: Any) -> dict[str, Check]:
+    workload = {
+        "workload": "mlp",
+        "gated_ns": 232 * US,
+        "wall_pipelined_ns": 233 * US,
+        "do_bench_ratio": 0.995,
+        "kernels_ns": 230 * US,
+        "launches": 9.0,
+        "graph_launches": 0,
+        "streams": 1,
+    }
+    whole: dict[str, Any] = {
+        "has_do_bench": True,
+        "workloads": [workload | changes.pop("workload", {})],
+        "l2": {"read_bytes": 25 << 20, "warm_ns": 10 * US, "cold_ns": 14 * US} | changes.pop("l2", {}),
+        "graph": {"kernels": 200, "gated_ns": 400 * US, "launches": 1.0, "graph_launches": 1, "streams": 1}
+        | changes.pop("graph", {}),
+    }
+    checks = list(probe_checks(Probed(Probes.model_validate(whole | changes))))
+    assert len(checks) == 4
+    return {check.name: check for check in checks}
+
+
+def test_probes_that_reach_every_aim() -> None:
+    found = probed()
+    assert {name: check.verdict for name, check in found.items()} == dict.fromkeys(found, Verdict.MET)
+    assert found["cupti_agreement"].value == pytest.approx(232 / 230)
+    assert found["l2_flush"].value == pytest.approx(0.4)
+    assert found["l2_flush"].fact == "+40.0 %: 10.0 µs cached, 14.0 µs flushed"
+    assert found["graph_launches"].fact == "1 of 1 launches, 400 µs gated"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "verdict"),
+    [
+        # 230 us of kernels, 2 % of them and 2 us a launch and once more: 254.6 us
+        ("cupti_agreement", {"workload": {"gated_ns": 254.5 * US}}, Verdict.MET),
+        ("cupti_agreement", {"workload": {"gated_ns": 254.7 * US}}, Verdict.MISSED),
+        ("cupti_agreement", {"workload": {"gated_ns": 225.3 * US}}, Verdict.MISSED),
+        ("cupti_agreement", {"workload": {"gated_ns": None}}, Verdict.UNKNOWN),
+        ("cupti_agreement", {"workload": {"kernels_ns": None}}, Verdict.UNKNOWN),
+        ("do_bench_agreement", {"workload": {"do_bench_ratio": 1.021}}, Verdict.MISSED),
+        ("do_bench_agreement", {"workload": {"do_bench_ratio": 0.979}}, Verdict.MISSED),
+        ("do_bench_agreement", {"workload": {"do_bench_ratio": None}}, Verdict.UNKNOWN),
+        ("l2_flush", {"l2": {"cold_ns": 10.4 * US}}, Verdict.MISSED),
+        ("l2_flush", {"l2": {"warm_ns": None}}, Verdict.UNKNOWN),
+        ("graph_launches", {"graph": {"launches": 200.0, "graph_launches": 0}}, Verdict.MISSED),
+        ("graph_launches", {"graph": {"graph_launches": None}}, Verdict.UNKNOWN),
+    ],
+)
+def test_each_probe_on_the_other_side_of_its_aim(
+    name: str, changes: dict[str, Any], verdict: Verdict
+) -> None:
+    found = probed(**changes)
+    assert found.pop(name).verdict is verdict
+    assert {check.verdict for check in found.values()} == {Verdict.MET}
+
+
+def test_what_was_not_probed_says_why() -> None:
+    assert probed(workload={"do_bench_ratio": None})["do_bench_agreement"].fact == (
+        "the host is the bottleneck, so do_bench measures it"
+    )
+    without = probed(workload={"do_bench_ratio": None}, has_do_bench=False)
+    assert without["do_bench_agreement"].fact == "Triton is not installed"
+    broken = probed(l2={"warm_ns": None, "error": "CUDA error: out of memory"})
+    assert broken["l2_flush"].fact == "CUDA error: out of memory"
+    (none,) = probe_checks(Probed(problem="The process died."))
+    assert (none.verdict, none.fact) == (Verdict.UNKNOWN, "The process died.")
+
+
+def validation(device: str) -> Validation:
+    checks = (*variation_checks([scatter("device_time", 0.01), scatter("latency", 0.2)]), *probed().values())
+    floors = (NoiseFloor("device_time", Bound.DEVICE, 0.01, 10),)
+    measured = Measured("01RUN", cut=["cnn was cut."], seconds=472.0)
+    return Validation(device, measured, checks, floors)
+
+
+def test_the_table_has_a_verdict_for_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    print_validation(validation("cuda:0"))
+    shown = capsys.readouterr().out
+    (latency,) = [line for line in shown.splitlines() if line.startswith(("latency", " latency"))]
+    assert " ".join(latency.split()) == "latency mlp / default device-bound 20.0 % at most 4.35 % missed"
+    assert [line.split()[-1] for line in shown.splitlines() if "mlp / eager" in line] == ["met", "met"]
+    assert "cnn was cut." in shown
+    assert "It took 7.87 min, and is stored as run 01RUN." in shown
+    assert "  2.82 % in device time, device-bound" in shown
+    assert CPU_ONLY not in shown
+
+
+def test_a_cpu_says_in_one_sentence_what_needs_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    print_validation(Validation("cpu", Measured("01RUN"), (), ()))
+    shown = capsys.readouterr().out
+    assert CPU_ONLY in shown.splitlines()
+    assert "No workload has a figure, so this machine has no noise floor from it." in shown
+
+
+def test_the_document_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(json.dumps(validation_document(validation("cuda:0"))))
+    assert {check["verdict"] for check in found["checks"]} == {"met", "missed"}
+    assert found["checks"][0] == {
+        "name": "device_time",
+        "case": "mlp / default",
+        "value": 0.01,
+        "fact": "1.00 %",
+        "aim": "at most 1.77 %",
+        "verdict": "met",
+        "bound": "device",
+    }
+    (floor,) = found["noise_floor"]
+    assert floor["smallest_change"] == pytest.approx(0.028176, abs=1e-5)
+    assert (found["cut"], found["not_measured"], found["seconds"]) == (["cnn was cut."], None, 472.0)

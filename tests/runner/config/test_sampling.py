@@ -1,0 +1,86 @@
+"""From `[run]` to what a measured process is told: sampling in nanoseconds, passes for the first round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from runner.config.settings import RunSettings, Settings
+from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.plan import plan_run
+from runner.process.measured_process import worker_specification
+from runner.worker.sampling import SamplingPlan
+
+
+def test_the_defaults_are_those_of_the_sampler() -> None:
+    assert RunSettings().sampling_plan() == SamplingPlan()
+
+
+def test_seconds_become_nanoseconds() -> None:
+    run = RunSettings(
+        samples=20,
+        max_samples=40,
+        relative_interval=0.005,
+        sampling_max_s=3,
+        block_s=0.05,
+        settle_s=0.02,
+        warmup_calls=4,
+        warmup_s=0,
+        warmup_max_calls=9,
+        warmup_max_s=1.5,
+        flush_l2=False,
+    )
+    assert run.sampling_plan() == SamplingPlan(
+        samples=20,
+        max_samples=40,
+        relative_interval=0.005,
+        max_ns=3_000_000_000,
+        block_ns=50_000_000,
+        settle_ns=20_000_000,
+        warmup_calls=4,
+        warmup_ns=0,
+        warmup_max_calls=9,
+        warmup_max_ns=1_500_000_000,
+        flush_l2=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"samples": 4}, {"relative_interval": 0}, {"relative_interval": 1}, {"block_s": 0}, {"settle_s": -1}],
+)
+def test_values_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        RunSettings(**wrong)
+
+
+def test_passes_follow_the_first_trial_of_every_case(tmp_path: Path) -> None:
+    passes = Passes(profile=True, trace_into=tmp_path)
+    plan = plan_run(
+        Settings(),
+        workloads=["cnn", "encoder"],
+        strategies=["eager", "default"],
+        trials=3,
+        device="cpu",
+        passes=passes,
+    )
+    looked = [spec for spec in plan.trials if spec.passes == passes]
+    assert len({spec.case for spec in plan.trials}) == len(looked) == 4
+    assert {spec.round for spec in looked} == {0}
+    assert all(spec.passes == NO_PASSES for spec in plan.trials if spec.round)
+    # The measured process learns nothing of it.
+    assert "passes" not in looked[0].model_dump()
+
+
+def test_the_flush_is_part_of_a_gpu_build_and_of_no_other() -> None:
+    (spec,) = plan_run(
+        Settings(run={"flush_l2": False}), workloads=["cnn"], strategies=["eager"], trials=1, device="cpu"
+    ).trials
+    content = spec.model_dump(mode="json", by_alias=True)
+    assert content["sampling"]["flush_l2"] is False
+    on_cpu = worker_specification(content, sample_device=False)
+    on_gpu = worker_specification(content | {"device": "cuda:0"}, sample_device=True)
+    assert "flush_l2" not in on_cpu["settings"]
+    assert on_gpu["settings"]["flush_l2"] is False

@@ -1,0 +1,158 @@
+"""NVML answers, partial answers and no answer at all, from a stand-in for the driver's library."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from runner.device import state as device_state
+from runner.device.state import DeviceWatch, device_facts, visible_index
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Driver:
+    """Stands where `pynvml` is: the names that are set answer, all others are not supported."""
+
+    NVMLError = pynvml.NVMLError
+    NVML_CLOCK_SM = pynvml.NVML_CLOCK_SM
+    NVML_CLOCK_MEM = pynvml.NVML_CLOCK_MEM
+    NVML_TEMPERATURE_GPU = pynvml.NVML_TEMPERATURE_GPU
+    NVML_MEMORY_ERROR_TYPE_UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+    NVML_VOLATILE_ECC = pynvml.NVML_VOLATILE_ECC
+
+    def __init__(self, **answers):
+        self.answers = {"nvmlInit": None, "nvmlDeviceGetHandleByIndex": "handle"} | answers
+
+    def __getattr__(self, name):
+        def ask(*_arguments):
+            if name not in self.answers:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+            answer = self.answers[name]
+            return answer.pop(0) if isinstance(answer, list) else answer
+
+        return ask
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    def use(**answers):
+        monkeypatch.setattr(device_state, "pynvml", Driver(**answers))
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return use
+
+
+def test_without_a_driver_everything_is_unknown():
+    program = (
+        "from runner.device.state import DeviceWatch, device_facts; import pynvml\n"
+        "def absent(): raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)\n"
+        "pynvml.nvmlInit = absent\n"
+        "watch = DeviceWatch('cuda:0')\n"
+        "assert not watch.is_there and watch.state() is None and device_facts('cuda:0').uuid is None"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_a_cpu_has_no_device_state():
+    watch = DeviceWatch("cpu")
+    assert not watch.is_there
+    assert watch.state() is None
+
+
+def test_facts(driver):
+    driver(
+        nvmlDeviceGetUUID="GPU-1",
+        nvmlDeviceGetName=b"NVIDIA H200",
+        nvmlSystemGetDriverVersion="580.1",
+        nvmlDeviceGetEnforcedPowerLimit=700_000,
+    )
+    facts = device_facts("cuda:0")
+    assert (facts.uuid, facts.name, facts.driver, facts.power_limit_w) == (
+        "GPU-1",
+        "NVIDIA H200",
+        "580.1",
+        700.0,
+    )
+    assert facts.memory_bytes is None
+
+
+def test_samples_become_ranges_and_heat_is_suspect(driver):
+    driver(
+        nvmlDeviceGetClockInfo=[1980, 3201, 1500, 3201, 1980, 3201],
+        nvmlDeviceGetTemperature=[41, 58, 55],
+        nvmlDeviceGetPowerUsage=[180_000, 520_000, 410_000],
+        nvmlDeviceGetUtilizationRates=[SimpleNamespace(gpu=value) for value in (90, 97, 99)],
+        nvmlDeviceGetCurrentClocksEventReasons=[0x0, 0x20, 0x4],
+        nvmlDeviceGetTotalEnergyConsumption=[1000, 2000, 4500],
+        nvmlDeviceGetComputeRunningProcesses=[[], [], []],
+    )
+    watch = DeviceWatch("cuda:0")
+    for _ in range(3):
+        watch.sample()
+    state = watch.state()
+    assert state.sm_clock_mhz == [1500, 1980, 1980]
+    assert state.temperature_c == [41, 55, 58]
+    assert state.power_w == [180.0, 410.0, 520.0]
+    assert state.energy_mj == 3500
+    assert state.other_processes is None
+    assert state.throttle_reasons == ["sw_thermal_slowdown", "sw_power_cap"]
+    assert state.suspect is True
+    assert state.suspect_reasons == ["sw_thermal_slowdown in 1 of 3 readings"]
+
+
+def test_a_power_cap_alone_is_the_normal_state_of_a_busy_device(driver):
+    driver(nvmlDeviceGetCurrentClocksThrottleReasons=0x4, nvmlDeviceGetTemperature=50)
+    watch = DeviceWatch("cuda:0")
+    watch.sample()
+    state = watch.state()
+    assert state.suspect is False
+    assert state.throttle_reasons == ["sw_power_cap"]
+    assert state.power_w is None
+
+
+def test_another_process_on_the_device_is_suspect(driver):
+    processes = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
+    driver(nvmlDeviceGetTemperature=50, nvmlDeviceGetComputeRunningProcesses=processes)
+    watch = DeviceWatch("cuda:0")
+    watch._handle = "handle"
+    driver(nvmlDeviceGetTemperature=50, nvmlDeviceGetComputeRunningProcesses=[processes])
+    watch.sample()
+    assert watch.state().other_processes == 1
+    assert watch.state().suspect is True
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "expected"),
+    [
+        ("cuda:0", None, 0),
+        ("cuda:1", "", 1),
+        ("cuda:0", "3,1", 3),
+        ("cuda:1", "3,1", 1),
+        ("cuda", "GPU-abc", "GPU-abc"),
+    ],
+)
+def test_visible_devices_are_renumbered(device, visible, expected):
+    assert visible_index(device, visible) == expected
+
+
+def test_what_is_read_after_the_blocks_of_a_side_is_that_side_s(driver):
+    driver(
+        nvmlDeviceGetClockInfo=[1980, 877, 1830, 877, 1905, 877, 1755, 877],
+        nvmlDeviceGetCurrentClocksEventReasons=[0, 4, 0, 4],
+    )
+    watch = DeviceWatch("cuda:0")
+    for side in ("", "side", "control", "side"):
+        watch.sample(side)
+    assert watch.of_side("side") == {
+        "sm_clock_mhz": [1755.0, 1792.5, 1830.0],
+        "throttle_reasons": ["sw_power_cap"],
+    }
+    assert watch.of_side("control") == {"sm_clock_mhz": [1905.0, 1905.0, 1905.0], "throttle_reasons": []}
+    assert watch.state().sm_clock_mhz[0] == 1755.0
+    assert DeviceWatch("cuda:0").of_side("side") == {}

@@ -1,0 +1,196 @@
+"""The guard: deadline, stubborn processes, and a runner killed with -9. No torch in these children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from runner.process.pipe import LOG_TAIL_BYTES, GuardedProcess
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def start(program: str, tmp_path: Path, *arguments: str, grace_s: float = 0.3, **options) -> GuardedProcess:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return GuardedProcess(
+        [sys.executable, "-I", "-S", "-c", program, "{record_fd}", *arguments],
+        environment={"PATH": os.environ["PATH"]},
+        scratch=scratch,
+        stdin=options.pop("stdin", b"{}\n"),
+        grace_s=grace_s,
+        **options,
+    )
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def wait_for(condition, timeout_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_lines_exit_code_and_cpu_time_come_back(tmp_path):
+    program = (
+        "import os, sys; fd = int(sys.argv[1]); os.write(fd, b'one\\ntwo\\nhal'); print('said');"
+        "sum(range(3_000_000)); sys.exit(7)"
+    )
+    outcome = start(program, tmp_path).run(30)
+    assert outcome.lines == [b"one", b"two"]
+    assert outcome.unfinished == b"hal"
+    assert outcome.exit_code == 7
+    assert outcome.signal is None
+    assert outcome.log_tail == b"said\n"
+    assert outcome.tree_cpu_ns is not None
+    assert outcome.tree_cpu_ns > 10_000_000
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_answers_reach_the_worker(tmp_path):
+    program = (
+        "import os, sys; fd = int(sys.argv[1]); sys.stdin.readline(); os.write(fd, b'ask\\n');"
+        "os.write(fd, sys.stdin.readline().encode())"
+    )
+    process = start(program, tmp_path, on_line=lambda line: b"answer\n" if line == b"ask" else None)
+    assert process.run(30).lines == [b"ask", b"answer"]
+
+
+def test_a_deadline_ends_a_process_that_ignores_term(tmp_path):
+    program = (
+        "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "os.write(int(sys.argv[1]), b'%d\\n' % os.getpid()); time.sleep(3600)"
+    )
+    outcome = start(program, tmp_path).run(1.0)
+    assert outcome.stopped == "timeout"
+    assert outcome.signal == signal.SIGKILL
+    assert not is_alive(int(outcome.lines[0]))
+
+
+def test_a_stopped_process_ends_too(tmp_path):
+    """SIGSTOP leaves a process deaf to SIGTERM; only the group's SIGKILL reaches it."""
+    program = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    outcome = start(program, tmp_path).run(1.0)
+    assert (outcome.stopped, outcome.signal) == ("timeout", signal.SIGKILL)
+
+
+def test_term_comes_first_so_that_the_last_words_are_logged(tmp_path):
+    program = (
+        "import signal, sys, time;"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('last words', flush=True), sys.exit(0)));"
+        "print('ready', flush=True); time.sleep(3600)"
+    )
+    outcome = start(program, tmp_path, grace_s=5.0).run(1.5)
+    assert outcome.stopped == "timeout"
+    assert b"last words" in outcome.log_tail
+
+
+def test_cancelling_ends_it_at_once(tmp_path):
+    cancel = threading.Event()
+    threading.Timer(0.5, cancel.set).start()
+    started = time.monotonic()
+    outcome = start("import time; time.sleep(3600)", tmp_path).run(60, cancel.is_set)
+    assert outcome.stopped == "cancelled"
+    assert time.monotonic() - started < 15
+
+
+def test_the_log_is_capped_and_keeps_its_end(tmp_path):
+    program = "import sys; [sys.stdout.write('x' * 100_000) for _ in range(100)]; print('the end')"
+    outcome = start(program, tmp_path).run(60)
+    assert len(outcome.log_tail) == LOG_TAIL_BYTES
+    assert outcome.log_tail.endswith(b"the end\n")
+
+
+def test_a_killed_guard_takes_its_worker_along(tmp_path):
+    pid_file = tmp_path / "pids"
+    program = (
+        "import os, sys, time;open(sys.argv[2], 'w').write(f'{os.getpid()} {os.getppid()}'); time.sleep(3600)"
+    )
+    process = start(program, tmp_path, str(pid_file))
+    result = []
+    listener = threading.Thread(target=lambda: result.append(process.run(60)))
+    listener.start()
+    assert wait_for(lambda: pid_file.exists() and len(pid_file.read_text().split()) == 2)
+    worker, guard = map(int, pid_file.read_text().split())
+    os.kill(guard, signal.SIGKILL)
+    listener.join(30)
+    assert result[0].guard_lost
+    assert wait_for(lambda: not is_alive(worker))
+
+
+RUNNER = """
+import os, sys
+from pathlib import Path
+from runner.process.pipe import GuardedProcess
+GuardedProcess([sys.executable, "-I", "-S", "-c", sys.argv[1], "{record_fd}", sys.argv[2]],
+               environment={"PATH": os.environ["PATH"]}, scratch=Path(sys.argv[3]),
+               stdin=b"", grace_s=5).run(600)
+"""
+
+# Holds on against SIGTERM, and has a child in its group and a daemon in a session of its own.
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "3600"])
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            time.sleep(0.05)
+            with open(sys.argv[2] + ".tmp", "w") as file:
+                file.write(f"{os.getppid()} {os.getpid()} {child.pid}")
+            os.rename(sys.argv[2] + ".tmp", sys.argv[2])
+    os._exit(0)
+os.wait()
+with open(sys.argv[2] + ".worker", "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.05, 0.3, 1.5])
+def test_kill_9_of_the_runner_leaves_no_process_and_no_directory(tmp_path, delay_s):
+    pid_file, scratch = tmp_path / "pids", tmp_path / "scratch"
+    scratch.mkdir()
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, STUBBORN, str(pid_file), str(scratch)], cwd=ROOT)
+    marker = str(scratch)
+    assert wait_for(lambda: guards_of(marker) or runner.poll() is not None)
+    time.sleep(delay_s)
+    runner.kill()
+    runner.wait()
+    assert wait_for(lambda: not guards_of(marker))
+    assert wait_for(lambda: not scratch.exists())
+    pids = [int(pid) for pid in pid_file.read_text().split()] if pid_file.exists() else []
+    pids += [int(path.read_text() or 0) for path in tmp_path.glob("pids.worker")]
+    assert wait_for(lambda: not any(is_alive(pid) for pid in pids if pid > 1))
+    if delay_s > 1:
+        assert len(pids) == 4
+
+
+def guards_of(scratch: str) -> list[int]:
+    """Processes whose command line names `scratch`: the guard of one test, and nothing of anyone else's."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if scratch.encode() in command and any(part.endswith(b"guard.py") for part in command):
+            found.append(int(entry.name))
+    return found

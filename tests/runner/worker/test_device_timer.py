@@ -1,0 +1,303 @@
+"""The four times of a step against a simulated device, whose truth is known."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import statistics
+import time
+
+import pytest
+
+from runner.worker.device.gates import Flag
+from runner.worker.device.timer import TRIES, DeviceTimer, GateChoice
+from runner.worker.sampling import Sampler, SamplingPlan, Side, warm_up
+from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
+from tests.runner.worker.test_sampling import CALM, FakeWatch
+
+MS = 1_000 * US
+MODES = (1.0, 1.7)
+"""Of the host: issue time of one and the same code differed so between fresh processes of an H100."""
+
+
+def measured(device, *steps, **plan):
+    """The sides of one trial on `device`, sampled as a trial does it; the last step is the strategy's."""
+    settings, choice = SamplingPlan(**plan), GateChoice(device)
+    names = ("control", "side")[-len(steps) :]
+    sides = [Side(step, DeviceTimer(device, choice), name) for step, name in zip(steps, names, strict=True)]
+    for side in reversed(sides):
+        warm_up(side, settings)
+    sampler = Sampler(settings, cpu_bound=False, watch=FakeWatch(itertools.repeat(CALM)), canary=lambda: 1)
+    sampler.take(sides)
+    found = [side.timer.results(side.step, side.times) for side in sides]
+    return found if len(found) > 1 else found[0]
+
+
+def process(number, **device):
+    """A fresh process: the host in one of two modes, 25 % apart from the next one of its mode."""
+    mode = MODES[number % 2] * (1 + 0.25 * ((number * 7) % 5 - 2) / 2)
+    return SimulatedDevice(host_mode=mode, seed=number, **device)
+
+
+def variation(values):
+    return statistics.stdev(values) / statistics.mean(values)
+
+
+@pytest.mark.parametrize("gate", ["spin_kernel", "stream_wait"])
+@pytest.mark.parametrize(
+    ("launches", "kernel_ns", "launch_ns"),
+    [(40, 5 * US, 20 * US), (1, 900 * US, 30 * US), (200, 4 * US, 6 * US), (1, 5 * US, 40 * US)],
+    ids=["host-bound", "device-bound", "encoder", "tiny"],
+)
+def test_device_time_is_the_device_s_in_processes_whose_host_differs_by_a_quarter(
+    gate, launches, kernel_ns, launch_ns
+):
+    medians = {"device_ns": [], "issue_ns": [], "wall_sync_ns": []}
+    for number in range(10):
+        device = process(number, has_gates=(gate,))
+        step = SimulatedStep(device, launches, kernel_ns, launch_ns)
+        times, facts = measured(device, step)
+        assert facts["method"] == "gated"
+        assert facts["gate"]["kind"] == gate
+        assert facts["synchronises"] is False
+        assert facts["launches"] == launches
+        for name, values in medians.items():
+            values.append(statistics.median(times[name]))
+        assert statistics.median(times["device_ns"]) == pytest.approx(step.true_device_ns, rel=0.01)
+        assert statistics.median(times["issue_ns"]) == pytest.approx(step.true_issue_ns, rel=0.05)
+        # The last kernel runs after the host has issued everything; a device-bound step waits for it longer.
+        wall = max(step.true_issue_ns + kernel_ns, launch_ns * device.host_mode + step.true_device_ns)
+        assert statistics.median(times["wall_sync_ns"]) == pytest.approx(wall, rel=0.06, abs=13 * US)
+        steady = max(step.true_issue_ns, step.true_device_ns)
+        pipelined = statistics.median(times["wall_pipelined_ns"])
+        assert steady * 0.95 <= pipelined <= steady * 1.05 + wall / facts["pipelined_steps"]
+    assert variation(medians["device_ns"]) <= 0.01
+    assert variation(medians["issue_ns"]) > 0.2
+
+
+def test_every_sample_was_enqueued_before_the_device_began_or_is_not_there():
+    """On a host that stalls now and then beyond the gate, the gate is doubled and the sample is true."""
+    device = SimulatedDevice(seed=3)
+    stalls = itertools.cycle([0, 0, 0, 2 * MS])
+
+    class Stalling(SimulatedStep):
+        def __call__(self):
+            device.now += next(stalls)
+            super().__call__()
+
+    step = Stalling(device, 10, 5 * US, 20 * US)
+    times, facts = measured(device, step)
+    assert facts["method"] == "gated"
+    assert facts["gate"]["verified"] == facts["gate"]["samples"] >= len(times["device_ns"]) >= 10
+    assert max(times["device_ns"]) < 1.1 * step.true_device_ns
+
+
+def test_a_gate_that_opens_too_early_is_closed_for_longer_and_counted():
+    device = SimulatedDevice()
+    sudden = itertools.chain([0] * 200, itertools.repeat(500 * US))
+
+    class Slower(SimulatedStep):
+        def __call__(self):
+            device.now += next(sudden)
+            super().__call__()
+
+    step = Slower(device, 10, 5 * US, 20 * US)
+    timer = DeviceTimer(device, GateChoice(device))
+    timer.prepare(step, 5, 0)
+    for _ in range(195):
+        timer.once(step)
+    times = {}
+    for _ in range(10):
+        for name, values in timer.block(step, 5).times.items():
+            times.setdefault(name, []).extend(values)
+    times, facts = timer.results(step, times)
+    assert facts["gate"]["retries"] >= 1
+    assert max(times["device_ns"]) < 1.1 * step.true_device_ns
+
+
+@pytest.mark.parametrize("gate", ["spin_kernel", "stream_wait"])
+def test_a_step_that_synchronises_inside_hangs_nothing_and_is_measured_by_tracing(gate):
+    device = SimulatedDevice(has_gates=(gate,))
+    step = SimulatedStep(device, 20, 30 * US, 10 * US, waits=True)
+    times, facts = measured(device, step)
+    assert facts["method"] == "cupti"
+    assert facts["gate"] is None
+    assert facts["synchronises"] is True
+    assert statistics.median(times["device_ns"]) == pytest.approx(step.true_device_ns, rel=0.01)
+    assert statistics.median(times["issue_ns"]) > 10 * 30 * US
+    assert len(times["wall_sync_ns"]) >= 10
+    assert device.now < 10_000 * MS
+
+
+@pytest.mark.parametrize("gate", ["spin_kernel", "stream_wait"])
+def test_a_step_that_launches_more_than_the_queue_takes_is_measured_by_tracing(gate):
+    device = SimulatedDevice(depth=100, has_gates=(gate,))
+    step = SimulatedStep(device, 300, 6 * US, 5 * US)
+    times, facts = measured(device, step)
+    assert (facts["method"], facts["synchronises"], facts["launches"]) == ("cupti", False, 300)
+    assert statistics.median(times["device_ns"]) == pytest.approx(step.true_device_ns, rel=0.01)
+
+
+def test_a_gate_that_does_not_hold_costs_four_tries_and_is_not_tried_again():
+    device = SimulatedDevice()
+    step = SimulatedStep(device, 20, 30 * US, 10 * US, waits=True)
+    timer = DeviceTimer(device, GateChoice(device))
+    calls = itertools.count()
+
+    def counted():
+        next(calls)
+        step()
+
+    timer.prepare(counted, 5, 0)
+    assert next(calls) == 3 + TRIES
+    assert timer.block(counted, 5).times["device_ns"] == []
+
+
+def test_without_gate_and_tracing_every_sample_is_labelled_ungated():
+    device = SimulatedDevice(has_gates=(), has_tracing=False)
+    step = SimulatedStep(device, 40, 5 * US, 20 * US)
+    times, facts = measured(device, step)
+    assert (facts["method"], facts["gate"], facts["launches"]) == ("ungated", None, None)
+    # They are the host's: the device waited for each launch.
+    assert statistics.median(times["device_ns"]) > 2 * step.true_device_ns
+
+
+def test_a_step_whose_gate_fails_later_keeps_only_what_was_verified():
+    """From the middle on the step synchronises, as where a loss is read every so often."""
+    device = SimulatedDevice()
+    step = SimulatedStep(device, 20, 30 * US, 10 * US)
+    timer = DeviceTimer(device, GateChoice(device))
+    timer.prepare(step, 5, 0)
+    times = {}
+    for number in range(20):
+        step.waits = number >= 10
+        for name, values in timer.block(step, 5).times.items():
+            times.setdefault(name, []).extend(values)
+    times, facts = timer.results(step, times)
+    assert facts["method"] == "gated"
+    assert facts["gate"]["verified"] == len(times["device_ns"]) == len(times["issue_ns"])
+    assert facts["gate"]["samples"] > facts["gate"]["verified"]
+    assert max(times["device_ns"]) < 1.05 * step.true_device_ns
+
+
+@pytest.mark.parametrize(
+    ("gates", "chosen"),
+    [
+        (("spin_kernel", "stream_wait"), "spin_kernel"),
+        (("broken", "stream_wait"), "stream_wait"),
+        (("idle", "stream_wait"), "stream_wait"),
+        (("idle", "broken"), None),
+    ],
+)
+def test_the_gate_is_the_first_that_holds_the_queue(gates, chosen):
+    gate = GateChoice(SimulatedDevice(has_gates=gates)).gate()
+    assert (gate.kind if gate else None) == chosen
+
+
+def test_a_throttled_device_shows_in_device_time_and_its_blocks_do_not_count():
+    slow = range(20 * MS, 60 * MS)
+    device = SimulatedDevice(slowdown=lambda now: 1.5 if now in slow else 1.0)
+    step = SimulatedStep(device, 20, 30 * US, 10 * US)
+    side = Side(step, DeviceTimer(device, GateChoice(device)), warmup_ns=[700 * US] * 10)
+    sampler = Sampler(
+        SamplingPlan(),
+        cpu_bound=False,
+        watch=FakeWatch(itertools.repeat(CALM)),
+        canary=lambda: 1,
+        between_blocks=lambda _side: device.now in slow,
+    )
+    evidence = sampler.take([side])
+    assert evidence.rejected > 0
+    assert max(side.times["device_ns"]) < 1.1 * step.true_device_ns
+
+
+def before(device, step, plan, latency_ns):
+    """What sampling one round of a side cost before there was a gate: untimed steps, events around each step
+    of a block with one synchronisation, then as many steps each with its own.
+    """
+    size = max(1, min(plan.samples // 10, plan.block_ns // latency_ns))
+    for _ in range(plan.settle_ns // latency_ns):
+        step()
+        device.synchronize()
+    for _ in range(size):
+        device.flush()
+        device.record(device.event())
+        step()
+        device.record(device.event())
+    device.synchronize()
+    for _ in range(size):
+        device.flush()
+        device.synchronize()
+        step()
+        device.synchronize()
+    return -(-plan.samples // size)
+
+
+@pytest.mark.parametrize(
+    ("launches", "kernel_ns", "launch_ns", "waits"),
+    [
+        (1, 5 * US, 40 * US, False),
+        (5, 45 * US, 30 * US, False),
+        (90, 10 * US, 20 * US, False),
+        (300, 30 * US, 60 * US, False),
+        (300, 330 * US, 30 * US, False),
+        (300, 330 * US, 300 * US, False),
+        (900, 700 * US, 200 * US, False),
+        (300, 330 * US, 100 * US, True),
+        (1500, 60 * US, 50 * US, False),
+    ],
+)
+def test_all_four_times_make_a_trial_at_most_a_quarter_longer(launches, kernel_ns, launch_ns, waits):
+    """Warm-up, preparation and tracing counted; imports and compilation, which only dilute it, left out."""
+    plan = SamplingPlan(max_samples=50)
+    spent = {}
+    for which in ("before", "now"):
+        device = SimulatedDevice(flush_ns=60 * US)
+        steps = [SimulatedStep(device, launches, kernel_ns, launch_ns, waits) for _ in range(2)]
+        if which == "now":
+            measured(device, *steps, max_samples=50)
+        else:
+            sides = [Side(step, DeviceTimer(device, GateChoice(device))) for step in steps]
+            for side in sides:
+                warm_up(side, plan)
+            number, rounds, began = 0, 1, device.now
+            while number < rounds and (number < 5 or device.now - began < 2 * plan.max_ns):
+                for side in sides:
+                    rounds = before(device, side.step, plan, side.latency_ns())
+                number += 1
+        spent[which] = device.now
+    print(f"{launches} x {kernel_ns}: {spent['before'] / 1e9:.2f} s, {spent['now'] / 1e9:.2f} s")
+    assert spent["now"] <= 1.25 * spent["before"]
+
+
+class Word:
+    """Memory for a flag, as pinned memory would be."""
+
+    def __init__(self):
+        self.memory = ctypes.create_string_buffer(Flag.BYTES + 64)
+        address = ctypes.addressof(self.memory)
+        self.flag = Flag(address + -address % 64, keep=self.memory)
+
+
+def test_a_flag_is_raised_by_the_system_while_python_is_stuck():
+    """Inductor's launcher waits for a place in the queue without giving up the interpreter's lock."""
+    flag = Word().flag
+    stuck = ctypes.PyDLL(None).usleep
+    flag.lower(20 * MS)
+    assert not flag.is_raised
+    began = time.monotonic_ns()
+    stuck(200_000)
+    took = time.monotonic_ns() - began
+    assert flag.is_raised
+    assert took >= 150 * MS
+
+
+def test_a_flag_that_is_raised_in_time_stays_down_the_next_time():
+    flag = Word().flag
+    flag.lower(30 * MS)
+    flag.raise_now()
+    assert flag.is_raised
+    flag.lower(10_000 * MS)
+    time.sleep(0.1)
+    assert not flag.is_raised
+    flag.raise_now()

@@ -1,0 +1,123 @@
+"""What one process on a GPU is asked beside the trials, against a simulated device and a real process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runner.config.settings import Settings
+from runner.doctor.probes import Probes, probe
+from runner.doctor.validation import plan_validation
+from runner.worker import probes
+from runner.worker.device.timer import GateChoice
+from tests.runner.simulated_device import US, Entry, SimulatedDevice, SimulatedStep
+
+
+class Flushed:
+    """The same device where each sample begins with a flush of its cache."""
+
+    def __init__(self, device: SimulatedDevice) -> None:
+        self._device = device
+        self.flushes = 0
+
+    def flush(self) -> None:
+        self.flushes += 1
+        self._device.cold = True
+        self._device.enqueue(Entry(self._device.now, 100 * US))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+
+class Device(SimulatedDevice):
+    cold = False
+
+
+def timed(step: SimulatedStep, device: Device, ratio: float | None = None) -> tuple[dict[str, Any], int]:
+    """What `time_step` says beside a tool that reads the true device time over `ratio`."""
+    asked: list[object] = []
+
+    def bench(given: object) -> float:
+        asked.append(given)
+        return step.true_device_ns / (ratio or 1.0)
+
+    choice = GateChoice(device)
+    return probes.time_step(device, Flushed(device), choice, step, bench if ratio else None), len(asked)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.9])
+def test_a_step_that_keeps_the_device_busy_is_set_against_another_tool_in_turns(ratio: float):
+    device = Device()
+    step = SimulatedStep(device, 1, 900 * US, 30 * US)
+    found, asked = timed(step, device, ratio)
+    assert found["gated_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
+    assert found["do_bench_ratio"] == pytest.approx(ratio, rel=0.01)
+    assert asked == probes.TURNS
+
+
+def test_a_host_bound_step_is_not_set_against_a_tool_that_measures_the_host():
+    device = Device()
+    step = SimulatedStep(device, 40, 5 * US, 20 * US)
+    found, asked = timed(step, device, 1.0)
+    assert found["gated_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
+    assert found["wall_pipelined_ns"] > 1.10 * found["gated_ns"]
+    assert (found["do_bench_ratio"], asked) == (None, 0)
+
+
+def test_without_triton_there_is_no_ratio():
+    device = Device()
+    found, _ = timed(SimulatedStep(device, 1, 900 * US, 30 * US), device)
+    assert found["do_bench_ratio"] is None
+    assert found["gated_ns"] is not None
+
+
+def test_a_step_that_no_gate_holds_has_no_gated_time():
+    device = Device()
+    found, asked = timed(SimulatedStep(device, 5, 50 * US, 10 * US, waits=True), device, 1.0)
+    assert (found["gated_ns"], found["do_bench_ratio"], asked) == (None, None, 0)
+
+
+def test_the_effect_of_a_flush_is_that_of_the_device_alone():
+    device = Device()
+
+    def reduce() -> None:
+        # From memory it takes half as long again as from the cache; the host needs longer than both.
+        device.launch(15 * US if device.cold else 10 * US, host_ns=40 * US)
+        device.cold = False
+
+    flushed = Flushed(device)
+    found = probes.flush_effect(device, flushed, GateChoice(device), reduce)
+    assert found["warm_ns"] == pytest.approx(10 * US, rel=0.01)
+    assert found["cold_ns"] == pytest.approx(15 * US, rel=0.01)
+    assert flushed.flushes > probes.FLUSH_TURNS
+
+
+def test_what_tracing_saw():
+    device = Device()
+    step = SimulatedStep(device, 40, 5 * US, 20 * US)
+    found = probes.observe_step(device, step)
+    assert found["kernels_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
+    assert (found["launches"], found["graph_launches"], found["streams"]) == (40, 0, 1)
+    blind = probes.observe_step(Device(has_tracing=False), step)
+    assert set(blind.values()) == {None}
+
+
+def test_what_is_sent_is_what_is_read():
+    device = Device()
+    step = SimulatedStep(device, 1, 900 * US, 30 * US)
+    sent = {
+        "has_do_bench": True,
+        "workloads": [{"workload": "a", **timed(step, device, 1.0)[0], **probes.observe_step(device, step)}],
+        "l2": {"read_bytes": 1, **probes.flush_effect(device, Flushed(device), GateChoice(device), step)},
+        "graph": {"kernels": 200, "gated_ns": 5.0, **probes.observe_step(device, step)},
+    }
+    assert Probes.model_validate(sent).workloads[0].workload == "a"
+
+
+def test_a_real_process_without_a_gpu_says_why_it_has_nothing():
+    specs = plan_validation(Settings(), "cpu", 3).trials[:4]
+    found = probe(specs[0], [spec.workload for spec in specs], lambda: False)
+    assert found.probes is None
+    assert len(found.problem) > 10
+    assert "Traceback" not in found.problem

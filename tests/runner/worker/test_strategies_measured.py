@@ -1,0 +1,133 @@
+"""Every kind of strategy through the real worker, by the name that a person types.
+
+Most with Dynamo's own backend: what a modifier means is decided before code is generated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from db.records.strategies import parse_strategy
+from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
+from runner.config.sources import load_settings
+from runner.plan.plan import plan_run
+from runner.process.supervise import run_trial
+from runner.worker import compiling
+from runner.worker.failures import kind_of
+from runner.worker.loading import UnsupportedCaseError
+from runner.workloads.built import Built
+from tests.runner import workload_fixtures
+from tests.runner.measuring import FEW, FIXTURES, compiled, measure
+
+CONFIGURATION = f"""
+[[strategy]]
+name = "careful"
+backend = "eager"
+dynamic = false
+fullgraph = true
+
+[[workload]]
+name = "stack"
+target = "workload_fixtures:two_kinds_of_blocks"
+path = ["{FIXTURES}"]
+regions = ["Block"]
+"""
+
+
+def counted(trial: Trial) -> tuple[int | None, int | None]:
+    """(graphs, operations captured) of a trial that went well."""
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler is not None
+    assert trial.numerics is not None
+    assert trial.numerics.status is NumericsStatus.PASS
+    return trial.compiler.graphs, trial.compiler.ops_captured
+
+
+@pytest.mark.parametrize(
+    ("name", "graphs"),
+    # Three lengths: one graph each, one and then one for any length, one for any length from the start.
+    # (`+dynamic` is in test_workloads_streams.)
+    [("backend:eager+static", 3), ("backend:eager", 2)],
+)
+def test_dynamic_shapes_as_asked_for(name: str, graphs: int) -> None:
+    trial = measure("three_lengths", parse_strategy(name))
+    assert counted(trial)[0] == graphs
+    assert trial.strategy.name == name
+
+
+def test_another_backend_and_one_graph() -> None:
+    trial = measure("three_blocks", parse_strategy("backend:aot_eager+fullgraph"))
+    assert counted(trial)[0] == 1
+    assert (trial.strategy.backend, trial.strategy.fullgraph) == ("aot_eager", True)
+
+
+def test_torch_export() -> None:
+    trial = measure("three_blocks", parse_strategy("export"))
+    graphs, _ = counted(trial)
+    assert graphs == 0
+    assert trial.strategy.name == "export"
+    assert len(trial.control_samples_ns) == len(trial.samples_ns) > 0
+
+
+def refused(built: Built, strategy: Strategy) -> str:
+    """What the failure says of a strategy that cannot execute `built`; its kind is `unsupported`."""
+    with pytest.raises(UnsupportedCaseError) as caught:
+        compiling.apply(built, strategy.model_dump(mode="json"), Path("unused"))
+    assert kind_of(caught.value, "first_call") == FailureKind.UNSUPPORTED
+    return str(caught.value)
+
+
+def test_what_cannot_be_executed_is_unsupported() -> None:
+    stream, training = workload_fixtures.three_lengths(), workload_fixtures.training()
+    assert "goes through several" in refused(stream, parse_strategy("export"))
+    assert "needs an nn.Module in inference" in refused(training, parse_strategy("packaged"))
+    regional = compiled("eager", scope="regional")
+    blok = replace(workload_fixtures.three_blocks(), regions=("Blok",))
+    assert "no repeated blocks of class Blok" in refused(blok, regional)
+    assert "no repeated blocks to compile" in refused(training, regional)
+    assert "needs an nn.Module; this workload is a function" in refused(
+        workload_fixtures.relu_function(), regional
+    )
+
+
+def test_a_combination_of_the_configuration_on_regions_named_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by themselves they would be Block and two `Sequential`; named, they are Block alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "compilewatch.toml").write_text(CONFIGURATION)
+    plan = plan_run(
+        load_settings(), workloads=["stack"], strategies=["careful+regional"], trials=1, device="cpu"
+    )
+    (spec,) = plan.trials
+    told = spec.model_dump(mode="json", by_alias=True) | {"sampling": FEW}
+    trial = run_trial(told)
+    # One graph serves all three blocks: a linear layer and a ReLU.
+    assert counted(trial) == (1, 2)
+    strategy = trial.strategy
+    assert (strategy.name, strategy.scope, strategy.fullgraph) == ("careful+regional", "regional", True)
+    assert strategy.dynamic is False
+
+
+@pytest.fixture(scope="module")
+def freezing() -> Trial:
+    options = {"freezing": True, "max_fusion_size": 8, "coordinate_descent_tuning": True}
+    strategy: Strategy = compiled("inductor", options=options, mode=None)
+    return measure("three_blocks", strategy)
+
+
+def test_options_reach_inductor_as_a_dictionary(freezing: Trial) -> None:
+    assert counted(freezing)[0] == 1
+    assert freezing.strategy.options["freezing"] is True
+
+
+def test_a_bypassed_cache_is_neither_hit_nor_miss(freezing: Trial) -> None:
+    """Freezing bakes the weights into the graph, so AOTAutograd does not cache it: no miss, and cold."""
+    assert freezing.compiler is not None
+    cache = freezing.compiler.cache
+    assert cache is not None
+    assert (cache.aot_autograd_hits, cache.aot_autograd_misses) == (0, 0)
+    assert cache.fx_graph_hits == 0

@@ -1,0 +1,188 @@
+"""Whole trials of healthy workloads in real processes: what the record holds and how its parts fit."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from db.records.trial import Status, parse_trial
+from tests.runner.bare_environment import make_bare_environment
+from tests.runner.measuring import compiled, measure
+
+PARTS = (
+    "interpreter_ns",
+    "import_torch_ns",
+    "harness_ns",
+    "import_libraries_ns",
+    "import_compile_stack_ns",
+    "build_model_ns",
+    "eager_first_ns",
+    "first_call_ns",
+)
+
+
+def parts_of(cold) -> int:
+    return sum(getattr(cold, name) or 0 for name in PARTS)
+
+
+@pytest.fixture(scope="module")
+def eager():
+    heard = []
+    return measure("healthy", sampling={"samples": 50}, on_phase=heard.append), heard
+
+
+@pytest.fixture(scope="module")
+def default():
+    return measure(
+        "training", compiled("inductor", mode="default"), task="training", sampling={"samples": 50}
+    )
+
+
+def fewest(trial):
+    """Of the 50 samples that are planned a host that others keep busy may leave half: see `Sampler.take`."""
+    return 25 if trial.host_state.blocks_rejected else 50
+
+
+def test_an_eager_trial_is_whole(eager):
+    trial, heard = eager
+    assert trial.status is Status.OK, trial.failure
+    assert parse_trial(trial.to_json()) == trial
+    assert fewest(trial) <= len(trial.samples_ns) <= 200
+    assert trial.control_samples_ns == []
+    assert (trial.sampling.samples, trial.sampling.order, trial.sampling.garbage_collector) == (
+        50,
+        "A",
+        False,
+    )
+    assert trial.sampling.ended_by in ("interval", "samples", "disturbed")
+    assert trial.sampling.warmup_ended_by in ("steady", "calls")
+    assert trial.sampling.flush_l2 is None
+    assert trial.host_samples_ns == []
+    assert trial.compiler is None
+    assert trial.numerics is None
+    assert heard == [
+        "import_torch",
+        "import_libraries",
+        "build_model",
+        "eager_first",
+        "warmup",
+        "sampling",
+        "memory",
+    ]
+
+
+def test_the_first_eager_result_ends_an_eager_cold_start(eager):
+    cold = eager[0].cold_start
+    assert cold.first_call_ns is None
+    assert cold.import_compile_stack_ns is None
+    assert 0 <= cold.total_ns - parts_of(cold) < 0.01 * cold.total_ns
+    assert cold.process_tree_cpu_ns > 100_000_000
+
+
+def test_a_trial_knows_its_machine_and_build(eager):
+    import torch
+
+    trial = eager[0]
+    assert trial.machine.device == "cpu"
+    # libgomp pins the process to one core; the machine still has all of them.
+    assert trial.machine.cpu_count == os.cpu_count()
+    assert trial.machine.threads == 1
+    assert trial.build.torch == torch.__version__.partition("+")[0]
+    assert "+" not in trial.build.torch
+    assert trial.build.torch_variant == (torch.__version__.partition("+")[2] or trial.build.torch_variant)
+    assert trial.build.settings["matmul_precision"] == "highest"
+    environment = trial.build.settings["environment"]
+    assert environment["MALLOC_MMAP_THRESHOLD_"] == "1073741824"
+    assert environment["TORCHINDUCTOR_VEC_ISA_OK"] == "1"
+
+
+def test_a_compiled_trial_carries_its_own_control(default):
+    assert default.status is Status.OK, default.failure
+    for samples in (default.samples_ns, default.control_samples_ns):
+        assert fewest(default) <= len(samples) <= 400
+    assert default.sampling.order == "ABBA"
+    assert default.compiler.graphs == 1
+    assert default.compiler.cache.fx_graph_hits == 0
+    assert default.compiler.cache.fx_graph_misses >= 1
+    assert default.numerics.status == "pass"
+    assert default.memory.peak_bytes > 0
+    assert default.memory.control_peak_bytes > 0
+    assert default.memory.peak_rss_bytes > 100 << 20
+
+
+def test_cold_start_phases_add_up(default):
+    cold = default.cold_start
+    phases = cold.phases_ns.model_dump()
+    assert sum(value or 0 for value in phases.values()) == cold.first_call_ns
+    assert cold.phase_source == "dynamo_timed_events"
+    for name in ("dynamo", "aot_autograd", "inductor", "kernel_compile", "backward"):
+        assert phases[name] > 0, name
+    assert phases["other"] < 0.1 * cold.first_call_ns
+    assert 0 <= cold.total_ns - parts_of(cold) < 0.01 * cold.total_ns
+
+
+def test_until_steady_starts_with_the_first_call(default):
+    cold = default.cold_start
+    assert cold.calls_until_steady >= 1
+    assert cold.until_steady_ns >= cold.first_call_ns
+
+
+def test_the_compilers_processes_count_as_cpu_time(default):
+    """g++ runs in children, so the process itself spends far less than the tree."""
+    assert default.cold_start.process_tree_cpu_ns > default.cold_start.phases_ns.kernel_compile // 2
+
+
+def test_nothing_compiled_is_visible():
+    """An LSTM is skipped by default: no graph, and a ratio near 1 that means nothing."""
+    trial = measure("recurrent", compiled("eager"))
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler.graphs == 0
+    assert trial.compiler.ops_captured == 0
+
+
+def test_children_of_a_compilation_may_use_every_cpu(tmp_path):
+    """OMP_PROC_BIND pins the main thread; inherited, it would queue every g++ on one core."""
+    out_file = tmp_path / "cpus"
+    trial = measure("children_affinity", compiled("eager"), kwargs={"out_file": str(out_file)})
+    assert trial.status is Status.OK, trial.failure
+    cpus, binding = out_file.read_text().split()
+    assert int(cpus) == len(os.sched_getaffinity(0))
+    assert binding == "unset"
+
+
+def test_the_allocator_does_not_fault_pages_into_every_step(tmp_path, monkeypatch):
+    """glibc's own threshold maps each 4 MB intermediate afresh: a thousand faults a step, a false speedup."""
+    pinned, naive = tmp_path / "pinned", tmp_path / "naive"
+    measure("faults_per_step", kwargs={"out_file": str(pinned)}, task="function")
+    glibc = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
+    measure("faults_per_step", kwargs={"out_file": str(naive)}, task="function", worker_env=glibc)
+    assert float(naive.read_text()) > 500
+    assert float(pinned.read_text()) < 50
+
+
+def test_partial_scopes_compile_a_part():
+    """One graph serves all three blocks; whole, the model is one graph of three times the operations."""
+    regional = measure("three_blocks", compiled("eager", scope="regional"))
+    assert regional.status is Status.OK, regional.failure
+    assert (regional.compiler.graphs, regional.compiler.ops_captured) == (1, 2)
+    one = measure("three_blocks", compiled("eager", scope="submodule:blocks.1"))
+    assert (one.compiler.graphs, one.compiler.ops_captured) == (1, 2)
+    missing = measure("three_blocks", compiled("eager", scope="submodule:seven"))
+    assert missing.failure is not None
+    assert "no submodule 'seven'" in missing.failure.message
+
+
+def test_random_results_are_not_judged_and_near_zero_ones_are_told():
+    assert measure("random_output", compiled("eager"), task="function").numerics.status == "not_checked"
+    assert measure("near_zero_output", compiled("eager"), task="function").numerics.status == "degenerate"
+
+
+def test_a_foreign_interpreter_measures_its_own_torch(tmp_path):
+    """The worker's package is found without putting our site-packages, and our torch, on its path."""
+    import torch
+
+    trial = measure("healthy", interpreter=str(make_bare_environment(tmp_path / "other")))
+    assert trial.status is Status.OK, trial.failure
+    assert trial.build.torch == torch.__version__.partition("+")[0]
+    assert trial.build.packages == {}

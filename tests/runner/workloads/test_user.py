@@ -1,0 +1,271 @@
+"""Workloads of the user's own: found without being run, versioned by their file, swept over sizes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from db.errors import CompilewatchError, ConfigError, NotFoundError
+from db.records.trial import Status, Task
+from runner.config.settings import Settings
+from runner.config.sources import load_settings
+from runner.plan.plan import plan_run
+from runner.plan.selection import known_workloads, select
+from runner.process.supervise import run_trial
+from runner.worker.loading import build_workload, import_builder
+from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.targets import check_target, locate_module
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENT = (ROOT / "docs" / "workloads.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COMPILEWATCH_CONFIG", raising=False)
+    modules = set(sys.modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in set(sys.modules) - modules:
+        if name.split(".")[0] in {"my_models", "package"}:
+            del sys.modules[name]
+
+
+def block(language: str, number: int = 0) -> str:
+    return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)[number]
+
+
+def write(file: str, content: str) -> None:
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+def built(definition: WorkloadDefinition) -> Any:
+    spec = {
+        **definition.record().model_dump(mode="json"),
+        "kwargs": dict(definition.kwargs),
+    }
+    return build_workload(import_builder(definition.target, list(definition.path)), spec, torch.device("cpu"))
+
+
+def test_the_documented_example_is_ten_lines_and_is_measured() -> None:
+    write("my_models.py", block("python"))
+    write("compilewatch.toml", block("toml"))
+    assert len(block("python").strip().splitlines()) <= 10
+    plan = plan_run(
+        load_settings(options={"run": {"samples": 5, "timeout_s": 120}}),
+        workloads=["ranker"],
+        strategies=["eager"],
+        trials=1,
+        device="cpu",
+    )
+    (spec,) = plan.trials
+    trial = run_trial(spec.model_dump(mode="json", by_alias=True))
+    assert trial.status is Status.OK, trial.failure
+    assert (trial.workload.name, trial.workload.batch_size, trial.workload.item) == ("ranker", 64, "request")
+    assert trial.workload.shape == {"features": 256}
+    assert len(trial.samples_ns) >= 5
+
+
+def test_the_documented_training_example_trains() -> None:
+    write("my_models.py", block("python", 1))
+    write(
+        "compilewatch.toml",
+        '[[workload]]\nname = "t"\ntarget = "my_models:build_training"\ntask = "training"\n',
+    )
+    (definition,) = select(load_settings(), workloads=["t"]).workloads
+    ready = built(definition)
+    assert ready.task == "training"
+    assert ready.model_or_fn.training
+    ready.loss(ready.model_or_fn(*ready.inputs)).backward()
+    assert all(parameter.grad is not None for parameter in ready.model_or_fn.parameters())
+
+
+def test_the_documented_stream_and_strategy_are_known() -> None:
+    write("compilewatch.toml", block("toml", 1) + block("toml", 2))
+    settings = load_settings()
+    one, eight = (known_workloads(settings)[name] for name in ("chat-b1", "chat-b8"))
+    stream = built(eight).stream
+    assert (stream.policy, stream.tokens) == ("buckets", eight.record().items_per_iteration)
+    assert one.record().items_per_iteration < stream.tokens
+    assert {batch.inputs[0].shape[1] for batch in stream.batches()} <= {64, 128, 256, 512}
+    (strategy,) = select(settings, workloads=["chat-b1"], strategies=["freezing+regional"]).strategies
+    assert (strategy.name, strategy.scope) == ("freezing+regional", "regional")
+    assert strategy.options == {"freezing": True, "coordinate_descent_tuning": True}
+
+
+def test_the_documented_sweep_makes_the_documented_names() -> None:
+    write("compilewatch.toml", block("toml", 3))
+    known = known_workloads(load_settings())
+    names = [name for name in known if name.startswith("encoder-sweep")]
+    assert names == [f"encoder-sweep-b{b}-s{s}" for b in (1, 8, 32) for s in (64, 128)]
+    last = known["encoder-sweep-b32-s128"]
+    assert (last.batch_size, last.shape, last.kwargs["width"]) == (32, {"sequence_length": 128}, 64)
+    # The encoder's items are tokens.
+    assert last.record().items_per_iteration == 32 * 128
+    assert last.version == known["encoder"].version
+
+
+def test_the_name_of_a_sweep_stands_for_all_that_it_makes() -> None:
+    write("my_models.py", "def build(batch_size=8):\n    return None\n")
+    write(
+        "compilewatch.toml",
+        """
+        [[workload]]
+        name = "ranker"
+        target = "my_models:build"
+        batch_size = [1, 64]
+
+        [[suite]]
+        name = "nightly"
+        workloads = ["cnn", "ranker"]
+        strategies = ["eager", "default"]
+        trials = 2
+        worker_env = { A = "b" }
+        """,
+    )
+    settings = load_settings()
+
+    def names(**options: Any) -> list[str]:
+        return [definition.name for definition in select(settings, **options).workloads]
+
+    both = ["ranker-b1", "ranker-b64"]
+    assert names(workloads=["ranker"]) == both
+    assert names(workloads=["ranker-b64", "ranker"]) == both[::-1]
+    assert names(suite="nightly") == ["cnn", *both]
+    assert names(suite="nightly", workloads=["ranker"]) == both
+    assert names(suite="nightly", workloads=["ranker-b1"]) == both[:1]
+    with pytest.raises(NotFoundError, match="it has cnn, ranker-b1, ranker-b64"):
+        names(suite="nightly", workloads=["mlp"])
+    # On its own, a case has the environment of the suite that it is at home in.
+    assert set(select(settings, workloads=["ranker"]).worker_env) == set(both)
+    assert select(settings, workloads=["ranker-b1"]).worker_env["ranker-b1"] == {"A": "b"}
+
+
+def test_a_function_named_on_the_command_line() -> None:
+    write("my_models.py", "import torch\n\ndef build(width=8):\n    return torch.relu, torch.randn(width)\n")
+    (definition,) = select(Settings(), workloads=["my_models:build"]).workloads
+    assert (definition.name, definition.task, definition.batch_size) == (
+        "my_models:build",
+        Task.INFERENCE,
+        None,
+    )
+    ready = built(definition)
+    assert ready.model_or_fn(*ready.inputs).shape == (8,)
+
+
+def test_a_built_in_workload_at_another_size() -> None:
+    write(
+        "compilewatch.toml",
+        '[[workload]]\nname = "e"\ntarget = "encoder"\nbatch_size = 3\ndtype = "bfloat16"\n'
+        "shape = { sequence_length = 5 }\nkwargs = { layers = 2 }\n",
+    )
+    e = known_workloads(load_settings())["e"]
+    ready = built(e)
+    assert ready.inputs[0].shape == (3, 5, 64)
+    assert ready.inputs[0].dtype is torch.bfloat16
+    assert len(ready.model_or_fn.blocks) == 2
+
+
+def test_modules_are_looked_for_beside_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        "project/compilewatch.toml", '[[workload]]\nname = "w"\ntarget = "package.deep:f"\npath = ["src"]\n'
+    )
+    write("project/src/package/__init__.py", "raise RuntimeError('planning must not run user code')\n")
+    write("project/src/package/deep.py", "def f(): ...\n")
+    settings = load_settings(Path("project/compilewatch.toml"))
+    monkeypatch.chdir("/")
+    (definition,) = select(settings, workloads=["w"]).workloads
+    assert definition.path == (str(tmp_path / "project"), str(tmp_path / "project" / "src"))
+
+
+REFUSED = [
+    ("my_models", "'my_models' does not name a function as module:function", ""),
+    ("my_models:", "does not name a function", "my_models:build"),
+    ("my_modles:build", "There is no Python file for module my_modles", "relative to the configuration file"),
+    ("my_models:biuld", "has no function biuld", "Did you mean my_models:build?"),
+    ("my_models.deeper:build", "There is no Python file for module my_models.deeper", ""),
+    ("sys:exit", "There is no Python file for module sys", ""),
+]
+
+
+@pytest.mark.parametrize(("target", "message", "next_step"), REFUSED)
+def test_a_target_that_is_not_there(tmp_path: Path, target: str, message: str, next_step: str) -> None:
+    write("my_models.py", "def build(): ...\n")
+    with pytest.raises(ConfigError) as caught:
+        check_target(target, (str(tmp_path),))
+    assert message in caught.value.message
+    assert next_step in caught.value.next_step
+
+
+def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
+    write("my_models.py", "import torch\n\ndef build(:\n")
+    with pytest.raises(ConfigError, match=r"my_models\.py is not valid Python: line 3"):
+        check_target("my_models:build", (str(tmp_path),))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "from somewhere import build\n",
+        "from somewhere import *\n",
+        "build = make()\n",
+        "if True:\n    def build(): ...\n",
+        "def __getattr__(name): ...\n",
+        "import other as build\n",
+    ],
+)
+def test_what_may_define_the_function_is_let_through(tmp_path: Path, content: str) -> None:
+    write("my_models.py", content)
+    assert check_target("my_models:build", (str(tmp_path),)) == tmp_path / "my_models.py"
+
+
+def test_an_unknown_target_in_the_configuration_stops_every_plan() -> None:
+    write("compilewatch.toml", '[[workload]]\nname = "w"\ntarget = "encodr"\n')
+    with pytest.raises(CompilewatchError) as caught:
+        plan_run(load_settings(), device="cpu")
+    assert "'encodr'" in caught.value.message
+    assert caught.value.next_step == "Did you mean encoder?"
+
+
+def test_two_sweeps_cannot_make_one_name() -> None:
+    write(
+        "compilewatch.toml",
+        '[[workload]]\nname = "a-b1"\ntarget = "encoder"\n'
+        '[[workload]]\nname = "a"\ntarget = "encoder"\nbatch_size = [1, 2]\n',
+    )
+    with pytest.raises(ConfigError, match="Two workloads are named 'a-b1'"):
+        known_workloads(load_settings())
+
+
+def test_the_version_is_that_of_the_file_and_the_arguments(tmp_path: Path) -> None:
+    def version(**changes: Any) -> str:
+        fields = {"name": "w", "task": Task.FUNCTION, "target": "my_models:f", "path": (str(tmp_path),)}
+        return WorkloadDefinition(**(fields | changes)).version
+
+    write("my_models.py", "def f():\n    return 1\n")
+    first = version()
+    assert re.fullmatch("[0-9a-f]{8}", first)
+    write("other.py", "x = 1\n")
+    same = [version(batch_size=8), version(shape={"n": 2}), version(dtype="float16"), version(name="renamed")]
+    assert set(same) == {first}
+    assert version(kwargs={"a": 1}) != first
+    assert version(kwargs={"a": 1, "b": 2}) == version(kwargs={"b": 2, "a": 1})
+    Path("my_models.py").write_bytes(b"def f():\r\n    return 1\r\n")
+    assert version() == first
+    write("my_models.py", "def f():\n    return 2\n")
+    assert version() != first
+
+
+def test_a_module_is_found_as_python_would_import_it() -> None:
+    assert locate_module("runner.workloads.cnn") == ROOT / "runner" / "workloads" / "cnn.py"
