@@ -47,7 +47,7 @@ print(json.dumps({"pool": pa.default_memory_pool().backend_name, "heaps": heaps}
 # Pieces of many pages, every hundredth of which stays: all but the end of the heap is holes.
 _HOLES = """
 import ctypes, time
-from dashboard.server.malloc_trimming import give_back_regularly
+from dashboard.server.malloc_trimming import trim_regularly
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -64,7 +64,7 @@ for number, piece in enumerate(pieces):
     if number % 100 != 99:
         libc.free(piece)
 before = resident_mib()
-give_back_regularly(every_s=0.01)
+trim_regularly(every_s=0.01)
 deadline = time.monotonic() + 5
 while before - resident_mib() < 150 and time.monotonic() < deadline:
     time.sleep(0.01)

@@ -331,7 +331,8 @@ def test_a_batch_comes_out_of_the_pipe_as_it_went_in(some: list[Trial], data: st
 SLOWLY = f"""
 import os, sys, time
 from pathlib import Path
-from db.interchange import importing, read_ahead, trial_jsonl
+from db.interchange.files import trial_jsonl
+from db.interchange.read import importing, read_ahead
 from db.interchange.files.opening import input_files
 from db.engine.session import open_database
 from db.store.trial_rows import BatchMaker
