@@ -89,7 +89,7 @@ def test_a_recompilation_has_its_reason_and_line():
     facts = compiler_facts.facts(log, cudagraphs_asked=False)
     assert facts["graphs"] == 3
     assert sum(event["count"] for event in facts["recompiles"]) == 2
-    assert all(event["location"].startswith("test_worker_facts.py:") for event in facts["recompiles"])
+    assert all(event["location"].startswith("test_facts.py:") for event in facts["recompiles"])
     assert "size mismatch" in facts["recompiles"][0]["reason"]
 
 
