@@ -2,7 +2,7 @@
 
 The others are where their subject is: lengths, ragged batches and the recompile limit in
 test_workloads_streams, models that leave nothing to compile in test_workloads_graphs, breaks that no counter
-sees in test_worker_facts, page faults in test_worker_trial, bypassed caches in test_strategies_measured.
+sees in test_facts, page faults in test_trial, bypassed caches in test_strategies_measured.
 """
 
 from __future__ import annotations
