@@ -430,7 +430,7 @@ def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:
 
 
 def _favicon(_: Request) -> Response:
-    return FileResponse(HERE / "favicon.svg", media_type="image/svg+xml")
+    return FileResponse(ICON, media_type="image/svg+xml")
 
 
 def _require_private(host: str, *, allow_public: bool) -> None:
