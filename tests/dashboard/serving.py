@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from db.records.access import Roles, SignIn
 from tests.dashboard.conftest import DATABASE
+from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 90
@@ -102,3 +105,30 @@ def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> No
         except OSError:
             time.sleep(0.2)
     raise AssertionError(f"the dashboard did not start: {log.read_text()[-2000:]}")
+
+
+@dataclass(frozen=True)
+class SignInServer:
+    """A dashboard that asks everybody to sign in, the provider it asks, and its database."""
+
+    server: Served
+    provider: FakeProvider
+    url: str
+
+
+@contextmanager
+def served_with_sign_in(recorded_url: str, folder: Path, roles: Roles) -> Iterator[SignInServer]:
+    """A dashboard over a copy of `recorded_url` that signs in by OpenID Connect; its log has no traceback."""
+    port, url, log = free_port(), f"sqlite:///{folder / 'own.db'}", folder / "log"
+    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), folder / "own.db")
+    with fake_provider() as provider:
+        sign_in = SignIn(
+            base_url=f"http://127.0.0.1:{port}",
+            issuer=provider.issuer,
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+            roles=roles,
+        )
+        with served(url, log, port=port, COMPILEWATCH_SIGN_IN=sign_in.revealed()) as running:
+            yield SignInServer(running, provider, url)
+        assert "Traceback" not in log.read_text()

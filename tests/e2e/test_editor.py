@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,9 @@ from playwright.sync_api import Page as Tab
 from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records.access import Roles, SignIn
+from db.records.access import Roles
 from tests.builders import make_trial
-from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
-from tests.dashboard.serving import Served, free_port, served
+from tests.dashboard.serving import SignInServer, served_with_sign_in
 from tests.e2e.browser import new_page, open_at
 
 pytestmark = pytest.mark.browser
@@ -25,30 +22,11 @@ pytestmark = pytest.mark.browser
 MARKUP = '<img src=x onerror="window.ran=1"><script>window.ran=1</script> [go](javascript:window.ran=1)'
 
 
-@dataclass(frozen=True)
-class Place:
-    server: Served
-    provider: FakeProvider
-    url: str
-
-
 @pytest.fixture(scope="module")
-def place(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder, port = tmp_path_factory.mktemp("editor"), free_port()
-    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), folder / "own.db")
-    url = f"sqlite:///{folder / 'own.db'}"
-    with fake_provider() as provider:
-        sign_in = SignIn(
-            base_url=f"http://127.0.0.1:{port}",
-            issuer=provider.issuer,
-            client_id=CLIENT_ID,
-            client_secret=CLIENT_SECRET,
-            roles=Roles(editors=("performance",), viewers=("readers",)),
-        )
-        log = folder / "log"
-        with served(url, log, port=port, COMPILEWATCH_SIGN_IN=sign_in.revealed()) as running:
-            yield Place(running, provider, url)
-        assert "Traceback" not in log.read_text()
+def place(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInServer]:
+    roles = Roles(editors=("performance",), viewers=("readers",))
+    with served_with_sign_in(recorded_url, tmp_path_factory.mktemp("editor"), roles) as running:
+        yield running
 
 
 def _is_text(page: Tab) -> bool:
@@ -57,12 +35,12 @@ def _is_text(page: Tab) -> bool:
     return bool(page.evaluate(found))
 
 
-def _regression(place: Place) -> str:
+def _regression(place: SignInServer) -> str:
     with open_database(place.url, read_only=True) as database:
         return standing_regressions(database)[0].regression.regression_id
 
 
-def test_an_editor_brings_a_file_in(browser: Browser, place: Place, tmp_path: Path) -> None:
+def test_an_editor_brings_a_file_in(browser: Browser, place: SignInServer, tmp_path: Path) -> None:
     trials = [make_trial(trial_id=f"uploaded-{n}", workload="mlp", label=MARKUP) for n in range(2)]
     file = tmp_path / "<img src=x onerror=window.ran=1>.jsonl"
     file.write_text("".join(f"{trial.to_json()}\n" for trial in trials))
@@ -81,7 +59,7 @@ def test_an_editor_brings_a_file_in(browser: Browser, place: Place, tmp_path: Pa
         assert {"uploaded-0", "uploaded-1"} <= set(trials_frame(database)["trial_id"])
 
 
-def test_an_editor_says_what_a_regression_is(browser: Browser, place: Place) -> None:
+def test_an_editor_says_what_a_regression_is(browser: Browser, place: SignInServer) -> None:
     chosen = _regression(place)
     with new_page(browser, place.server.origin) as (page, _):
         open_at(page, f"{place.server.origin}/regressions?regression={chosen}", "Regressions")
@@ -101,7 +79,7 @@ def test_an_editor_says_what_a_regression_is(browser: Browser, place: Place) -> 
     assert (found.triage[-1].author, found.triage[-1].note) == ("ada@example.com", MARKUP)
 
 
-def test_a_viewer_is_offered_neither(browser: Browser, place: Place) -> None:
+def test_a_viewer_is_offered_neither(browser: Browser, place: SignInServer) -> None:
     before, chosen = place.provider.person, _regression(place)
     place.provider.person = {"sub": "2", "email": "eve@example.com", "groups": ["readers"]}
     try:

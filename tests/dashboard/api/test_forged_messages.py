@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,54 +17,36 @@ from websockets.typing import Origin
 
 from dashboard.server.server import PROTOCOL_ERROR, SocketFrames
 from db.engine.session import open_database
-from db.records.access import Roles, SignIn
+from db.records.access import Roles
 from db.tables.trials import METADATA
 from tests.dashboard.browsing import Browser
-from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
-from tests.dashboard.serving import Served, free_port, served
+from tests.dashboard.serving import SignInServer, served_with_sign_in
 
 
-@dataclass(frozen=True)
-class Place:
-    server: Served
-    provider: FakeProvider
-    url: str
+def cookie_of(place: SignInServer, group: str) -> str:
+    """The cookie of somebody of `group`."""
+    place.provider.person = {"sub": group, "email": f"{group}@example.com", "groups": [group]}
+    browser = Browser()
+    browser.open(place.server.origin + "/")
+    named = browser.cookie(f"127.0.0.1:{place.server.port}", "compilewatch")
+    assert named is not None
+    return f"compilewatch={named.value}"
 
-    def signed_in(self, group: str) -> str:
-        """The cookie of somebody of `group`."""
-        self.provider.person = {"sub": group, "email": f"{group}@example.com", "groups": [group]}
-        browser = Browser()
-        browser.open(self.server.origin + "/")
-        named = browser.cookie(f"127.0.0.1:{self.server.port}", "compilewatch")
-        assert named is not None
-        return f"compilewatch={named.value}"
 
-    def rows(self) -> dict[str, int]:
-        """How many rows every table has."""
-        with open_database(self.url, read_only=True) as database, database.read() as connection:
-            return {
-                table.name: connection.scalar(select(func.count()).select_from(table)) or 0
-                for table in METADATA.sorted_tables
-            }
+def row_counts(place: SignInServer) -> dict[str, int]:
+    """How many rows every table has."""
+    with open_database(place.url, read_only=True) as database, database.read() as connection:
+        return {
+            table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+            for table in METADATA.sorted_tables
+        }
 
 
 @pytest.fixture(scope="module")
-def place(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder, port = tmp_path_factory.mktemp("forged"), free_port()
-    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), folder / "own.db")
-    url = f"sqlite:///{folder / 'own.db'}"
-    with fake_provider() as provider:
-        sign_in = SignIn(
-            base_url=f"http://127.0.0.1:{port}",
-            issuer=provider.issuer,
-            client_id=CLIENT_ID,
-            client_secret=CLIENT_SECRET,
-            roles=Roles(viewers=("readers",), operators=("leads",)),
-        )
-        log = folder / "log"
-        with served(url, log, port=port, COMPILEWATCH_SIGN_IN=sign_in.revealed()) as running:
-            yield Place(running, provider, url)
-        assert "Traceback" not in log.read_text()
+def place(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInServer]:
+    roles = Roles(viewers=("readers",), operators=("leads",))
+    with served_with_sign_in(recorded_url, tmp_path_factory.mktemp("forged"), roles) as running:
+        yield running
 
 
 @dataclass(frozen=True)
@@ -99,31 +80,31 @@ class Reader:
 
 
 @contextmanager
-def runs_page(place: Place, group: str) -> Iterator[Reader]:
+def runs_page(place: SignInServer, group: str) -> Iterator[Reader]:
     """The Runs page of somebody of `group`."""
     with connect(
         f"ws://127.0.0.1:{place.server.port}/_stcore/stream",
         origin=Origin(place.server.origin),
-        additional_headers={"Cookie": place.signed_in(group)},
+        additional_headers={"Cookie": cookie_of(place, group)},
         max_size=None,
     ) as socket:
         yield Reader(socket, "runs")
 
 
-def test_a_viewer_who_presses_what_only_operators_see_writes_nothing(place: Place) -> None:
+def test_a_viewer_who_presses_what_only_operators_see_writes_nothing(place: SignInServer) -> None:
     """The ids of buttons are the same for everybody, so a viewer can tell the socket that one was pressed."""
     with runs_page(place, "leads") as operator, runs_page(place, "readers") as viewer:
         offered = operator.run()
         assert {"ask-yes", "import-format"} <= set(offered)
         assert not {"ask-yes", "import-format"} & set(viewer.run())
-        before = place.rows()
+        before = row_counts(place)
         buttons = {widget: True for key, widget in offered.items() if key.endswith(("yes", "no"))}
         for _ in range(2):
             viewer.run(**buttons)
-        assert place.rows() == before
+        assert row_counts(place) == before
         # The same message of the operator does write: what was forged is what a page would send.
         operator.run(**{offered["ask-yes"]: True})
-        assert place.rows()["run_request"] == before["run_request"] + 1
+        assert row_counts(place)["run_request"] == before["run_request"] + 1
 
 
 NEEDED = {
