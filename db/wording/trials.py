@@ -9,7 +9,7 @@ from statistics import median
 from db.metrics.device_times import bound_of
 from db.records.evidence import CompileAt, StreamFacts
 from db.records.sampling import Gate, Profile, ProfileSide, SamplingFacts, TimingSide
-from db.records.trial import Summary, TimingMethod, Trial, timing_method_of
+from db.records.trial import StrategyKind, Summary, TimingMethod, Trial, timing_method_of
 from db.wording.marks import UNGATED_MEANS, bound_word
 from db.wording.metrics import METRICS
 from db.wording.units import MISSING, count, duration, percent, plural, rate, ratio, significant, size, words
@@ -18,46 +18,95 @@ BUSY = 0.9
 """From here on a GPU has next to nothing to wait for."""
 BOUND = 0.6
 """A share from which on the whole cannot become much faster while this part stays."""
+NOTABLE = 0.05
+"""A difference of kernel times that profiles of a few steps can tell."""
 
 
-def why(profile: Profile) -> str:
-    """One to three sentences; empty where the profile knows too little for any."""
-    return " ".join(part for part in (_change(profile), _verdict(profile), _python(profile)) if part)
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What a step of a trial takes where nothing profiles it, in nanoseconds: the strategy's and eager's.
+
+    Pipelined wall time where a GPU was timed so, else latency; None where it is not known.
+    """
+
+    own_ns: float | None
+    eager_ns: float | None
+
+
+def step_times(trial: Trial) -> StepTimes:
+    """Medians over the samples, else what the source states."""
+    own = _median(trial.wall_pipelined_ns) or _median(trial.latency_samples_ns)
+    eager = _median(trial.control_wall_pipelined_ns) or _median(trial.control_latency_samples_ns)
+    if trial.summary is not None:
+        own, eager = own or trial.summary.latency_ns, eager or trial.summary.control_latency_ns
+    return StepTimes(own, own if trial.strategy.kind is StrategyKind.EAGER else eager)
+
+
+def _median(samples: Sequence[int]) -> float | None:
+    return float(median(samples)) if len(samples) else None
+
+
+def kernels_ns(side: ProfileSide) -> float | None:
+    """How long the GPU works in a step: profiling slows down the host and leaves kernels as they are."""
+    return None if side.device_busy_fraction is None else side.device_busy_fraction * side.step_ns
+
+
+def busy_fraction(side: ProfileSide, step_ns: float | None) -> float | None:
+    """Share of a timed step in which the GPU works; None where one of both is not known."""
+    kernels = kernels_ns(side)
+    return None if kernels is None or not step_ns else min(1.0, kernels / step_ns)
+
+
+def why(profile: Profile, times: StepTimes) -> str:
+    """One to four sentences; empty where the profile knows too little for any."""
+    found = (_change(profile), _kernels(profile, times), _verdict(profile, times), _python(profile))
+    return " ".join(filter(None, found))
 
 
 def _change(profile: Profile) -> str:
-    """ "412 launches a step became 61; the GPU was busy 61 % of the time and is now 93 %." """
-    clauses = []
+    """ "412 launches per step became 61." """
     for name in ("launches", "operators"):
         own, eager = getattr(profile.own, name), getattr(profile.control, name, None)
-        if own is not None:
-            clauses.append(
-                f"{_amount(own)} {name} a step"
-                if eager is None
-                else f"{_amount(eager)} {name} a step became {_amount(own)}"
-            )
-            break
-    busy, before = profile.own.device_busy_fraction, getattr(profile.control, "device_busy_fraction", None)
-    if busy is not None:
-        clauses.append(
-            f"the GPU was busy {_percent(busy)} of the time"
-            if before is None
-            else f"the GPU was busy {_percent(before)} of the time and is now {_percent(busy)}"
-        )
-    text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+        if own is None:
+            continue
+        if eager is None:
+            return f"{_amount(own)} {name} per step."
+        became = ", unchanged." if eager == own else f" became {_amount(own)}."
+        return f"{_amount(eager)} {name} per step{became}"
+    return ""
 
 
-def _verdict(profile: Profile) -> str:
-    own = profile.own
-    busy, matrix = own.device_busy_fraction, own.matrix_fraction
+def _kernels(profile: Profile, times: StepTimes) -> str:
+    """ "Kernels take 227 us of a step of 327 us; eager's take 221 us of 235 us." """
+    own, eager = kernels_ns(profile.own), profile.control and kernels_ns(profile.control)
+    if own is None:
+        return ""
+    of_step = f" of a step of {duration(times.own_ns)}" if times.own_ns else ""
+    said = f"Kernels take {duration(own)}{of_step}"
+    if eager:
+        said += f"; eager's take {duration(eager)}"
+        said += f" of {duration(times.eager_ns)}" if times.eager_ns else ""
+    return f"{said}."
+
+
+def _verdict(profile: Profile, times: StepTimes) -> str:
+    own, matrix = profile.own, profile.own.matrix_fraction
+    busy, longer = busy_fraction(own, times.own_ns), _longer(profile)
     if busy is not None and busy < BUSY:
-        return f"It still waits for the host {_percent(1 - busy)} of the time."
+        return f"The GPU waits for the host {_percent(1 - busy)} of the step."
+    if longer >= NOTABLE:
+        return f"Compiled kernels take {_percent(longer)} longer than eager's."
     if matrix is not None and matrix >= BOUND:
         return f"Bound by matrix products, {_percent(matrix)} of the work: little is left to gain."
     if busy is not None:
         return "Little is left to gain from fewer launches; the rest is in the kernels themselves."
     return ""
+
+
+def _longer(profile: Profile) -> float:
+    """By how much the kernels of the strategy take longer than eager's; 0 where that is not known."""
+    own, eager = kernels_ns(profile.own), profile.control and kernels_ns(profile.control)
+    return own / eager - 1 if own and eager else 0.0
 
 
 def _python(profile: Profile) -> str:
@@ -66,34 +115,54 @@ def _python(profile: Profile) -> str:
     if own.device_busy_fraction is not None or own.python_ns is None or own.step_ns == 0:
         return ""
     share = own.python_ns / own.step_ns
-    return f"Python and guards take {_percent(share)} of a step." if share >= 1 - BUSY else ""
+    return f"Python and guards take {_percent(share)} of a profiled step." if share >= 1 - BUSY else ""
 
 
-def profile_rows(profile: Profile) -> list[tuple[str, str, str]]:
+def profile_rows(profile: Profile, times: StepTimes) -> list[tuple[str, str, str]]:
     """Figure, its text of eager (of the only side where that is eager), its text of the strategy."""
-    texts: list[tuple[str, Callable[[ProfileSide], str | None]]] = [
-        ("launches per step", lambda side: _known(side.launches, _amount)),
-        ("kernels per step", lambda side: _known(side.kernels, _amount)),
-        ("operators per step", lambda side: _known(side.operators, _amount)),
-        ("GPU busy", lambda side: _known(side.device_busy_fraction, _percent)),
-        ("host time in launches", lambda side: _known(side.launch_ns, duration)),
-        ("Python and guards", lambda side: _known(side.python_ns, duration)),
-        ("in matrix products", lambda side: _known(side.matrix_fraction, _percent)),
-        ("step, while profiled", lambda side: duration(side.step_ns)),
+    texts: list[tuple[str, Callable[[ProfileSide, float | None], str | None]]] = [
+        ("launches per step", lambda side, _: _known(side.launches, _amount)),
+        ("kernels per step", lambda side, _: _known(side.kernels, _amount)),
+        ("operators per step", lambda side, _: _known(side.operators, _amount)),
+        ("kernel time per step", lambda side, _: _known(kernels_ns(side), duration)),
+        ("step, as timed", lambda _, step_ns: _known(step_ns, duration)),
+        ("GPU busy", lambda side, step_ns: _known(busy_fraction(side, step_ns), _percent)),
+        ("host time in launches", lambda side, _: _known(side.launch_ns, duration)),
+        ("Python and guards", lambda side, _: _known(side.python_ns, duration)),
+        ("in matrix products", lambda side, _: _known(side.matrix_fraction, _percent)),
+        ("step, while profiled", lambda side, _: duration(side.step_ns)),
     ]
     eager, own = (profile.control or profile.own), (profile.own if profile.control else None)
-    rows = [(name, text(eager), text(own) if own else None) for name, text in texts]
+    rows = [
+        (name, text(eager, times.eager_ns), text(own, times.own_ns) if own else None) for name, text in texts
+    ]
     return [(name, first or MISSING, then or MISSING) for name, first, then in rows if first or then]
 
 
-def work_text(profile: Profile, latency_ns: float | None) -> str:
-    """Operations and bytes of an eager step, and the rates at `latency_ns`; empty where neither is known."""
+def longest_rows(profile: Profile, times: StepTimes) -> list[tuple[str, str, str, str]]:
+    """Name, calls, self time and share of a step of what takes longest. Kernels are set against the timed
+    step; operators, which profiling slows down as the step, against the profiled one.
+    """
+    step_ns = profile.own.step_ns if profile.own.device_busy_fraction is None else times.own_ns
+    return [
+        (
+            each.name,
+            significant(each.calls),
+            duration(each.self_ns),
+            _percent(each.self_ns / step_ns) if step_ns else MISSING,
+        )
+        for each in profile.own.top
+    ]
+
+
+def work_text(profile: Profile, times: StepTimes) -> str:
+    """Operations and bytes of an eager step, and the rates at eager's time; empty where neither is known."""
     parts = []
     if profile.flops:
-        parts.append(f"{_flops(profile.flops)} a step{_rate(profile.flops, latency_ns, _flops)}")
+        parts.append(f"{_flops(profile.flops)} per step{_rate(profile.flops, times.eager_ns, _flops)}")
     if profile.bytes:
         moved = f"{size(profile.bytes)} read and written by its operators"
-        parts.append(moved + _rate(profile.bytes, latency_ns, size))
+        parts.append(moved + _rate(profile.bytes, times.eager_ns, size))
     return "; ".join(parts)
 
 
@@ -125,8 +194,8 @@ def _percent(fraction: float) -> str:
 
 _ENDED_BY = {
     "interval": "which was enough",
-    "samples": "with as many samples as there may be",
-    "time": "when the time was up",
+    "samples": "at the limit of {max_samples} samples",
+    "time": "at the limit of time",
     "disturbed": "with other work on the host in too many blocks",
 }
 _FLUSHED = {True: "L2 cache flushed before each", False: "L2 cache not flushed"}
@@ -138,11 +207,12 @@ def samples_taken(found: SamplingFacts) -> str:
     if found.reached_interval is not None:
         asked = f" (asked: ±{percent(found.relative_interval)})" if found.relative_interval else ""
         known = f"median known to ±{percent(found.reached_interval)}{asked}"
-    parts = [known, _ENDED_BY.get(found.ended_by, f"ended by {found.ended_by}")]
+    ended = _ENDED_BY.get(found.ended_by, "ended by {ended_by}")
+    parts = [known, ended.format(max_samples=count(found.max_samples), ended_by=found.ended_by)]
     if found.flush_l2 is not None:
         parts.append(_FLUSHED[found.flush_l2])
     if found.warmup_ended_by not in (None, "steady"):
-        parts.append(f"not steady after the warm-up's bound in {found.warmup_ended_by}")
+        parts.append("latency had not settled")
     return ", ".join(parts)
 
 

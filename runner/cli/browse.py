@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 import pandas as pd
@@ -30,6 +29,7 @@ from db.wording.trials import (
     other_figures,
     profile_rows,
     samples_taken,
+    step_times,
     stream_texts,
     why,
     work_text,
@@ -131,10 +131,11 @@ def profile_texts(trial: Trial) -> Facts:
     profile = trial.profile
     if profile is None:
         return []
-    facts: Facts = [("why", why(profile) or MISSING)]
-    for name, eager, own in profile_rows(profile):
+    times = step_times(trial)
+    facts: Facts = [("why", why(profile, times) or MISSING)]
+    for name, eager, own in profile_rows(profile, times):
         facts.append((f"  {name}", eager if profile.control is None else f"{own} (eager {eager})"))
-    work = work_text(profile, median(trial.latency_samples_ns) if trial.latency_samples_ns else None)
+    work = work_text(profile, times)
     facts += [("  work of eager", work)] if work else []
     for entry in profile.own.top:
         facts.append((f"  {duration(entry.self_ns)}", f"{entry.calls:g} x {entry.name}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.wording.trials import why
+from db.wording.trials import StepTimes, why
 from runner.plan.passes import Passes
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
@@ -19,7 +19,7 @@ def test_fusion_leaves_one_kernel_of_many(device):
     assert profile.own.kernels == 1
     assert 0 < profile.own.device_busy_fraction <= 1
     assert profile.own.top[0].name.startswith("triton")
-    assert "18 launches a step became 1" in why(profile)
+    assert "18 launches per step became 1" in why(profile, StepTimes(None, None))
 
 
 def test_a_cuda_graph_is_one_launch(device):
@@ -34,4 +34,4 @@ def test_a_matrix_product_is_bound_by_itself_and_counted_exactly(device):
     assert profile.bytes == 3 * 4096 * 4096 * 2
     assert profile.control.matrix_fraction > 0.9
     assert profile.own.device_busy_fraction > 0.8
-    assert "Bound by matrix products" in why(profile)
+    assert "Bound by matrix products" in why(profile, StepTimes(None, None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +17,15 @@ from db.records.evidence import StreamFacts
 from db.records.sampling import Profile, Trace
 from db.records.trial import CompilerEvent, SourceKind, Trial
 from db.wording import units
-from db.wording.trials import other_figures, profile_rows, stream_texts, why, work_text
+from db.wording.trials import (
+    longest_rows,
+    other_figures,
+    profile_rows,
+    step_times,
+    stream_texts,
+    why,
+    work_text,
+)
 
 NOT_MEASURED = "Not measured."
 
@@ -260,7 +267,7 @@ def explanation(trial: Trial) -> None:
 def _profile(trial: Trial, profile: Profile) -> None:
     with st.container(border=True):
         elements.finding(
-            why(profile) or "What a step consists of",
+            why(profile, step_times(trial)) or "What a step consists of",
             f"From {units.plural(profile.steps, 'warm step')} under torch.profiler, in a process of its own "
             "after the timed one. Each figure is per step.",
         )
@@ -278,7 +285,7 @@ def _figures(trial: Trial, profile: Profile) -> None:
         columns["own"] = st.column_config.TextColumn(name, alignment="right")
     rows = [
         {"figure": f"{figure[:1].upper()}{figure[1:]}", "eager": eager, "own": own}
-        for figure, eager, own in profile_rows(profile)
+        for figure, eager, own in profile_rows(profile, step_times(trial))
     ]
     elements.table(
         pd.DataFrame(rows)[list(columns)],
@@ -286,32 +293,23 @@ def _figures(trial: Trial, profile: Profile) -> None:
         key="trial-profile",
         alt="Launches, operators and host time of eager and of this strategy, per step",
     )
-    work = work_text(profile, median(trial.latency_samples_ns) if trial.latency_samples_ns else None)
+    work = work_text(profile, step_times(trial))
     if work:
-        elements.note(f"Work of an eager step: {work}. Rates are at the measured latency.")
+        elements.note(f"Work of an eager step: {work}. Rates are at eager's time.")
 
 
 def _longest(trial: Trial, profile: Profile) -> None:
-    total = profile.own.step_ns or 1
-    rows = [
-        {
-            "name": entry.name,
-            "calls": units.significant(entry.calls),
-            "time": units.duration(entry.self_ns),
-            "share": f"{100 * entry.self_ns / total:.0f} %",
-        }
-        for entry in profile.own.top
-    ]
+    rows = longest_rows(profile, step_times(trial))
     if not rows:
-        elements.note("No kernel and no operator was seen.")
+        elements.note("The profile holds no kernel and no operator.")
         return
     elements.table(
-        pd.DataFrame(rows),
+        pd.DataFrame(rows, columns=["name", "calls", "time", "share"]),
         {
             "name": st.column_config.TextColumn("Kernel or operator", width="medium"),
             "calls": st.column_config.TextColumn("Calls", alignment="right", width="small"),
-            "time": st.column_config.TextColumn("Own time", alignment="right", width="small"),
-            "share": st.column_config.TextColumn("Of the step", alignment="right", width="small"),
+            "time": st.column_config.TextColumn("Self time", alignment="right", width="small"),
+            "share": st.column_config.TextColumn("% of step", alignment="right", width="small"),
         },
         key="trial-longest",
         alt=f"The kernels or operators of {escaped(trial.strategy.name)} that take longest",

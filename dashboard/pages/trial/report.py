@@ -32,7 +32,15 @@ from db.queries.cold_start import phases_of
 from db.records.ids import build_identity
 from db.records.trial import CompilerEvent, Failure, Trial
 from db.wording import units
-from db.wording.trials import other_figures, profile_rows, samples_taken, stream_texts, why
+from db.wording.trials import (
+    longest_rows,
+    other_figures,
+    profile_rows,
+    samples_taken,
+    step_times,
+    stream_texts,
+    why,
+)
 
 # What one process told beside its figures, as the parts of a report.
 
@@ -163,22 +171,17 @@ def _profile(record: Trial) -> tuple[Section, ...]:
     profile = record.profile
     if profile is None:
         return ()
-    rows = pd.DataFrame(profile_rows(profile), columns=["figure", "eager", "own"])
+    times = step_times(record)
+    rows = pd.DataFrame(profile_rows(profile, times), columns=["figure", "eager", "own"])
     columns = {"figure": "Figure", "eager": "Eager"}
     if profile.control is not None:
         columns["own"] = record.strategy.name
-    title = why(profile) or "What a step consists of"
+    title = why(profile, times) or "What a step consists of"
     parts: tuple[Section, ...] = (table_of(rows, columns, title=title, numeric=("eager", "own")),)
-    longest = pd.DataFrame(
-        [
-            (each.name, units.significant(each.calls), units.duration(each.self_ns))
-            for each in profile.own.top
-        ],
-        columns=["name", "calls", "time"],
-    )
+    longest = pd.DataFrame(longest_rows(profile, times), columns=["name", "calls", "time", "share"])
     if len(longest):
-        titles = {"name": "Kernel or operator", "calls": "Calls", "time": "Own time"}
-        parts += (table_of(longest, titles, title="What takes longest", numeric=("calls", "time")),)
+        titles = {"name": "Kernel or operator", "calls": "Calls", "time": "Self time", "share": "% of step"}
+        parts += (table_of(longest, titles, title="What takes longest", numeric=("calls", "time", "share")),)
     return parts
 
 

@@ -41,10 +41,10 @@ def test_a_compiled_trial_is_explained(page: OpenPage) -> None:
     test = page(Link(page=Page.TRIAL, trial="T1"))
     assert not test.exception
     said = texts(test).replace("\xa0", " ")
-    assert "412 launches a step became 61; the GPU was busy 61 % of the time and is now 93 %." in said
+    assert "412 launches per step became 61. Kernels take 7.53 ms of a step of 8.00 ms;" in said
     assert "Bound by matrix products, 66 % of the work: little is left to gain." in said
     assert "Median known to ±1.10 % (asked: ±2.00 %)" in said
-    assert "1.40 TFLOP a step" in said
+    assert "1.40 TFLOP per step (117 TFLOP/s)" in said
     tables = [list(frame.value.columns) for frame in test.dataframe]
     assert ["figure", "eager", "own"] in tables
     assert ["name", "calls", "time", "share"] in tables

@@ -28,8 +28,8 @@ def taken(**fields: Any) -> str:
     ("ended_by", "words"),
     [
         ("interval", "which was enough"),
-        ("samples", "with as many samples as there may be"),
-        ("time", "when the time was up"),
+        ("samples", "at the limit of 200 samples"),
+        ("time", "at the limit of time"),
         ("disturbed", "with other work on the host in too many blocks"),
         ("signal", "ended by signal"),
     ],
@@ -49,5 +49,5 @@ def test_how_well_the_median_is_known() -> None:
 def test_the_cache_and_the_warm_up_are_mentioned_where_they_matter() -> None:
     assert taken(flush_l2=True).endswith("which was enough, L2 cache flushed before each")
     assert taken(flush_l2=False).endswith("which was enough, L2 cache not flushed")
-    assert taken(warmup_ended_by="time").endswith("not steady after the warm-up's bound in time")
+    assert taken(warmup_ended_by="time").endswith("latency had not settled")
     assert taken(warmup_ended_by="steady") == taken() == f"{UNKNOWN}, which was enough"

@@ -29,7 +29,8 @@ def test_the_sentence_comes_before_its_figures() -> None:
     texts = profile_texts(TRIAL)
     assert texts[0] == (
         "why",
-        "412 launches a step became 61; the GPU was busy 61 % of the time and is now 93 %. "
+        "412 launches per step became 61. "
+        "Kernels take 7.53 ms of a step of 8.00 ms; eager's take 7.56 ms of 12.0 ms. "
         "Bound by matrix products, 66 % of the work: little is left to gain.",
     )
     assert ("  launches per step", "61 (eager 412)") in texts
@@ -88,7 +89,7 @@ def test_the_command_prints_all_of_it(tmp_path: Path, device: str) -> None:
         save_trial(database, trial)
     shown = compilewatch("show", "T1", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    for part in ("412 launches a step became 61", "below the data directory of box", "median known to"):
+    for part in ("412 launches per step became 61", "below the data directory of box", "median known to"):
         assert part in " ".join(shown.stdout.split())
 
 
