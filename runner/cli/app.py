@@ -22,11 +22,11 @@ class LazyCommands(dict[str, Any]):
         self._places = places
 
     def __getitem__(self, name: str) -> Any:
-        found = super().__getitem__(name)
-        if found is None:
-            found = _load(name, self._places[name])
-            self[name] = found
-        return found
+        command = super().__getitem__(name)
+        if command is None:
+            command = _load(name, self._places[name])
+            self[name] = command
+        return command
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if dict.__contains__(self, name) else default
@@ -53,14 +53,14 @@ def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
 
 def _load(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    command = getattr(importlib.import_module(module), attribute)
     # Built by Typer inside a group of one, so that a command is what it would be in an eager group.
     group = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     group.callback()(_nothing)
-    if isinstance(found, typer.Typer):
-        group.add_typer(found, name=name)
+    if isinstance(command, typer.Typer):
+        group.add_typer(command, name=name)
     else:
-        group.command(name)(found)
+        group.command(name)(command)
     whole: Any = typer.main.get_command(group)
     return whole.commands[name]
 

@@ -86,10 +86,10 @@ def break_even_command(
             {"schema": SCHEMA, "steps": steps_, "restarts_per_day": restarts_per_day, "rows": rows}
         )
         return 0
-    told = "Build" if build else "Newest build"
+    subject = "Build" if build else "Newest build"
     for _, mine in groupby(rows, key=itemgetter("machine_id", "build_id")):
         of_build = list(mine)
-        console().print(Text(f"{told} of {_build_words(of_build[0])}"))
+        console().print(Text(f"{subject} of {_build_words(of_build[0])}"))
         console().print(_table(of_build, hourly is not None))
     return 0
 

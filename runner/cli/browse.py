@@ -315,8 +315,8 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += stream_texts(trial.stream)
         facts += [(f"  {where}", what) for where, what in compile_texts(trial.stream)]
     if trial.numerics is not None:
-        said = (words(trial.numerics.status.value), numerics_sentence(trial.numerics))
-        facts += [("numerics", ", ".join(filter(None, said)))]
+        numerics = (words(trial.numerics.status.value), numerics_sentence(trial.numerics))
+        facts += [("numerics", ", ".join(filter(None, numerics)))]
     return facts + profile_texts(trial) + trace_texts(trial, data_dir)
 
 

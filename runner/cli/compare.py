@@ -23,7 +23,7 @@ from db.queries.run_parts import of_newest_builds
 from db.queries.sides import require_stored, resolve_side
 from db.queries.trials import trials_frame
 from db.wording.units import MISSING, count, ratio
-from runner.cli.judging import exit_code, judge, print_judged, say_undecided
+from runner.cli.judging import exit_code, judge, print_comparison, print_undecided
 from runner.cli.options import (
     BuildsOption,
     ConfigOption,
@@ -73,7 +73,7 @@ def compare(
     with database_of(settings, migrate=False) as database:
         sides = resolve_side(base, database), resolve_side(head, database)
         require_stored(database, replace(filters, machines=only(machine)))
-        judged = judge(
+        report = judge(
             database,
             *sides,
             settings,
@@ -81,9 +81,9 @@ def compare(
             filters=filters,
             machine=machine,
         )
-    print_judged(judged, as_json=json_, as_markdown=markdown_)
-    say_undecided(judged.comparison.verdict, judged)
-    return exit_code(judged.comparison.verdict)
+    print_comparison(report, as_json=json_, as_markdown=markdown_)
+    print_undecided(report.comparison.verdict, report)
+    return exit_code(report.comparison.verdict)
 
 
 def _with_margin(policy: Policy, margin: float) -> Policy:
@@ -146,10 +146,10 @@ def geomean_rows(cases: DataFrame) -> Iterator[dict[str, Any]]:
     """
     compiled = cases[cases["strategy_kind"] != "eager"]
     for _, group in compiled.groupby(["machine_id", "build_id", "task", "strategy"], sort=False):
-        found = matched_geomeans({"build": group}, on=CASE)
+        geomeans = matched_geomeans({"build": group}, on=CASE)
         yield {
             **{name: group.iloc[0][name] for name in _LABELS},
-            "speedup": found.sides["build"].matched,
-            "cases": found.matched_cases,
-            "left_out": [{"workload": case.workload, "reason": case.reason} for case in found.left_out],
+            "speedup": geomeans.sides["build"].matched,
+            "cases": geomeans.matched_cases,
+            "left_out": [{"workload": case.workload, "reason": case.reason} for case in geomeans.left_out],
         }

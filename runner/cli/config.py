@@ -71,8 +71,8 @@ def show(json_: JsonOption = False, config: ConfigOption = None, db: DatabaseOpt
     Passwords and tokens are left out. Example: compilewatch config show
     """
     settings = settings_of(config, db)
-    found = origins(settings, options={} if db is None else {"database_url": db})
-    rows = [_row(origin) for origin in found]
+    values = origins(settings, options={} if db is None else {"database_url": db})
+    rows = [_row(origin) for origin in values]
     if json_:
         print_document({"schema": CONFIG_SCHEMA, "file": _path_of(settings), "rows": rows})
         return 0

@@ -66,11 +66,11 @@ def check(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonO
     if as_json:
         print_document({"database": shown, "sound": not damage, "damage": [asdict(one) for one in damage]})
     else:
-        _tell(shown, damage)
+        _print_damage(shown, damage)
     return 1 if damage else 0
 
 
-def _tell(shown_url: str, damage: list[Damage]) -> None:
+def _print_damage(shown_url: str, damage: list[Damage]) -> None:
     if not damage:
         typer.echo(f"{shown_url} is sound.")
     for one in damage:
@@ -102,11 +102,11 @@ def remove(
             typer.echo("Nothing to take out.")
             return 0
         require_stored(database, wanted)
-        said = plural(len(wanted), "trial")
+        trials = plural(len(wanted), "trial")
         if not yes:
-            typer.confirm(f"Take {said} out of {database.url} for ever?", abort=True, err=True)
+            typer.confirm(f"Take {trials} out of {database.url} for ever?", abort=True, err=True)
         remove_trials(database, wanted)
-        typer.echo(f"{said} taken out of {database.url}.")
+        typer.echo(f"{trials} taken out of {database.url}.")
     return 0
 
 

@@ -68,21 +68,21 @@ def doctor(
     failed = any(finding.standing is Standing.FAIL for finding in findings)
     if not json_:
         _print(findings)
-    found = None
+    outcome = None
     if validate and not failed:
         assert isinstance(facts, InterpreterFacts)
         device = resolve_device(settings.run.device, [facts])
         with database_of(settings) as database:
-            found = validation(
+            outcome = validation(
                 settings, database, device, minutes=minutes or MINUTES, processes=processes or PROCESSES
             )
-        if found.measured.interrupted:
+        if outcome.measured.interrupted:
             return EXIT_INTERRUPTED
     if json_:
-        print_document(_document(findings, found))
-    elif found is not None:
-        print_validation(found)
-    return 1 if failed or (found is not None and not found.floors) else 0
+        print_document(_document(findings, outcome))
+    elif outcome is not None:
+        print_validation(outcome)
+    return 1 if failed or (outcome is not None and not outcome.floors) else 0
 
 
 def _interpreter() -> InterpreterFacts | CompilewatchError:
@@ -101,9 +101,9 @@ def _print(findings: list[Finding]) -> None:
     console().print(table)
 
 
-def _document(findings: list[Finding], found: Validation | None) -> dict[str, Any]:
+def _document(findings: list[Finding], outcome: Validation | None) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "findings": [dataclasses.asdict(finding) for finding in findings],
-        "validation": None if found is None else validation_document(found),
+        "validation": None if outcome is None else validation_document(outcome),
     }

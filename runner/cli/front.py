@@ -44,13 +44,13 @@ def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
         # What is still held back would fail at the interpreter's exit, with a code of its own.
         sys.stdout.flush()
     except CompilewatchError as error:
-        _say(error.message, error.next_step)
+        _print_error(error.message, error.next_step)
         return error.exit_code
     except typer.TyperException as error:
-        _say(_complaint(error), _usage_hint(error))
+        _print_error(_complaint(error), _usage_hint(error))
         return EXIT_CANNOT
     except (KeyboardInterrupt, typer.Abort):
-        _say("Interrupted.", "What was measured is stored.")
+        _print_error("Interrupted.", "What was measured is stored.")
         return EXIT_INTERRUPTED
     except SystemExit as leaving:
         # Typer and rich end the program themselves where the reader (head, less) went away.
@@ -67,9 +67,9 @@ def _unforeseen(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return EXIT_CANNOT
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        _say(_full(error), "Free space or write elsewhere, then run it again.")
+        _print_error(_full(error), "Free space or write elsewhere, then run it again.")
         return EXIT_CANNOT
-    _say(
+    _print_error(
         f"This is a defect of compilewatch ({type(error).__name__}), traceback in {_log_defect()}.",
         "Please report it with that file.",
     )
@@ -90,7 +90,7 @@ def _leave_nothing_to_write() -> None:
         os.close(nowhere)
 
 
-def _say(message: str, next_step: str) -> None:
+def _print_error(message: str, next_step: str) -> None:
     # What was typed is in the sentence, and may hold what a terminal would obey.
     print(f"compilewatch: {_plain(message)}", file=sys.stderr)
     if next_step:
@@ -110,8 +110,8 @@ def _complaint(error: typer.TyperException) -> str:
         from db.records.validation import problem
 
         details = cause.errors(include_url=False)[0]
-        said = problem(details)
-        error.message = f"{said}." if details["type"] == "value_error" else f"it {said}."
+        complaint = problem(details)
+        error.message = f"{complaint}." if details["type"] == "value_error" else f"it {complaint}."
     # The choices of a missing option stand on lines of their own.
     sentence = " ".join(error.format_message().split())
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."

@@ -28,15 +28,15 @@ from db.wording.units import plural
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.judging import (
     IMPORT_AGAIN,
-    JudgedComparison,
+    ComparisonReport,
     States,
     exit_code,
     judge,
     newest_runs,
-    print_judged,
+    print_comparison,
+    print_logged,
+    print_undecided,
     recorded_states,
-    say_logged,
-    say_undecided,
 )
 from runner.cli.options import (
     ConfigOption,
@@ -53,10 +53,10 @@ from runner.cli.output.progress import measure
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.durations import Durations
-from runner.plan.host_stacks import HostStacks, StackGoneError
+from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.plan import Plan
 from runner.plan.requests import plan_request
-from runner.regressions.confirmation import SecondLook, confirmation_plan, request_confirmation
+from runner.regressions.confirmation import PlannedConfirmation, confirmation_plan, request_confirmation
 from runner.regressions.log import log_builds, log_run
 
 # `compilewatch gate --confirm`: what looks slower is measured again, now or by the service.
@@ -93,11 +93,11 @@ def confirm_suspicions(
             print(f"Second look at {cases} queued as {request.request_id}.", file=sys.stderr)
         return Decided()
     try:
-        look = confirmation_plan(database, comparison, policy, HostStacks.read(settings))
-    except StackGoneError as error:
+        planned = confirmation_plan(database, comparison, policy, HostStacks.read(settings))
+    except MissingBuildError as error:
         print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
         return Decided()
-    return Decided() if look is None else _measure(database, comparison, settings, look)
+    return Decided() if planned is None else _measure(database, comparison, settings, planned)
 
 
 def _with_budget(policy: Policy, budget: int) -> Policy:
@@ -105,24 +105,26 @@ def _with_budget(policy: Policy, budget: int) -> Policy:
     return policy.model_copy(update={"confirm": confirm})
 
 
-def _measure(database: Database, first: Comparison, settings: Settings, look: SecondLook) -> Decided:
+def _measure(
+    database: Database, first: Comparison, settings: Settings, planned: PlannedConfirmation
+) -> Decided:
     require_space(settings.data_dir)
-    plan = plan_request(settings, look.spec)
+    plan = plan_request(settings, planned.spec)
     print(
-        f"Measuring {plural(len(look.plan.suspicions), 'suspected case')} again in "
+        f"Measuring {plural(len(planned.plan.suspicions), 'suspected case')} again in "
         f"{plural(len(plan.trials), 'trial')}, both builds taking turns.",
         file=sys.stderr,
     )
-    if look.plan.over_budget:
-        waiting = plural(len(look.plan.over_budget), "suspected case")
+    if planned.plan.over_budget:
+        waiting = plural(len(planned.plan.over_budget), "suspected case")
         print(f"The budget leaves out {waiting}, the least sure ones.", file=sys.stderr)
     if measure(plan, database, settings, Durations({}))[0].interrupted:
         return Decided(interrupted=True)
     fresh = _judge_fresh(database, first, plan, settings)
-    say_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
-    decided = decide(look.plan, fresh)
+    print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
+    decided = decide(planned.plan, fresh)
     for confirmation in decided:
-        _say(confirmation)
+        _print_confirmation(confirmation)
     return Decided(decided)
 
 
@@ -143,11 +145,11 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
     return fresh
 
 
-def _say(confirmation: Confirmation) -> None:
+def _print_confirmation(confirmation: Confirmation) -> None:
     case = confirmation.case
     subject = f"{case.workload} / {case.strategy}, {METRICS[confirmation.metric].word}"
-    said = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
-    print(printable(said), file=sys.stderr)
+    line = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
+    print(printable(line), file=sys.stderr)
 
 
 def gate(
@@ -182,20 +184,20 @@ def gate(
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:
-        judged = _judge_newest(database, settings, since, against, machine)
-        _record(database, judged, settings)
-        decided = _confirmation(database, judged, settings, confirm, budget)
-        judged = replace(_after(judged, decided), states=recorded_states(database, judged.comparison))
+        report = _judge_newest(database, settings, since, against, machine)
+        _record(database, report, settings)
+        decided = _confirmation(database, report, settings, confirm, budget)
+        report = replace(_after(report, decided), states=recorded_states(database, report.comparison))
     if json_ or markdown_:
-        print_judged(judged, as_json=json_, as_markdown=markdown_, more=_more(judged, decided))
+        print_comparison(report, as_json=json_, as_markdown=markdown_, more=_more(report, decided))
     else:
-        _print(judged)
-    return EXIT_INTERRUPTED if decided.interrupted else _exit_code(judged)
+        _print(report)
+    return EXIT_INTERRUPTED if decided.interrupted else _exit_code(report)
 
 
 def _judge_newest(
     database: Database, settings: Settings, since: str | None, against: str | None, machine: str | None
-) -> JudgedComparison:
+) -> ComparisonReport:
     if since and against:
         raise ConfigError("--since and --against name two bases.", "Give one of them.")
     named = since or against
@@ -209,89 +211,89 @@ def _judge_newest(
 
 
 def _confirmation(
-    database: Database, judged: JudgedComparison, settings: Settings, how: Confirm, budget: int | None
+    database: Database, report: ComparisonReport, settings: Settings, how: Confirm, budget: int | None
 ) -> Decided:
-    if not judged.imported:
-        return confirm_suspicions(database, judged.comparison, settings, how, budget)
-    if how is not Confirm.NO and _counted(judged):
+    if not report.imported:
+        return confirm_suspicions(database, report.comparison, settings, how, budget)
+    if how is not Confirm.NO and _counted(report):
         print("compilewatch: Imported results cannot be measured again.", file=sys.stderr)
         print(f"  {IMPORT_AGAIN}", file=sys.stderr)
     return Decided()
 
 
-def _after(judged: JudgedComparison, decided: Decided) -> JudgedComparison:
+def _after(report: ComparisonReport, decided: Decided) -> ComparisonReport:
     """With the verdicts of a second look in the place of those that were suspected."""
     fresh = {row_subject(each.row): each.row for each in decided.confirmations if each.row is not None}
-    rows = tuple(fresh.get(row_subject(row), row) for row in judged.comparison.rows)
+    rows = tuple(fresh.get(row_subject(row), row) for row in report.comparison.rows)
     if not fresh:
-        return judged
-    comparison = judged.comparison.model_copy(
-        update={"rows": rows, "verdict": overall_verdict(rows, judged.comparison.policy)}
+        return report
+    comparison = report.comparison.model_copy(
+        update={"rows": rows, "verdict": overall_verdict(rows, report.comparison.policy)}
     )
-    return replace(judged, comparison=comparison.model_copy(update={"sentences": sentences(comparison)}))
+    return replace(report, comparison=comparison.model_copy(update={"sentences": sentences(comparison)}))
 
 
-def _record(database: Database, judged: JudgedComparison, settings: Settings) -> None:
+def _record(database: Database, report: ComparisonReport, settings: Settings) -> None:
     try:
-        say_logged(log_run(database, judged.comparison, settings), imported=judged.imported)
+        print_logged(log_run(database, report.comparison, settings), imported=report.imported)
     except DatabaseError as error:
         # A gate with a reading account still judges.
         print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)
 
 
 def _is_accepted(row: Row, states: States) -> bool:
-    found = states.get(row_subject(row))
-    return found is not None and found.state in ACCEPTED
+    recorded = states.get(row_subject(row))
+    return recorded is not None and recorded.state in ACCEPTED
 
 
-def _counted(judged: JudgedComparison) -> list[Row]:
-    return [row for row in judged.comparison.rows if counts_as_regression(row)]
+def _counted(report: ComparisonReport) -> list[Row]:
+    return [row for row in report.comparison.rows if counts_as_regression(row)]
 
 
-def _print(judged: JudgedComparison) -> None:
-    for row in _counted(judged):
-        found = judged.states.get(row_subject(row))
-        recorded = f" [{found.regression.regression_id}, {found.state.value}]" if found else ""
-        accepted = _is_accepted(row, judged.states)
+def _print(report: ComparisonReport) -> None:
+    for row in _counted(report):
+        known = report.states.get(row_subject(row))
+        recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
+        accepted = _is_accepted(row, report.states)
         prefix = "Accepted: " if accepted else ""
         line = printable(f"{prefix}{regression_line(row)}{recorded}")
         print(line, file=sys.stderr if accepted else sys.stdout)
-    for line in target_lines(judged.missed_targets):
+    for line in target_lines(report.missed_targets):
         print(printable(line))
-    unchecked = [check for check in judged.targets if check.met is None]
-    for line in (*target_lines(unchecked), *judged.said):
+    unchecked = [check for check in report.targets if check.met is None]
+    for line in (*target_lines(unchecked), *report.sentences):
         print(printable(line), file=sys.stderr)
 
 
-def _more(judged: JudgedComparison, decided: Decided) -> dict[str, object]:
+def _more(report: ComparisonReport, decided: Decided) -> dict[str, object]:
     """What the document has beside the comparison: recorded regressions, and what a second look found."""
-    known = [judged.states[row_subject(row)] for row in _counted(judged) if row_subject(row) in judged.states]
+    known = [report.states[row_subject(row)] for row in _counted(report) if row_subject(row) in report.states]
     return {
-        "regressions": [_state_document(found) for found in known],
+        "regressions": [_state_document(state) for state in known],
         "confirmations": [each.model_dump(mode="json") for each in decided.confirmations],
     }
 
 
-def _state_document(found: RegressionState) -> dict[str, Any]:
-    regression = found.regression
+def _state_document(state: RegressionState) -> dict[str, Any]:
+    regression = state.regression
     return {
         "regression_id": regression.regression_id,
         "workload": regression.row.workload,
         "strategy": regression.row.strategy,
         "metric": regression.row.metric.value,
-        "state": found.state.value,
+        "state": state.state.value,
         "recorded_at": regression.recorded_at,
     }
 
 
-def _exit_code(judged: JudgedComparison) -> int:
+def _exit_code(report: ComparisonReport) -> int:
     """What somebody accepted is decided and no regression; a missed target counts like one."""
-    if judged.missed_targets:
+    if report.missed_targets:
         return 1
     rows = [
-        row.model_copy(update={"verdict": Verdict.UNCHANGED}) if _is_accepted(row, judged.states) else row
-        for row in judged.comparison.rows
+        row.model_copy(update={"verdict": Verdict.UNCHANGED}) if _is_accepted(row, report.states) else row
+        for row in report.comparison.rows
     ]
-    verdict = overall_verdict(rows, judged.comparison.policy)
-    say_undecided(verdict, judged)
+    verdict = overall_verdict(rows, report.comparison.policy)
+    print_undecided(verdict, report)
     return exit_code(verdict)

@@ -94,7 +94,7 @@ def show_changes(
         out = console()
         for line in (summary, *(line for group in groups for line in _lines(group, torch, marks))):
             out.print(line, markup=False, highlight=False)
-    return 1 if _stands_worse(groups) else 0
+    return 1 if _is_worse(groups) else 0
 
 
 def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
@@ -113,15 +113,15 @@ def _lines(group: EventGroup, torch: Mapping[str, str], marks: Mapping[str, str]
     imported series.
     """
     release = torch.get(group.build_id or "", "unknown")
-    said = [f"{moment(group.at) if group.at else f'torch {release}'}: {group.title}."]
+    lines = [f"{moment(group.at) if group.at else f'torch {release}'}: {group.title}."]
     if group.confounded:
-        said.append(f"  {confounded(group.changed_components)}")
+        lines.append(f"  {confounded(group.changed_components)}")
     elif group.changed_components:
-        said.append(f"  {words(group.changed_components[0])} changed with it.")
-    said += [f"  {_event(event, marks)}" for event in group.events[:_NAMED_EVENTS]]
+        lines.append(f"  {words(group.changed_components[0])} changed with it.")
+    lines += [f"  {_event(event, marks)}" for event in group.events[:_NAMED_EVENTS]]
     if rest := len(group.events) - _NAMED_EVENTS:
-        said += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []
-    return said
+        lines += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []
+    return lines
 
 
 def _event(event: ChangeEvent, marks: Mapping[str, str]) -> str:
@@ -133,7 +133,7 @@ def _event(event: ChangeEvent, marks: Mapping[str, str]) -> str:
     return f"{case}: {METRICS[event.metric].word} {percent(event.change, signed=True)}"
 
 
-def _stands_worse(groups: Sequence[EventGroup]) -> bool:
+def _is_worse(groups: Sequence[EventGroup]) -> bool:
     """By series and metric the last event decides; the groups come oldest first."""
     last: dict[tuple[str | None, str], Verdict] = {}
     for group in groups:
@@ -211,8 +211,8 @@ def _of_one_source(points: DataFrame) -> DataFrame:
     newest = first.iloc[-1]
     if newest["source_kind"] == SourceKind.MEASURED:
         return first
-    found: DataFrame = first[first["source_name"] == newest["source_name"]]
-    return found
+    chosen: DataFrame = first[first["source_name"] == newest["source_name"]]
+    return chosen
 
 
 def _elsewhere(points: DataFrame, chosen: str) -> Iterator[str]:
@@ -234,8 +234,8 @@ def _like_the_newest(points: DataFrame) -> DataFrame:
     alike = points["strategy_id"] == newest["strategy_id"]
     for name in ("task", "batch_size", "shape", "dtype"):
         alike &= points[name].map(str) == str(newest[name])
-    found: DataFrame = points[alike]
-    return found
+    chosen: DataFrame = points[alike]
+    return chosen
 
 
 Judgeable = StrEnum("Judgeable", [(key.upper(), key) for key in HISTORY_METRICS])  # type: ignore[misc]
@@ -275,12 +275,12 @@ def history(
     if workload is None or strategy is None:
         with database_of(settings, migrate=False) as database:
             return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
-    judged_metric = Metric(metric.value)
+    followed = Metric(metric.value)
     with database_of(settings, migrate=False) as database:
         names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
         require_stored(database, names)
         points, trials, left_out = chosen_points(database, workload, strategy, machine)
-        _require_values(points, judged_metric, strategy)
+        _require_values(points, followed, strategy)
         _require_reference(points, reference)
         # Releases are judged as `compare` does: among all cases that were measured with them.
         compare = partial(
@@ -289,16 +289,16 @@ def history(
             machine_id=str(points["machine_id"].iloc[-1]),
             policy=settings.policy,
         )
-        told = _judge(points, trials, compare, judged_metric, settings, reference)
-    sentences = [*_origin(points), *history_sentences(told), *left_out]
+        report = _judge(points, trials, compare, followed, settings, reference)
+    sentences = [*_origin(points), *history_sentences(report), *left_out]
     if json_:
-        print_document(history_document(points, told, sentences, settings.policy))
+        print_document(history_document(points, report, sentences, settings.policy))
     else:
         out = console()
         for line in sentences:
             out.print(line, markup=False, highlight=False)
-        out.print(history_table(points, told))
-    return _exit_code(told, len(points), settings.policy)
+        out.print(history_table(points, report))
+    return _exit_code(report, len(points), settings.policy)
 
 
 def _judge(
@@ -311,12 +311,12 @@ def _judge(
 ) -> HistoryReport:
     """`trials` are those of the workload on the machine; `compare` judges its releases."""
     policy = settings.policy
-    judged = judge_series(points, metric, policy, reference_build=reference)
+    series = judge_series(points, metric, policy, reference_build=reference)
     newest = points.iloc[-1]
     ids = {str(each) for each in points["series_id"]}
     return HistoryReport(
-        judged=judged,
-        outlooks=target_outlooks(points, judged, settings.targets, policy),
+        series=series,
+        outlooks=target_outlooks(points, series, settings.targets, policy),
         releases=release_steps(
             trials, compare, str(newest["workload_id"]), str(newest["strategy_id"]), metric
         ),
@@ -351,14 +351,14 @@ def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
     raise NotFoundError(f"No run of this series has a {name}.", "Ask for another --metric.")
 
 
-def _exit_code(told: HistoryReport, points: int, policy: Policy) -> int:
+def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
     """By the last release where builds took turns, else by what happened under today's conditions: what came
     before the last cut is another series.
     """
-    judged = told.judged
-    if told.releases:
-        return _exit_code_of(told.releases[-1])
-    start = judged.cuts[-1].index if judged.cuts else 0
+    series = report.series
+    if report.releases:
+        return _exit_code_of(report.releases[-1])
+    start = series.cuts[-1].index if series.cuts else 0
     needed = 2 * policy.history.minimum_segment
     if points - start < needed:
         runs = plural(points - start, "run")
@@ -368,8 +368,8 @@ def _exit_code(told: HistoryReport, points: int, policy: Policy) -> int:
         )
         print("  Measure on, for instance every night with `compilewatch run`.", file=sys.stderr)
         return EXIT_CANNOT
-    last = standing_change([event for event in judged.events if event.index >= start])
-    drifts = judged.drift is not None and judged.drift.verdict is Verdict.REGRESSED
+    last = standing_change([event for event in series.events if event.index >= start])
+    drifts = series.drift is not None and series.drift.verdict is Verdict.REGRESSED
     return 1 if drifts or (last is not None and last.verdict is Verdict.REGRESSED) else 0
 
 

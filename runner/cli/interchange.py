@@ -135,7 +135,7 @@ def import_(
         label=label,
     )
     _require_files(paths)
-    with _looked_into(settings) if dry_run else database_of(settings) as database:
+    with _existing_database(settings) if dry_run else database_of(settings) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
     return _print(report, as_json=json_)
 
@@ -205,15 +205,15 @@ def _require_some(database: Database, filters: Filters, output: Path | None) -> 
     """Before anything is written: a file of an earlier export is not replaced by an empty one."""
     if any_trial(database, filters):
         return
-    kept = "" if output is None else f"; {output} was not written"
+    unwritten = "" if output is None else f"; {output} was not written"
     raise CompilewatchError(
-        f"No stored trial fits these filters{kept}.",
+        f"No stored trial fits these filters{unwritten}.",
         "Leave out one of them, or see `compilewatch list runs`.",
     )
 
 
 @contextmanager
-def _looked_into(settings: Settings) -> Iterator[Database]:
+def _existing_database(settings: Settings) -> Iterator[Database]:
     """The configured database; where there is none yet, an empty one that leaves no file behind."""
     path = sqlite_file(settings.database_url)
     if path is None or path.exists() or not path.parent.is_dir():
@@ -244,10 +244,10 @@ def _require_files(paths: Sequence[Path]) -> None:
         )
 
 
-def _columns(told: list[str] | None) -> dict[str, str]:
+def _columns(options: list[str] | None) -> dict[str, str]:
     """From what was typed: field -> column."""
     columns: dict[str, str] = {}
-    for text in told or []:
+    for text in options or []:
         field, equals, column = text.partition("=")
         field, column = field.strip(), column.strip()
         if not (field and equals and column):
@@ -306,8 +306,8 @@ def _print_first(file: FileReport) -> None:
         if control is not None and latency:
             result += f", speedup {ratio(control / latency)}"
         batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""
-        said = (
+        text = (
             f"  {trial.workload.name} / {trial.strategy.name} on {trial.machine.device_name}, "
             f"torch {trial.build.torch}, {trial.workload.dtype}{batch}: {result}"
         )
-        typer.echo(printable(said))
+        typer.echo(printable(text))

@@ -60,7 +60,7 @@ class NewestRuns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JudgedComparison:
+class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
     and whether both sides are imported, which nothing here can measure again.
     """
@@ -71,7 +71,7 @@ class JudgedComparison:
     imported: bool
 
     @property
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The comparison in sentences, with what became of its regressions so far."""
         first, *others = summary_lines(self.comparison)
         return [first, *recorded_lines(self.states.values()), *others]
@@ -91,7 +91,7 @@ def judge(
     policy: Policy | None = None,
     filters: Filters | None = None,
     machine: str | None = None,
-) -> JudgedComparison:
+) -> ComparisonReport:
     """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
 
     Raises VerdictError where a side has no trial or a trial is on both sides.
@@ -103,7 +103,7 @@ def judge(
     before, measured = (_trials_of(database, side, filters, comparison.machine_id) for side in (base, head))
     targets = check_targets(measured if comparison.machine_id else measured.iloc[:0], settings.targets)
     imported = all((trials["source_kind"] == SourceKind.IMPORTED).all() for trials in (before, measured))
-    return JudgedComparison(comparison, targets, recorded_states(database, comparison), imported)
+    return ComparisonReport(comparison, targets, recorded_states(database, comparison), imported)
 
 
 def _trials_of(database: Database, side: Selection, filters: Filters, machine_id: str | None) -> DataFrame:
@@ -116,9 +116,9 @@ def recorded_states(database: Database, comparison: Comparison) -> States:
     """The regressions that are recorded between the sides of this comparison, by case and metric."""
     keys = side_keys(comparison)
     return {
-        found.regression.subject: found
-        for found in standing_regressions(database, machine_id=comparison.machine_id)
-        if (found.regression.base_key, found.regression.head_key) == keys
+        state.regression.subject: state
+        for state in standing_regressions(database, machine_id=comparison.machine_id)
+        if (state.regression.base_key, state.regression.head_key) == keys
     }
 
 
@@ -173,16 +173,16 @@ def exit_code(verdict: Verdict) -> int:
     return 0 if verdict in (Verdict.IMPROVED, Verdict.UNCHANGED) else EXIT_CANNOT
 
 
-def say_undecided(verdict: Verdict, judged: JudgedComparison) -> None:
+def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
     """On standard error why a comparison cannot tell, and what would help; nothing where it can."""
     if exit_code(verdict) != EXIT_CANNOT:
         return
-    comparison = judged.comparison
+    comparison = report.comparison
     if not comparison.rows:
         sentence = f"Nothing can be compared: {comparison.left_out[0].reason}." if comparison.left_out else ""
         print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
-        how = "Import results of" if judged.imported else "Measure"
-        ends = "" if judged.imported else " with `compilewatch run`"
+        how = "Import results of" if report.imported else "Measure"
+        ends = "" if report.imported else " with `compilewatch run`"
         print(f"  {how} the same cases on both sides{ends}.", file=sys.stderr)
         return
     undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
@@ -190,7 +190,7 @@ def say_undecided(verdict: Verdict, judged: JudgedComparison) -> None:
     advice = comparison.advice
     for sentence in advice.sentences if advice else ():
         print(f"  {sentence}", file=sys.stderr)
-    how = "Import more results, or measure both builds" if judged.imported else "Measure"
+    how = "Import more results, or measure both builds" if report.imported else "Measure"
     print(f"  {how} interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
 
 
@@ -204,44 +204,44 @@ def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
     )
 
 
-def print_judged(
-    judged: JudgedComparison, *, as_json: bool, as_markdown: bool, more: dict[str, object] | None = None
+def print_comparison(
+    report: ComparisonReport, *, as_json: bool, as_markdown: bool, more: dict[str, object] | None = None
 ) -> None:
     """The comparison as a document, as Markdown or as a table; `more` are further keys of the document."""
-    comparison = judged.comparison
+    comparison = report.comparison
     if as_json:
-        targets = [check.model_dump(mode="json") for check in judged.targets]
-        states = [found.state for found in judged.states.values()]
+        targets = [check.model_dump(mode="json") for check in report.targets]
+        states = [state.state for state in report.states.values()]
         document = {"targets": targets, "recorded": tally(states), **(more or {})}
         print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:
-        sys.stdout.write(printable(markdown(comparison, judged.targets, judged.said)))
+        sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences)))
     else:
         out = console()
-        for line in (*judged.said, *target_lines(judged.targets)):
+        for line in (*report.sentences, *target_lines(report.targets)):
             out.print(line, markup=False, highlight=False)
-        told = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
-        if told:
-            out.print(comparison_table(told, comparison.policy))
-        typer.echo(f"{count(len(comparison.rows) - len(told))} rows unchanged; --json has them all.")
+        changed = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
+        if changed:
+            out.print(comparison_table(changed, comparison.policy))
+        typer.echo(f"{count(len(comparison.rows) - len(changed))} rows unchanged; --json has them all.")
 
 
-def say_logged(logged: Logged, *, imported: bool = False) -> None:
+def print_logged(logged: Logged, *, imported: bool = False) -> None:
     """On standard error what was remembered of a run, and what to do next, with `imported` results too."""
-    recorded, told = logged.recorded, logged.told
+    recorded, messages = logged.recorded, logged.messages
     waiting = [each for each in recorded.new if each not in recorded.confirmed]
     for each in recorded.revised:
-        said = f"Revised: {each.row.workload} / {each.row.strategy}: {each.row.reason}"
-        print(printable(said), file=sys.stderr)
+        line = f"Revised: {each.row.workload} / {each.row.strategy}: {each.row.reason}"
+        print(printable(line), file=sys.stderr)
     if recorded.confirmed:
         print(f"Confirmed: {count(len(recorded.confirmed))}.", file=sys.stderr)
     if waiting:
         cases = sorted({each.row.workload for each in waiting})
         options = " ".join(f"-w {shlex.quote(name)}" for name in cases[:5])
         how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run {options}"
-        said = f"Recorded, waiting for a second look: {count(len(waiting))}. {how}"
-        print(printable(said), file=sys.stderr)
-    if told.sent:
-        print(f"Messages sent: {count(told.sent)}.", file=sys.stderr)
-    for problem in told.problems:
+        line = f"Recorded, waiting for a second look: {count(len(waiting))}. {how}"
+        print(printable(line), file=sys.stderr)
+    if messages.sent:
+        print(f"Messages sent: {count(messages.sent)}.", file=sys.stderr)
+    for problem in messages.problems:
         print(printable(f"compilewatch: a message was not sent: {problem}"), file=sys.stderr)

@@ -89,7 +89,7 @@ def show(
 ) -> int:
     """What a report says; with --json everything that was frozen. Example: compilewatch report show ID"""
     with database_of(settings_of(config, db), migrate=False) as database:
-        report = _found(database, report_id)
+        report = _report_of(database, report_id)
     if json_:
         print_document(report.model_dump(mode="json"))
         return 0
@@ -131,7 +131,7 @@ def revoke(
 ) -> int:
     """Take a report away for good: its page says that it is gone. Example: compilewatch report revoke ID"""
     with database_of(settings_of(config, db), migrate=False) as database:
-        _found(database, report_id)
+        _report_of(database, report_id)
         report = revoke_report(database, report_id, at=datetime.now(UTC), by=author(by))
     typer.echo(f"Revoked on {moment(report.revoked_at)} by {report.revoked_by}: {report.title}")
     return 0
@@ -160,7 +160,7 @@ def expire(
     return 0
 
 
-def _found(database: Database, report_id: str) -> Report:
+def _report_of(database: Database, report_id: str) -> Report:
     report = find_report(database, report_id)
     if report is None:
         raise NotFoundError(f"There is no report {report_id}.", "See `compilewatch report list`.")

@@ -128,13 +128,13 @@ def figures(trial: Trial) -> dict[str, float | None]:
 
 def differences(stored: Trial, again: Trial) -> list[str]:
     """Facts of machine and build that are not what they were: "driver: 570.86 -> 580.10"."""
-    found = []
+    lines = []
     for before, now in ((stored.machine, again.machine), (stored.build, again.build)):
         for name, old in before.model_dump(mode="json").items():
             new = getattr(now, name)
             if old != new:
-                found.append(f"{words(name)}: {_short(old)} -> {_short(new)}")
-    return found
+                lines.append(f"{words(name)}: {_short(old)} -> {_short(new)}")
+    return lines
 
 
 def _print(stored: Trial, again: Trial) -> None:

@@ -82,13 +82,13 @@ def create(
         trace=trace,
     )
     settings.limits.require_request(spec)
-    asked = new_request(str(ULID()), RequestKind.MANUAL, spec, by=who_asks(), at=datetime.now(UTC))
+    request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=who_asks(), at=datetime.now(UTC))
     with database_of(settings) as database:
-        save_request(database, asked)
+        save_request(database, request)
     if json_:
-        print_document(_document([asked]))
+        print_document(_document([request]))
     else:
-        typer.echo(f"Queued as {asked.request_id}.")
+        typer.echo(f"Queued as {request.request_id}.")
     return 0
 
 
@@ -102,11 +102,11 @@ def list_(
     """What is queued or running, newest first. Example: compilewatch request list --all"""
     states = tuple(RequestState) if all_ else UNFINISHED
     with database_of(settings_of(config, db), migrate=False) as database:
-        found = requests(database, states=states, limit=None if json_ else _LISTED)
+        listed = requests(database, states=states, limit=None if json_ else _LISTED)
     if json_:
-        print_document(_document(found))
-    elif found:
-        console().print(_table(found))
+        print_document(_document(listed))
+    elif listed:
+        console().print(_table(listed))
     else:
         typer.echo("No requests." if all_ else "Nothing is queued or running.")
     return 0
@@ -121,23 +121,23 @@ def cancel(
     """Cancel a request, queued or running. Example: compilewatch request cancel 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
     with database_of(settings_of(config, db), migrate=False) as database:
         state = cancel_request(database, request_id, by=who_asks(), at=datetime.now(UTC))
-    said = "is cancelled" if state is RequestState.CANCELLED else "ends within seconds"
-    typer.echo(f"Request {request_id} {said}.")
+    outcome = "is cancelled" if state is RequestState.CANCELLED else "ends within seconds"
+    typer.echo(f"Request {request_id} {outcome}.")
     return 0
 
 
-def _document(found: list[RunRequest]) -> dict[str, Any]:
+def _document(listed: list[RunRequest]) -> dict[str, Any]:
     return {
         "schema": "compilewatch.requests/1",
-        "rows": [request.model_dump(mode="json") for request in found],
+        "rows": [request.model_dump(mode="json") for request in listed],
     }
 
 
-def _table(found: list[RunRequest]) -> Table:
+def _table(listed: list[RunRequest]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("request", "kind", "what", "asked", "by", "state", "note"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "request")
-    for request in found:
+    for request in listed:
         note = request.history[-1].note if request.history else None
         cells = (
             *(request.request_id, request.kind.value, _what(request.spec), moment(request.asked_at)),

@@ -22,7 +22,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.wording.units import plural, words
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.judging import JudgedComparison, say_logged
+from runner.cli.judging import ComparisonReport, print_logged
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -47,9 +47,9 @@ from runner.cli.output.tables import console, reasons, result_table
 from runner.config.settings import BuildSettings, Settings
 from runner.device.host import require_space
 from runner.plan.builds import builds_named, interpreter_facts
+from runner.plan.diagnostics import Diagnostics
 from runner.plan.durations import Durations, stored_durations_s
 from runner.plan.interpreter import InterpreterFacts
-from runner.plan.passes import Passes
 from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import resolve_device, select
 from runner.plan.time_budget import by_value, require_fit
@@ -100,7 +100,7 @@ def run(
         device=resolved,
         label=label,
         builds=builds,
-        passes=Passes(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
+        diagnostics=Diagnostics(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
     )
     require_space(settings.data_dir)
     _warn_on_stderr()
@@ -109,15 +109,15 @@ def run(
         if minutes is not None:
             plan = by_value(plan, durations)
             require_fit(plan, durations, 60 * minutes)
-        _say_plan(plan, resolved, facts)
+        _print_plan(plan, resolved, facts)
         seconds = math.inf if minutes is None else 60 * minutes
         outcome, budget = measure(plan, database, settings, durations, seconds)
         frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
-        judged = _judge(plan, frame, database, settings)
-    _print(plan, frame, judged, settings, json_)
-    if left := budget.left_text():
-        print(f"compilewatch: {left}", file=sys.stderr)
-    return _exit_code(outcome, judged)
+        report = _judge(plan, frame, database, settings)
+    _print(plan, frame, report, settings, json_)
+    if unmeasured := budget.unmeasured_text():
+        print(f"compilewatch: {unmeasured}", file=sys.stderr)
+    return _exit_code(outcome, report)
 
 
 def _builds(python: list[Path] | None, build: list[str] | None, settings: Settings) -> list[BuildSettings]:
@@ -133,21 +133,21 @@ def _warn_on_stderr() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
-def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> JudgedComparison | None:
+def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> ComparisonReport | None:
     """Against the run before; builds that took turns against each other. What regressed is remembered."""
     if frame.empty:
         return None
     run_ids = [planned.run_id for planned in plan.runs]
-    judged, logged = judge_and_log(database, run_ids, tuple(frame["workload"].unique()), settings)
-    say_logged(logged)
-    return judged
+    report, logged = judge_and_log(database, run_ids, tuple(frame["workload"].unique()), settings)
+    print_logged(logged)
+    return report
 
 
 def _print(
-    plan: Plan, frame: DataFrame, judged: JudgedComparison | None, settings: Settings, as_json: bool
+    plan: Plan, frame: DataFrame, report: ComparisonReport | None, settings: Settings, as_json: bool
 ) -> None:
     cases = summarize_cases(without_canaries(frame))
-    verdicts = worst_verdicts(judged.comparison) if judged else {}
+    verdicts = worst_verdicts(report.comparison) if report else {}
     targets = check_targets(frame, settings.targets)
     if as_json:
         machine, builds = _identities(frame)
@@ -206,7 +206,7 @@ def _failures(frame: DataFrame) -> dict[tuple[str, str, str], dict[str, str]]:
     }
 
 
-def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
+def _print_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
     where = (
         "the CPU (no GPU found)"
         if device == "cpu" and not any(fact.device_count for fact in facts)
@@ -218,7 +218,7 @@ def _say_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> Non
     print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
 
 
-def _exit_code(outcome: RunOutcome, judged: JudgedComparison | None) -> int:
+def _exit_code(outcome: RunOutcome, report: ComparisonReport | None) -> int:
     if outcome.waiting:
         print(
             f"compilewatch: {plural(outcome.waiting, 'trial')} on disk, waiting for the database.\n"
@@ -230,5 +230,5 @@ def _exit_code(outcome: RunOutcome, judged: JudgedComparison | None) -> int:
     if not outcome.measured:
         # Another process had the device, or the control series took all the minutes.
         return EXIT_CANNOT
-    regressed = judged is not None and judged.comparison.verdict is Verdict.REGRESSED
+    regressed = report is not None and report.comparison.verdict is Verdict.REGRESSED
     return 1 if outcome.failed or regressed else 0

@@ -60,7 +60,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
             database,
             measures,
             judge=lambda plan: _judge(plan, database, settings),
-            tell_silence=lambda watch, schedule: _tell_silence(watch, schedule, settings),
+            notify_silence=lambda watch, schedule: _notify_silence(watch, schedule, settings),
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
         service.run(stop)
@@ -137,20 +137,20 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
 
     run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})
-    _, logged = judge_and_log(database, run_ids, workloads, settings, ask_again=True)
+    _, logged = judge_and_log(database, run_ids, workloads, settings, request_confirmations=True)
     for regression in logged.recorded.new:
         row = regression.row
         _LOG.warning("%s / %s: %s %s.", row.workload, row.strategy, row.metric.value, row.verdict.value)
-    for problem in logged.told.problems:
+    for problem in logged.messages.problems:
         _LOG.warning("A message was not sent: %s", problem)
 
 
-def _tell_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings) -> None:
+def _notify_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings) -> None:
     """In a thread of its own: channels that do not answer must not keep the service from its work."""
-    from runner.regressions.notify import tell_silence
+    from runner.regressions.notify import notify_silence
 
     arguments = (watch, schedule, settings.channel, settings.notify)
-    Thread(target=tell_silence, args=arguments, name="telling", daemon=True).start()
+    Thread(target=notify_silence, args=arguments, name="telling", daemon=True).start()
 
 
 def _here(database: Database, settings: Settings) -> Measures:

@@ -67,19 +67,19 @@ def create(
 def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Every token, also those that have ended; no secret. Example: compilewatch token list"""
     with open_database(settings_of(config, db).database_url, read_only=True) as database:
-        found = tokens(database)
+        stored = tokens(database)
     if as_json:
-        print_document({"tokens": [_shown(token) for token in found]})
+        print_document({"tokens": [_shown(token) for token in stored]})
         return 0
-    if not found:
+    if not stored:
         typer.echo("There is no token. Make one with `compilewatch token create NAME`.")
     now = datetime.now(UTC)
-    for token in found:
-        said = (
+    for token in stored:
+        line = (
             f"{token.token_id}  {token.name}  opens {', '.join(token.scopes)}  {_state(token, now)}  "
             f"made {moment(token.created_at)} by {token.created_by}"
         )
-        typer.echo(printable(said))
+        typer.echo(printable(line))
     return 0
 
 

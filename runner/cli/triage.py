@@ -52,25 +52,29 @@ def triage(
     """
     event = _event(state, note, url, by)
     with database_of(settings_of(config, db), migrate=False) as database:
-        found = regression_state(database, regression)
-        is_new = store_triage(database, found.regression.regression_id, event)
-        found = regression_state(database, found.regression.regression_id)
+        recorded = regression_state(database, regression)
+        is_new = store_triage(database, recorded.regression.regression_id, event)
+        recorded = regression_state(database, recorded.regression.regression_id)
     if json_:
-        print_document(_document(found))
+        print_document(_document(recorded))
         return 0
-    row, last = found.regression.row, found.triage[-1]
+    row, last = recorded.regression.row, recorded.triage[-1]
     subject = f"{row.workload} / {row.strategy}, {METRICS[row.metric].word}"
     already = "" if is_new else " already"
-    said = f"{subject}: {found.state.value}{already}, said {last.author} on {moment(last.at)}."
-    typer.echo(printable(said))
+    line = f"{subject}: {recorded.state.value}{already}, said {last.author} on {moment(last.at)}."
+    typer.echo(printable(line))
     return 0
 
 
 def _event(state: TriageWord, note: str | None, url: str | None, by: str | None) -> TriageEvent:
-    said = TriageState.FALSE_ALARM if state is TriageWord.FALSE_ALARM else TriageState(state.value)
+    new_state = TriageState.FALSE_ALARM if state is TriageWord.FALSE_ALARM else TriageState(state.value)
     try:
         return TriageEvent(
-            state=said, author=author(None) if by is None else by, at=datetime.now(UTC), note=note, url=url
+            state=new_state,
+            author=author(None) if by is None else by,
+            at=datetime.now(UTC),
+            note=note,
+            url=url,
         )
     except ValidationError as error:
         wanted = {
@@ -82,11 +86,11 @@ def _event(state: TriageWord, note: str | None, url: str | None, by: str | None)
         raise ConfigError(f"{wanted[name]}.", "Correct it; nothing was changed.") from error
 
 
-def _document(found: RegressionState) -> dict[str, object]:
+def _document(regression: RegressionState) -> dict[str, object]:
     return {
         "schema": SCHEMA,
-        "state": found.state.value,
-        "revised_by": found.revised_by,
-        "triage": [event.model_dump(mode="json") for event in found.triage],
-        **found.regression.model_dump(mode="json"),
+        "state": regression.state.value,
+        "revised_by": regression.revised_by,
+        "triage": [event.model_dump(mode="json") for event in regression.triage],
+        **regression.regression.model_dump(mode="json"),
     }

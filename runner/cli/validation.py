@@ -67,28 +67,28 @@ def validate(
             is_stopped=stop.is_set,
             progress=progress,
         ).run(plan)
-    found = scatters(trials_frame(database, Filters(runs=(measured.run_id,))))
-    checks = list(variation_checks(found))
+    variations = scatters(trials_frame(database, Filters(runs=(measured.run_id,))))
+    checks = list(variation_checks(variations))
     if device != "cpu":
         checks += gate_checks(measured.trials)
         checks += probe_checks(measured.probed) if measured.probed else ()
-    return Validation(device, measured, tuple(checks), noise_floors(found))
+    return Validation(device, measured, tuple(checks), noise_floors(variations))
 
 
-def print_validation(found: Validation) -> None:
+def print_validation(outcome: Validation) -> None:
     """One table of figures, aims and verdicts, then what was cut and what the machine can show."""
     out = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("figure", "of", "bound", "found", "aim", "verdict"):
         table.add_column(heading)
-    for name, group in itertools.groupby(sorted(found.checks, key=_order), key=lambda check: check.name):
+    for name, group in itertools.groupby(sorted(outcome.checks, key=_order), key=lambda check: check.name):
         for number, check in enumerate(group):
             verdict = Text(check.verdict.value, style=_STYLES[check.verdict])
             named = _NAMES[name] if number == 0 else ""
             cells = (named, check.case, bound_word(check.bound), check.fact, check.aim)
             table.add_row(*(Text(cell) for cell in cells), verdict)
     out.print(table)
-    for line in _lines(found):
+    for line in _lines(outcome):
         out.print(line, markup=False, highlight=False)
 
 
@@ -96,36 +96,37 @@ def _order(check: Check) -> int:
     return list(_NAMES).index(check.name)
 
 
-def _lines(found: Validation) -> Iterator[str]:
-    if any(check.name in _CLOCKS for check in found.checks):
+def _lines(outcome: Validation) -> Iterator[str]:
+    if any(check.name in _CLOCKS for check in outcome.checks):
         yield "Of a time or a speedup, found is the variation between fresh processes (standard deviation)."
-    yield from found.measured.cut
-    if found.device == "cpu":
+    yield from outcome.measured.cut
+    if outcome.device == "cpu":
         yield CPU_ONLY
-    yield f"It took {duration(found.measured.seconds * 1e9)}, and is stored as run {found.measured.run_id}."
-    if not found.floors:
+    measured = outcome.measured
+    yield f"It took {duration(measured.seconds * 1e9)} and is stored as run {measured.run_id}."
+    if not outcome.floors:
         yield "No workload has a figure, so this machine has no noise floor from it."
         return
     yield f"The machine's noise floor, the smallest change that {TRIALS_A_SIDE} trials a side show:"
-    for floor in found.floors:
+    for floor in outcome.floors:
         of_class = f", {bound_word(floor.bound)}" if floor.bound else ""
         yield f"  {percent(floor.change)} in {_CLOCKS[floor.metric]}{of_class}"
 
 
-def validation_document(found: Validation) -> dict[str, Any]:
+def validation_document(outcome: Validation) -> dict[str, Any]:
     """As `doctor --json` has it under `validation`."""
     return {
-        "run_id": found.measured.run_id,
-        "device": found.device,
-        "seconds": found.measured.seconds,
-        "trials": len(found.measured.trials),
-        "checks": _dicts(found.checks),
+        "run_id": outcome.measured.run_id,
+        "device": outcome.device,
+        "seconds": outcome.measured.seconds,
+        "trials": len(outcome.measured.trials),
+        "checks": _dicts(outcome.checks),
         "noise_floor": [
             {**dataclasses.asdict(floor), "smallest_change": floor.change, "trials": TRIALS_A_SIDE}
-            for floor in found.floors
+            for floor in outcome.floors
         ],
-        "cut": found.measured.cut,
-        "not_measured": CPU_ONLY if found.device == "cpu" else None,
+        "cut": outcome.measured.cut,
+        "not_measured": CPU_ONLY if outcome.device == "cpu" else None,
     }
 
 

@@ -90,10 +90,10 @@ def _choose(gpu: str | None) -> DeviceFacts:
     return facts
 
 
-def _become_listener(told: bytes, settings: Settings) -> None:
+def _become_listener(message: bytes, settings: Settings) -> None:
     """Go on as the waiting program: what reading the configuration took up in memory is given back."""
     reading, writing = os.pipe()
-    os.write(writing, told)
+    os.write(writing, message)
     os.close(writing)
     os.set_inheritable(reading, True)
     # The measuring process reads the configuration again, with the address that was given here.

@@ -36,8 +36,8 @@ _IN_TOML = {"string_type": "text in quotes", "path_type": "a path in quotes"}
 def explain(error: ValidationError, layers: Layers) -> ConfigError:
     """The first problem as a sentence. `layers` maps source names to what each says, weakest first."""
     # Keys and values may hold anything, line breaks among it.
-    told = _explained(error, layers)
-    return ConfigError(one_line(told.message, _LONGEST), told.next_step)
+    problem = _explained(error, layers)
+    return ConfigError(one_line(problem.message, _LONGEST), problem.next_step)
 
 
 def _explained(error: ValidationError, layers: Layers) -> ConfigError:
@@ -70,7 +70,7 @@ def variable_of(key: Location) -> str:
     return "COMPILEWATCH_" + "__".join(str(part) for part in key).upper()
 
 
-def says(layer: Mapping[str, Any], key: Location) -> bool:
+def has_value(layer: Mapping[str, Any], key: Location) -> bool:
     """Whether `layer` has a value at `key`."""
     here: Any = layer
     for part in key:
@@ -103,7 +103,7 @@ def _meaning(loc: Location) -> str | None:
 def _written_part(loc: Location, layers: Layers) -> Location:
     """`loc` without pydantic's own steps, such as the branch of a union that failed."""
     for end in range(len(loc), 0, -1):
-        if any(says(layer, loc[:end]) for layer in layers.values()):
+        if any(has_value(layer, loc[:end]) for layer in layers.values()):
             # A missing key is not written, but the table it is missing from is.
             rest = loc[end : end + 1]
             return loc[:end] + (rest if rest and _is_field(loc[:end], rest[0]) else ())
@@ -121,7 +121,7 @@ def _source(loc: Location, layers: Layers) -> str:
     """Where the value at `loc` was written, the strongest source first."""
     for end in range(len(loc), 0, -1):
         for name in reversed(list(layers)):
-            if says(layers[name], loc[:end]):
+            if has_value(layers[name], loc[:end]):
                 if name == ENVIRONMENT:
                     return f"The environment variable {variable_of(loc)}"
                 return "The command line" if name == OPTION else name
@@ -136,14 +136,14 @@ def _place(table: Location, layers: Layers) -> str:
     if len(names) == len(table):
         return f" in [{'.'.join(names)}]"
     entry, number = table[: len(names) + 1], int(table[len(names)])
-    found = next((layer for layer in layers.values() if _is_table(entry, {"": layer})), None)
-    called = None if found is None else _value(found, entry).get("name")
+    layer_with = next((layer for layer in layers.values() if _is_table(entry, {"": layer})), None)
+    called = None if layer_with is None else _value(layer_with, entry).get("name")
     return f" in [[{'.'.join(names)}]] {called or f'number {number + 1}'}"
 
 
 def _is_table(loc: Location, layers: Layers) -> bool:
     """Whether some layer has a table at `loc`."""
-    return any(says(layer, loc) and isinstance(_value(layer, loc), Mapping) for layer in layers.values())
+    return any(has_value(layer, loc) and isinstance(_value(layer, loc), Mapping) for layer in layers.values())
 
 
 def _value(layer: Mapping[str, Any], loc: Location) -> Any:
@@ -209,11 +209,11 @@ def load_settings(file: Path | None = None, *, options: Mapping[str, Any] | None
 def origins(settings: Settings, *, options: Mapping[str, Any] | None = None) -> list[Origin]:
     """Where each value of `settings` came from, in the order of the file's reference."""
     layers = _layers(settings.config_file, options or {})
-    found = []
+    values = []
     for key, value in _leaves(settings):
-        source = next((name for name in reversed(list(layers)) if says(layers[name], key)), "default")
-        found.append(Origin(".".join(key), value, variable_of(key) if source == ENVIRONMENT else source))
-    return found
+        source = next((name for name in reversed(list(layers)) if has_value(layers[name], key)), "default")
+        values.append(Origin(".".join(key), value, variable_of(key) if source == ENVIRONMENT else source))
+    return values
 
 
 def find_file(file: Path | None) -> Path | None:
@@ -254,9 +254,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Make the file readable.") from error
 
 
-def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: dict[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
-    for key, value in over.items():
+    for key, value in stronger.items():
         known = merged.get(key)
         merged[key] = (
             _merge(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value

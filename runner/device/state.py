@@ -37,11 +37,11 @@ def reasons_in_words(reasons: int) -> list[str]:
 
 def nvml_query(function: str, *arguments: Any) -> Any:
     """One NVML query by name, or None where this driver, device or permission does not answer it."""
-    found = getattr(pynvml, function, None)
-    if found is None:
+    query = getattr(pynvml, function, None)
+    if query is None:
         return None
     try:
-        return found(*arguments)
+        return query(*arguments)
     except pynvml.NVMLError:
         return None
 
@@ -69,10 +69,10 @@ def nvml_handle(device: str) -> Any:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return None
-    found = visible_index(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    if isinstance(found, int):
-        return nvml_query("nvmlDeviceGetHandleByIndex", found)
-    return nvml_query("nvmlDeviceGetHandleByUUID", found)
+    index = visible_index(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if isinstance(index, int):
+        return nvml_query("nvmlDeviceGetHandleByIndex", index)
+    return nvml_query("nvmlDeviceGetHandleByUUID", index)
 
 
 @dataclass(frozen=True)
@@ -192,12 +192,12 @@ class DeviceWatch:
         """`sm_clock_mhz` and `throttle_reasons` of the readings after the blocks of `side`, for the record's
         `timing`; empty where nothing was read.
         """
-        found = self._sides.get(side)
-        if found is None:
+        readings = self._sides.get(side)
+        if readings is None:
             return {}
         return {
-            "sm_clock_mhz": _triple(found.sm_clock_mhz),
-            "throttle_reasons": reasons_in_words(found.reasons),
+            "sm_clock_mhz": _triple(readings.sm_clock_mhz),
+            "throttle_reasons": reasons_in_words(readings.reasons),
         }
 
     def state(self) -> DeviceState | None:

@@ -77,11 +77,11 @@ def gate_checks(trials: Sequence[Trial]) -> Iterator[Check]:
         for side in (trial.timing.side, trial.timing.control)
         if side is not None
     ]
-    taken = sum(side.gate.samples for side in sides if side.gate)
+    samples = sum(side.gate.samples for side in sides if side.gate)
     verified = sum(side.gate.verified for side in sides if side.gate)
     others = sum(side.method is not TimingMethod.GATED for side in sides)
-    share = None if taken == 0 else verified / taken
-    fact = "no gate held any step" if share is None else f"{percent(share)} of {count(taken)} samples"
+    share = None if samples == 0 else verified / samples
+    fact = "no gate held any step" if share is None else f"{percent(share)} of {count(samples)} samples"
     if others:
         fact += f"; {others} of {len(sides)} sides were not gated"
     aim = f"at least {percent(VERIFIED)}, every side gated"
@@ -111,48 +111,47 @@ def _unknown(name: str, case: str, why: str, aim: str) -> Check:
     return Check(name, case, None, why, aim, Verdict.UNKNOWN)
 
 
-def _cupti(found: ProbedWorkload) -> Check:
+def _cupti(probed: ProbedWorkload) -> Check:
     """Gated device time over the union of kernel intervals; the gaps between kernels are allowed for."""
-    case = f"{found.workload} / eager"
+    case = f"{probed.workload} / eager"
     aim = f"within {percent(AGREEMENT)} of the kernels' time, and {duration(GAP_NS)} a launch above it"
-    if not found.gated_ns or not found.kernels_ns:
-        why = found.error or ("no gate held it" if not found.gated_ns else "nothing was traced")
+    if not probed.gated_ns or not probed.kernels_ns:
+        why = probed.error or ("no gate held it" if not probed.gated_ns else "nothing was traced")
         return _unknown("cupti_agreement", case, why, aim)
-    value = found.gated_ns / found.kernels_ns
-    gaps = GAP_NS * ((found.launches or 0.0) + 1)
-    most = (1 + AGREEMENT) * found.kernels_ns + gaps
-    fact = f"{ratio(value)}: {duration(found.gated_ns)} gated, {duration(found.kernels_ns)} in kernels"
-    met = (1 - AGREEMENT) * found.kernels_ns <= found.gated_ns <= most
+    value = probed.gated_ns / probed.kernels_ns
+    gaps = GAP_NS * ((probed.launches or 0.0) + 1)
+    most = (1 + AGREEMENT) * probed.kernels_ns + gaps
+    fact = f"{ratio(value)}: {duration(probed.gated_ns)} gated, {duration(probed.kernels_ns)} in kernels"
+    met = (1 - AGREEMENT) * probed.kernels_ns <= probed.gated_ns <= most
     return Check("cupti_agreement", case, value, fact, aim, _met(met))
 
 
-def _do_bench(found: ProbedWorkload, probes: Probes) -> Check:
-    case, aim = f"{found.workload} / eager", f"within {percent(AGREEMENT)}, where the device is kept busy"
-    if found.do_bench_ratio is None:
+def _do_bench(probed: ProbedWorkload, probes: Probes) -> Check:
+    case, aim = f"{probed.workload} / eager", f"within {percent(AGREEMENT)}, where the device is kept busy"
+    if probed.do_bench_ratio is None:
         busy = "the host is the bottleneck, so do_bench measures it"
-        why = found.error or (busy if probes.has_do_bench else "Triton is not installed")
+        why = probed.error or (busy if probes.has_do_bench else "Triton is not installed")
         return _unknown("do_bench_agreement", case, why, aim)
-    value = found.do_bench_ratio
+    value = probed.do_bench_ratio
     met = abs(value - 1) <= AGREEMENT
     return Check("do_bench_agreement", case, value, f"{ratio(value)} of do_bench", aim, _met(met))
 
 
-def _flush(found: ProbedFlush) -> Check:
+def _flush(probed: ProbedFlush) -> Check:
     case, aim = "half of the L2 cache, read", f"at least {percent(FLUSH_EFFECT)} slower after a flush"
-    if not found.warm_ns or not found.cold_ns:
-        return _unknown("l2_flush", case, found.error or "no gate held it", aim)
-    value = found.cold_ns / found.warm_ns - 1
-    fact = (
-        f"{percent(value, signed=True)}: {duration(found.warm_ns)} cached, {duration(found.cold_ns)} flushed"
-    )
+    if not probed.warm_ns or not probed.cold_ns:
+        return _unknown("l2_flush", case, probed.error or "no gate held it", aim)
+    value = probed.cold_ns / probed.warm_ns - 1
+    latencies = f"{duration(probed.warm_ns)} cached, {duration(probed.cold_ns)} flushed"
+    fact = f"{percent(value, signed=True)}: {latencies}"
     return Check("l2_flush", case, value, fact, aim, _met(value >= FLUSH_EFFECT))
 
 
-def _graph(found: ProbedGraph) -> Check:
-    case, aim = f"a graph of {found.kernels} kernels", "1 launch a replay, gated"
-    if not found.gated_ns or found.graph_launches is None:
-        why = found.error or ("no gate held it" if not found.gated_ns else "nothing was traced")
+def _graph(probed: ProbedGraph) -> Check:
+    case, aim = f"a graph of {probed.kernels} kernels", "1 launch a replay, gated"
+    if not probed.gated_ns or probed.graph_launches is None:
+        why = probed.error or ("no gate held it" if not probed.gated_ns else "nothing was traced")
         return _unknown("graph_launches", case, why, aim)
-    value = float(found.graph_launches)
-    fact = f"{count(value)} of {found.launches or 0:g} launches, {duration(found.gated_ns)} gated"
-    return Check("graph_launches", case, value, fact, aim, _met(value == 1 and found.launches == 1))
+    value = float(probed.graph_launches)
+    fact = f"{count(value)} of {probed.launches or 0:g} launches, {duration(probed.gated_ns)} gated"
+    return Check("graph_launches", case, value, fact, aim, _met(value == 1 and probed.launches == 1))

@@ -15,7 +15,7 @@ from runner.worker.evidence import MAX_STALL_FRACTION, cpu_stall_ns
 from runner.worker.host import cpu_name
 
 _ROOT = Path("/")
-_LOOK_S = 1.0
+_PROBE_S = 1.0
 _MIN_RAM_BYTES = 2 * 2**30
 # Contexts of the driver and a display take some; a process that computes takes more.
 _IDLE_GPU_BYTES = 1 * 2**30
@@ -72,9 +72,9 @@ def governor_finding(root: Path = _ROOT) -> Finding:
 def load_finding() -> Finding:
     """What else runs, looked at for a second: tasks that waited for a CPU, else the share that was busy."""
     before = cpu_stall_ns()
-    busy = psutil.cpu_percent(_LOOK_S) / 100
+    busy = psutil.cpu_percent(_PROBE_S) / 100
     after = cpu_stall_ns()
-    stalled = None if before is None or after is None else (after - before) / (_LOOK_S * 1e9)
+    stalled = None if before is None or after is None else (after - before) / (_PROBE_S * 1e9)
     waited = "" if stalled is None else f", tasks waited {percent(stalled)} of the time"
     fact = f"CPUs {percent(busy)} busy{waited}"
     if busy > 0.5 or (stalled is not None and stalled > MAX_STALL_FRACTION):
@@ -95,16 +95,16 @@ def gpu_findings(setup: DeviceSetup | None, torch_sees: int | None) -> list[Find
     """The first GPU as NVML sees it. `torch_sees`: GPUs that torch can use, None when torch does not work."""
     if setup is None:
         return [_without_gpu(torch_sees)]
-    found = [ok("GPU", f"{setup.name or 'unknown'}, driver {setup.driver or 'unknown'}")]
+    findings = [ok("GPU", f"{setup.name or 'unknown'}, driver {setup.driver or 'unknown'}")]
     if torch_sees == 0:
-        found = [
+        findings = [
             warn(
                 "GPU",
-                f"{found[0].fact}, and torch cannot use it",
+                f"{findings[0].fact}, and torch cannot use it",
                 "Install a CUDA build of torch that this driver supports.",
             )
         ]
-    return [*found, _persistence(setup), _power(setup), _clocks(setup), _partition(setup), _users(setup)]
+    return [*findings, _persistence(setup), _power(setup), _clocks(setup), _partition(setup), _users(setup)]
 
 
 def _without_gpu(torch_sees: int | None) -> Finding:

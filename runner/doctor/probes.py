@@ -65,12 +65,12 @@ class Probed:
     problem: str = ""
 
 
-def probe(spec: TrialSpec, workloads: list[WorkloadSpec], is_over: Callable[[], bool]) -> Probed:
+def probe(spec: TrialSpec, workloads: list[WorkloadSpec], is_stopped: Callable[[], bool]) -> Probed:
     """Run the pass under the conditions of `spec`, until `is_over` ends it. Raises as `run_probes` does."""
-    found, problem = run_probes(spec, workloads, is_cancelled=is_over)
-    if found is None:
+    content, problem = run_probes(spec, workloads, is_cancelled=is_stopped)
+    if content is None:
         return Probed(problem=problem)
     try:
-        return Probed(Probes.model_validate(found))
+        return Probed(Probes.model_validate(content))
     except ValidationError as error:
         return Probed(problem=f"What the process sent is no pass: {first_problem(error, 'all of it')}.")

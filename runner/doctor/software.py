@@ -35,10 +35,10 @@ def torch_finding(facts: InterpreterFacts | CompilewatchError) -> Finding:
 
 def compiler_finding(environment: Mapping[str, str] = os.environ) -> Finding:
     """The C++ compiler that Inductor needs, on a GPU too."""
-    found = compiler_version(environment)
-    if found is None:
+    compiler = compiler_version(environment)
+    if compiler is None:
         return fail("compiler", "no C++ compiler on the PATH", "Install one (Debian: apt-get install g++).")
-    return ok("compiler", found)
+    return ok("compiler", compiler)
 
 
 def headers_finding(include: Path = Path(sysconfig.get_path("include"))) -> Finding:  # noqa: B008

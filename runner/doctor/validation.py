@@ -72,12 +72,12 @@ class Measured:
     seconds: float = 0.0
 
 
-def affordable(seconds: Mapping[str, float], left_s: float, rounds: int) -> list[str]:
+def affordable(seconds: Mapping[str, float], remaining_s: float, rounds: int) -> list[str]:
     """The workloads of which `rounds` more processes each fit into `left_s`, by the seconds that one of each
     takes. Where those of all do not, the costliest are left out, so that the others have a figure.
     """
     chosen = dict(seconds)
-    while chosen and rounds * sum(chosen.values()) > left_s:
+    while chosen and rounds * sum(chosen.values()) > remaining_s:
         del chosen[max(chosen, key=chosen.__getitem__)]
     return list(chosen)
 
@@ -105,13 +105,13 @@ class Validator:
         self._is_stopped = is_stopped
         self._progress = progress
         self._measure, self._probes = measure, probes
-        self._taken_s: dict[str, list[float]] = {}
+        self._durations_s: dict[str, list[float]] = {}
         self._started = 0
 
     def run(self, plan: Plan) -> Measured:
         """Measure, store and end the run. Raises DatabaseError where the run cannot be announced."""
         (run,) = plan.runs
-        found = Measured(run.run_id)
+        measured = Measured(run.run_id)
         now = datetime.now(UTC)
         # How many it will be is not known before the first ones have ended.
         start_run(
@@ -124,70 +124,70 @@ class Validator:
         )
         rounds = [list(specs) for _, specs in itertools.groupby(plan.trials, key=lambda spec: spec.round)]
         try:
-            self._rounds(rounds, found)
+            self._rounds(rounds, measured)
         finally:
-            found.interrupted = self._is_stopped()
-            found.seconds = self._clock() - self._began
-            status = RunStatus.CANCELLED if found.interrupted else RunStatus.FINISHED
+            measured.interrupted = self._is_stopped()
+            measured.seconds = self._clock() - self._began
+            status = RunStatus.CANCELLED if measured.interrupted else RunStatus.FINISHED
             note_end(run.run_id, datetime.now(UTC), status, self._database, self._spool)
-        return found
+        return measured
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         return self._budget_s - (self._clock() - self._began)
 
-    def _is_over(self) -> bool:
-        return self._is_stopped() or self._left_s() <= 0
+    def _is_exhausted(self) -> bool:
+        return self._is_stopped() or self._remaining_s() <= 0
 
-    def _rounds(self, rounds: Sequence[Sequence[TrialSpec]], found: Measured) -> None:
+    def _rounds(self, rounds: Sequence[Sequence[TrialSpec]], measured: Measured) -> None:
         names = [spec.workload.name for spec in rounds[0]]
         for spec in rounds[0]:
-            self._one(spec, found)
-        if rounds[0][0].device != "cpu" and not self._is_over():
-            found.probed = self._probe(rounds[0])
-        passed = {trial.workload.name for trial in found.trials if trial.status is Status.OK}
+            self._one(spec, measured)
+        if rounds[0][0].device != "cpu" and not self._is_exhausted():
+            measured.probed = self._probe(rounds[0])
+        passed = {trial.workload.name for trial in measured.trials if trial.status is Status.OK}
         chosen = [name for name in names if name in passed]
-        for done, specs in enumerate(rounds[1:], start=1):
-            typical = {name: statistics.median(self._taken_s[name]) for name in chosen}
-            fitting = affordable(typical, _RESERVE * self._left_s(), max(1, MIN_PROCESSES - done))
+        for number, specs in enumerate(rounds[1:], start=1):
+            typical = {name: statistics.median(self._durations_s[name]) for name in chosen}
+            fitting = affordable(typical, _RESERVE * self._remaining_s(), max(1, MIN_PROCESSES - number))
             # From three on, each has a figure, and all get the same number.
-            if self._is_stopped() or not fitting or (done >= MIN_PROCESSES and fitting != chosen):
+            if self._is_stopped() or not fitting or (number >= MIN_PROCESSES and fitting != chosen):
                 break
             chosen = fitting
             for spec in specs:
                 if spec.workload.name in chosen:
-                    self._one(spec, found)
+                    self._one(spec, measured)
         if not self._is_stopped():
-            found.cut += cuts(names, found.trials, len(rounds), self._budget_s)
+            measured.cut += cuts(names, measured.trials, len(rounds), self._budget_s)
 
-    def _one(self, spec: TrialSpec, found: Measured) -> None:
+    def _one(self, spec: TrialSpec, measured: Measured) -> None:
         """Measure and store one trial; one that the end of the time cut short is no result."""
-        if self._is_over():
+        if self._is_exhausted():
             return
         self._started += 1
         self._progress.trial_started(self._started, spec.workload.name, spec.strategy.name)
         began = self._clock()
-        timely = spec.model_copy(update={"timeout_s": min(spec.timeout_s, max(1.0, self._left_s()))})
+        timely = spec.model_copy(update={"timeout_s": min(spec.timeout_s, max(1.0, self._remaining_s()))})
         try:
-            trial = self._measure(timely, on_phase=self._progress.phase, is_cancelled=self._is_over)
+            trial = self._measure(timely, on_phase=self._progress.phase, is_cancelled=self._is_exhausted)
         except DeviceBusyError:
-            if not self._is_over():
+            if not self._is_exhausted():
                 raise
             return
-        self._taken_s.setdefault(spec.workload.name, []).append(self._clock() - began)
+        self._durations_s.setdefault(spec.workload.name, []).append(self._clock() - began)
         cancelled = trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED
         if cancelled and not self._is_stopped():
             return
         persist(trial, self._database, self._spool)
         self._progress.trial_finished(trial)
-        found.trials.append(trial)
+        measured.trials.append(trial)
 
     def _probe(self, specs: Sequence[TrialSpec]) -> Probed:
         """The pass, in a quarter of the time at most."""
-        limit_s = max(1.0, min(self._left_s(), _PROBES_AT_MOST * self._budget_s))
+        limit_s = max(1.0, min(self._remaining_s(), _PROBES_AT_MOST * self._budget_s))
         self._progress.phase("probes")
         timely = specs[0].model_copy(update={"timeout_s": limit_s})
         try:
-            return self._probes(timely, [spec.workload for spec in specs], self._is_over)
+            return self._probes(timely, [spec.workload for spec in specs], self._is_exhausted)
         except DeviceBusyError as error:
             return Probed(problem=error.message)
 

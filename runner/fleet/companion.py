@@ -29,9 +29,9 @@ class Companion:
     async def measure(self, message: dict[str, Any], attempts: int) -> dict[str, Any]:
         """What became of one message. Raises CompanionDiedError; cancelled, the measurement goes on."""
         process = await self._started()
-        asked = {"do": "measure", "message": message, "attempts": attempts}
+        request = {"do": "measure", "message": message, "attempts": attempts}
         self._measures = True
-        await self._tell(process, asked)
+        await self._send(process, request)
         return await self._answer(process)
 
     async def cancel(self) -> None:
@@ -40,7 +40,7 @@ class Companion:
         if process is None or not self._measures:
             return
         with contextlib.suppress(CompanionDiedError):
-            await self._tell(process, {"do": "cancel"})
+            await self._send(process, {"do": "cancel"})
             await self._answer(process)
 
     async def drop(self) -> None:
@@ -74,7 +74,7 @@ class Companion:
             )
         return self._process
 
-    async def _tell(self, process: asyncio.subprocess.Process, content: dict[str, Any]) -> None:
+    async def _send(self, process: asyncio.subprocess.Process, content: dict[str, Any]) -> None:
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(content).encode() + b"\n")

@@ -30,7 +30,7 @@ from runner.service.timetable import Host
 
 # Which queue a machine selector means: a machine type, a host or one GPU.
 
-_LOOK_S = 10.0
+_REREAD_S = 10.0
 
 
 class Places:
@@ -64,7 +64,7 @@ class Places:
     def _hosts(self) -> dict[str, set[str]]:
         now = self._monotonic()
         read_at, hosts = self._read
-        if now - read_at >= _LOOK_S:
+        if now - read_at >= _REREAD_S:
             hosts = measuring_hosts(self._database)
             self._read = (now, hosts)
         return hosts
@@ -160,23 +160,23 @@ class Attendance:
         self._monotonic = monotonic
         self._next = float("-inf")
         self._absent_since: float | None = None
-        self._has_said = False
+        self._has_warned = False
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Raises DatabaseError while the database is away."""
         now = self._monotonic()
         if now < self._next:
             return
         self._next = now + _ATTENDANCE_S
         if self._executor.capacity():
-            if self._has_said:
+            if self._has_warned:
                 _LOG.info("A worker is alive again.")
-            self._absent_since, self._has_said = None, False
+            self._absent_since, self._has_warned = None, False
         elif self._absent_since is None:
             self._absent_since = now
-        elif now - self._absent_since >= self._patience_s and not self._has_said:
+        elif now - self._absent_since >= self._patience_s and not self._has_warned:
             _LOG.warning("No worker is alive; the trials of %s wait for one.", self._queue)
-            self._has_said = True
+            self._has_warned = True
 
 
 class Fleet:
@@ -207,7 +207,7 @@ class Fleet:
 
     elsewhere = True
 
-    def is_meant(self, machine: str | None, host: Host) -> bool:  # noqa: ARG002
+    def accepts(self, machine: str | None, host: Host) -> bool:  # noqa: ARG002
         return self._places.queue_of(machine) is not None
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
@@ -221,7 +221,7 @@ class Fleet:
             self.queue_of(other) == queue and other.priority >= request.priority for other in under_way
         )
 
-    def look_ahead(self, settings: Settings) -> None:
+    def warm_up(self, settings: Settings) -> None:
         """Nothing: what the interpreters are like, the workers' hosts know."""
 
     def queue_of(self, request: RunRequest) -> str | None:
@@ -258,8 +258,8 @@ class Fleet:
         executor = self._make_executor(queue, request.priority)
         attendance = Attendance(executor, queue, patience_s=self._settings.fleet.stalled_s + LONGEST_WAIT_S)
 
-        def is_left() -> bool:
-            attendance.look()
+        def is_abandoned() -> bool:
+            attendance.check()
             return is_cancelled() and not self._is_cancelled(request)
 
         try:
@@ -269,7 +269,7 @@ class Fleet:
                 self._progress,
                 # Asked of the database each time: what is queued after the cancellation goes out again.
                 lambda: self._is_cancelled(request),
-                is_left=is_left,
+                is_abandoned=is_abandoned,
                 wait_s=_POLL_S,
             )
             interrupted = is_cancelled() or self._is_cancelled(request)

@@ -79,8 +79,8 @@ class ProcrastinateExecutor:
         cancel_jobs(self._database, job_ids)
 
     def status(self, job_ids: Collection[str]) -> Mapping[str, JobState]:
-        found = queued_jobs(self._database, job_ids)
-        return {job_id: _STATES[found[job_id].status] for job_id in job_ids if job_id in found}
+        jobs = queued_jobs(self._database, job_ids)
+        return {job_id: _STATES[jobs[job_id].status] for job_id in job_ids if job_id in jobs}
 
     def trials(self, job_id: str) -> list[Trial]:
         try:

@@ -18,7 +18,7 @@ from runner.fleet.queue import PatientConnector, reason_of
 from runner.storage.spool_size import spool_size
 
 _LOG = logging.getLogger("compilewatch.fleet")
-SAY_S = 30.0
+SAVE_INTERVAL_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class WorkerPlace:
 
 
 class HostWatch:
-    """Call `say` now and then. The GPU is asked only between measurements, which it would disturb."""
+    """Call `save` now and then. The GPU is asked only between measurements, which it would disturb."""
 
     def __init__(
         self, place: WorkerPlace, connector: PatientConnector, clock: Callable[[], datetime] | None = None
@@ -47,7 +47,7 @@ class HostWatch:
         self._is_first = True
         self._trouble: str | None = None
 
-    async def say(self, *, idle: bool) -> None:
+    async def save(self, *, idle: bool) -> None:
         """Put it down. A database that is away is waited for, one that refuses is said once."""
         try:
             await self._save_host(idle=idle)
@@ -70,7 +70,7 @@ class HostWatch:
         reading = device_reading(self._place.device) if idle else None
         free, total = disk_room(Path(self._place.data_dir))
         now = self._clock()
-        asked = idle and (reading is not None or self._place.device == "cpu")
+        is_read = idle and (reading is not None or self._place.device == "cpu")
         await self._connector.execute_query_async(
             SAVE_HOST,
             name=self._place.host,
@@ -80,11 +80,11 @@ class HostWatch:
             program_version=__version__,
             free_bytes=free,
             total_bytes=total,
-            devices=json.dumps([reading] if reading else []) if asked else None,
-            devices_read_at=now if asked else None,
+            devices=json.dumps([reading] if reading else []) if is_read else None,
+            devices_read_at=now if is_read else None,
             is_first=self._is_first,
         )
-        self._is_first = self._is_first and not asked
+        self._is_first = self._is_first and not is_read
 
     async def _save_health(self) -> None:
         trials, size_bytes = spool_size(Path(self._place.data_dir) / "spool")

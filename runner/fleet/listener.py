@@ -29,7 +29,7 @@ from procrastinate.jobs import Job as QueueJob
 
 from runner.device.lock import DeviceBusyError, device_lock
 from runner.fleet.companion import Companion, CompanionDiedError
-from runner.fleet.host_watch import SAY_S, HostWatch, WorkerPlace
+from runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
 from runner.fleet.names import LONGEST_WAIT_S, TASK
 from runner.fleet.queue import PatientConnector, create_tables, open_app, reason_of
 from runner.service.logs import LogFormat, log_to_standard_error
@@ -92,8 +92,8 @@ class Chores:
 
 _REAP_EVERY_S = 5.0
 _PAUSE_S = 5.0
-_LAST_WORDS_S = 8.0
-_HOURS_KEPT = 7 * 24
+_LAST_OUTPUT_S = 8.0
+_RETENTION_H = 7 * 24
 _UNLISTED_AFTER_S = 600.0
 """Longer than most outages: a worker that the queue does not list any more must begin anew to be given jobs.
 Its trial goes back much sooner.
@@ -122,8 +122,8 @@ class WorkerSettings:
     @classmethod
     def from_json(cls, content: bytes) -> WorkerSettings:
         """What `to_json` wrote."""
-        told = json.loads(content)
-        return cls(**told | {"place": WorkerPlace(**told["place"])})
+        values = json.loads(content)
+        return cls(**values | {"place": WorkerPlace(**values["place"])})
 
 
 class AgainError(Exception):
@@ -179,12 +179,12 @@ class Listener:
         async with self._app.open_async():
             worker = asyncio.create_task(self._work())
             reaper = asyncio.create_task(self._reap())
-            caretaker = asyncio.create_task(self._look_after_host())
+            caretaker = asyncio.create_task(self._tend_host())
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if not worker.done():
-                    asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._connector.give_up)
+                    asyncio.get_running_loop().call_later(_LAST_OUTPUT_S, self._connector.give_up)
                     worker.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await worker
@@ -236,12 +236,12 @@ class Listener:
             raise AgainError(answer["why"], _PAUSE_S)
         _LOG.info("Measured.", extra={"trial_id": job.queueing_lock})
 
-    async def _look_after_host(self) -> None:
+    async def _tend_host(self) -> None:
         while True:
-            await self._host.say(idle=not self._held)
+            await self._host.save(idle=not self._held)
             if not self._held:
                 await self._chores.if_due()
-            await asyncio.sleep(min(SAY_S, self._chores.due_in_s()))
+            await asyncio.sleep(min(SAVE_INTERVAL_S, self._chores.due_in_s()))
 
     async def _reap(self) -> None:
         """Give back what workers held that are not heard of any more, and forget old jobs."""
@@ -261,14 +261,14 @@ class Listener:
         stalled = await manager.get_stalled_jobs(
             task_name=TASK, seconds_since_heartbeat=self._settings.stalled_s
         )
-        for job in (*stalled, *await self._never_heard_of()):
+        for job in (*stalled, *await self._lost_jobs()):
             if job.id not in self._held:
                 await self._give_back(job)
         await manager.delete_old_jobs(
-            nb_hours=_HOURS_KEPT, include_failed=True, include_cancelled=True, include_aborted=True
+            nb_hours=_RETENTION_H, include_failed=True, include_cancelled=True, include_aborted=True
         )
 
-    async def _never_heard_of(self) -> list[QueueJob]:
+    async def _lost_jobs(self) -> list[QueueJob]:
         """Jobs that are ours in the queue and not here: the answer that brought them was lost on its way.
 
         Twice in a row, since one that has just come or is just ending looks the same.
@@ -293,7 +293,7 @@ class Listener:
             )
 
 
-def say_in_one_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What the queue refuses where nobody waits for the answer, as when another worker has ended the job."""
     error = context.get("exception")
     if isinstance(error, ConnectorException):
@@ -305,7 +305,7 @@ def say_in_one_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
 async def _serve(settings: WorkerSettings) -> None:
     listener = Listener(settings)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(say_in_one_line)
+    loop.set_exception_handler(log_loop_error)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, listener.stop)
     await listener.run()

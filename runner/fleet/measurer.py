@@ -80,7 +80,7 @@ class Measurer:
         self._host_stacks = functools.cache(lambda: HostStacks.read(settings))
         self._failures = 0
 
-    def take_failures(self) -> int:
+    def pop_failures(self) -> int:
         """How often the database failed since this was last asked."""
         failures, self._failures = self._failures, 0
         return failures
@@ -100,7 +100,7 @@ class Measurer:
         if self._inbox.dropped.is_set():
             return "dropped"
         for trial in trials:
-            self._keep(trial, database)
+            self._store(trial, database)
         return "stored"
 
     def _trials(self, message: Message, attempts: int) -> list[Trial]:
@@ -131,13 +131,13 @@ class Measurer:
             for spec in specs
         ]
 
-    def _keep(self, trial: Trial, database: Database) -> None:
+    def _store(self, trial: Trial, database: Database) -> None:
         """Wait until the trial is in the database, or this process is to end. Of each trouble one line."""
-        said = False
+        has_warned = False
         on_disk = False
 
-        def kept() -> bool:
-            nonlocal said, on_disk
+        def is_stored() -> bool:
+            nonlocal has_warned, on_disk
             try:
                 if on_disk:
                     store_waiting(database, self._spool)
@@ -152,17 +152,17 @@ class Measurer:
                 _LOG.warning("Trial %s is not stored: %s", trial.trial_id, error)
                 return True
             except NotPersistedError:
-                if not said:
+                if not has_warned:
                     _LOG.warning(
                         "Neither the spool nor the database takes trial %s. Waiting with it in memory.",
                         trial.trial_id,
                     )
-                said = True
+                has_warned = True
                 return False
             on_disk = True
             return stored
 
-        self._until(kept)
+        self._until(is_stored)
 
     def _opened(self) -> Database | None:
         """The database, waited for, as the worker says already; None where this process is to end."""
@@ -197,12 +197,12 @@ def main(parent: str, device: str, config: str = "") -> None:
     log_to_standard_error(settings.service.log_format)
     inbox = Inbox()
     measurer = Measurer(settings, device, inbox)
-    while (asked := inbox.measurements.get()) is not None:
+    while (request := inbox.measurements.get()) is not None:
         try:
-            answer: dict[str, object] = {"ended": measurer.measure(asked["message"], asked["attempts"])}
+            answer: dict[str, object] = {"ended": measurer.measure(request["message"], request["attempts"])}
         except CompilewatchError as error:
             answer = {"ended": "failed", "why": str(error)}
-        answer["database_errors"] = measurer.take_failures()
+        answer["database_errors"] = measurer.pop_failures()
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

@@ -21,8 +21,8 @@ from runner.config.sections import Timeout
 from runner.config.settings import Settings
 from runner.plan.builds import known_builds
 from runner.plan.canaries import canary_workloads
+from runner.plan.diagnostics import Diagnostics
 from runner.plan.host_stacks import HostStacks
-from runner.plan.passes import Passes
 from runner.plan.plan import workload_spec
 from runner.plan.selection import known_workloads, select_by_data
 from runner.plan.trial_spec import TorchSettings, TrialSpec
@@ -81,8 +81,8 @@ def message_of(job: Job) -> Message:
         build=first.build,
         stack=first.stack,
         is_canaries=job.is_canaries,
-        profile=first.passes.profile,
-        trace=first.passes.trace_into is not None,
+        profile=first.diagnostics.profile,
+        trace=first.diagnostics.trace_into is not None,
     )
 
 
@@ -114,8 +114,8 @@ def job_of(
     """The job with this host's code, interpreter, environment and threads.
 
     `host_stacks` tells the builds of this host, by default all over again. Raises RefusedError for a name
-    that this host does not know or knows as something else, StackGoneError for a recorded build that is not
-    here, and ConfigError for a workload that cannot be built here.
+    that this host does not know or knows as something else, MissingBuildError for a recorded build that
+    is not here, and ConfigError for a workload that cannot be built here.
     """
     definitions, environment = _definitions(message, settings, device)
     interpreter = None
@@ -133,7 +133,7 @@ def job_of(
         "worker_env": environment,
         "interpreter": interpreter,
         "idle_wait_s": settings.run.idle_wait_s,
-        "passes": Passes(message.profile, settings.data_dir if message.trace else None),
+        "diagnostics": Diagnostics(message.profile, settings.data_dir if message.trace else None),
     }
     specs = tuple(
         TrialSpec.model_validate(

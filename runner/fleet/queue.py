@@ -69,26 +69,26 @@ class PatientConnector(PsycopgConnector):
         self._gave_up.set()
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
-        ask = super().execute_query_async
-        await self._patiently(lambda: ask(query, **arguments))
+        query_once = super().execute_query_async
+        await self._patiently(lambda: query_once(query, **arguments))
 
     async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        ask = super().execute_query_one_async
-        return await self._patiently(lambda: ask(query, **arguments))
+        query_once = super().execute_query_one_async
+        return await self._patiently(lambda: query_once(query, **arguments))
 
     async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
-        ask = super().execute_query_all_async
-        return await self._patiently(lambda: ask(query, **arguments))
+        query_once = super().execute_query_all_async
+        return await self._patiently(lambda: query_once(query, **arguments))
 
     async def listen_notify(self, on_notification: Any, channels: Any) -> None:
         listen = super().listen_notify
         await self._patiently(lambda: listen(on_notification, channels))
 
-    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _patiently(self, query_once: Callable[[], Awaitable[T]]) -> T:
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                answer = await ask()
+                answer = await query_once()
             except ConnectorException as error:
                 self.errors += 1
                 if self._gave_up.is_set() or not is_connection_lost(error):
@@ -122,8 +122,8 @@ def create_tables(conninfo: str) -> None:
     """Make the queue's tables where they are missing. Raises psycopg.Error."""
     with psycopg.connect(conninfo, connect_timeout=_CONNECT_TIMEOUT_S) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-        found = connection.execute("SELECT to_regclass('procrastinate_jobs')").fetchone()
-        if found is None or found[0] is None:
+        table = connection.execute("SELECT to_regclass('procrastinate_jobs')").fetchone()
+        if table is None or table[0] is None:
             connection.execute(SchemaManager.get_schema())
             _LOG.info("Made the tables of the queue.")
 

@@ -29,7 +29,7 @@ from runner.storage.spool import Spool
 _LOG = logging.getLogger("compilewatch.fleet")
 
 
-def look_after(settings: Settings, database: Database, *, host: str, owner: str, now: datetime) -> None:
+def do_chores(settings: Settings, database: Database, *, host: str, owner: str, now: datetime) -> None:
     """Raises DatabaseError; what was done until then stays."""
     store_waiting(database, Spool(settings.data_dir / "spool"))
     if settings.service.watch_builds:
@@ -48,7 +48,7 @@ def main(parent: str, config: str = "") -> int:
     host = socket.gethostname()
     try:
         with open_database(settings.database_url) as database:
-            look_after(settings, database, host=host, owner=owner_of(host), now=datetime.now(UTC))
+            do_chores(settings, database, host=host, owner=owner_of(host), now=datetime.now(UTC))
     except CompilewatchError as error:
         _LOG.warning("The hourly work of this host was not done: %s", error)
         return error.exit_code

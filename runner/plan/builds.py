@@ -62,10 +62,10 @@ def check_offered(python: Path, requirements: Sequence[str], *, index_url: str |
         command = [str(python), "-I", "-m", "pip", "index", "versions", "--no-input"]
         command += ["--disable-pip-version-check", *early, *index, requirement.name]
         finished = _run(command, stdout=subprocess.PIPE)
-        found = _AVAILABLE.search(finished.stdout)
-        if found is None and not _NO_DISTRIBUTION.search(finished.stderr):
+        available = _AVAILABLE.search(finished.stdout)
+        if available is None and not _NO_DISTRIBUTION.search(finished.stderr):
             raise _explained(finished.stderr, [str(requirement)])
-        offered = [text.strip() for text in found.group(1).split(",")] if found else []
+        offered = [text.strip() for text in available.group(1).split(",")] if available else []
         if not any(requirement.specifier.contains(version, prereleases=True) for version in offered):
             raise _not_offered(str(requirement), offered[::-1])
 
@@ -217,8 +217,8 @@ def create_build(
 
 def created_builds(settings: Settings) -> list[CreatedBuild]:
     """Every complete build under the data directory, oldest torch first."""
-    found = (_read(path) for path in builds_directory(settings).glob("*") if path.is_dir())
-    return sorted((build for build in found if build), key=lambda build: (_order(build), build.name))
+    builds = (_read(path) for path in builds_directory(settings).glob("*") if path.is_dir())
+    return sorted((build for build in builds if build), key=lambda build: (_order(build), build.name))
 
 
 def remove_build(name: str, settings: Settings) -> None:

@@ -37,10 +37,10 @@ def stored_durations_s(database: Database, plan: Plan, *, host: str | None = Non
 
 
 def _medians(trials: DataFrame, seconds: Series[float]) -> dict[Case, float]:
-    taken: dict[Case, list[float]] = defaultdict(list)
+    seconds_of: dict[Case, list[float]] = defaultdict(list)
     for workload, strategy, each in zip(trials["workload"], trials["strategy"], seconds, strict=True):
-        taken[workload, strategy].append(each)
-    return {case: statistics.median(values) for case, values in taken.items()}
+        seconds_of[workload, strategy].append(each)
+    return {case: statistics.median(values) for case, values in seconds_of.items()}
 
 
 class Durations:
@@ -50,20 +50,20 @@ class Durations:
     """
 
     def __init__(self, history_s: Mapping[Case, float]) -> None:
-        self._known_s = dict(history_s)
+        self._history_s = dict(history_s)
         self._by_case: dict[Case, list[float]] = defaultdict(list)
 
     def note(self, case: Case, seconds: float) -> None:
         """A trial of `case` ended after `seconds`."""
         self._by_case[case].append(seconds)
-        self._known_s[case] = statistics.median(self._by_case[case])
+        self._history_s[case] = statistics.median(self._by_case[case])
 
     def expected_s(self, case: Case) -> float:
         """Of one trial of `case`."""
-        if case in self._known_s:
-            return self._known_s[case]
+        if case in self._history_s:
+            return self._history_s[case]
         # A copy: one thread measures while another shows.
-        known = list(self._known_s.items())
+        known = list(self._history_s.items())
         for part in (0, 1):
             alike = [seconds for each, seconds in known if each[part] == case[part]]
             if alike:

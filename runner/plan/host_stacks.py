@@ -34,9 +34,9 @@ def compiler_version(environment: Mapping[str, str]) -> str | None:
     named = environment.get("CXX")
     path = environment.get("PATH", "")
     for candidate in (named,) if named else _CANDIDATES:
-        found = shutil.which(candidate, path=path)
-        if found is not None:
-            return _version_of(found)
+        compiler = shutil.which(candidate, path=path)
+        if compiler is not None:
+            return _version_of(compiler)
     return None
 
 
@@ -77,7 +77,7 @@ sys.stdout.write(json.dumps({
 """
 
 
-class StackGoneError(CompilewatchError):
+class MissingBuildError(CompilewatchError):
     """A build that was measured once is not on this host, or not as it was."""
 
 
@@ -85,7 +85,7 @@ class StackGoneError(CompilewatchError):
 class HostStacks:
     """The builds of this host: the known ones and this interpreter, each with what a trial of it records."""
 
-    found: tuple[tuple[BuildSettings, Build], ...]
+    stacks: tuple[tuple[BuildSettings, Build], ...]
 
     @classmethod
     def read(cls, settings: Settings) -> HostStacks:
@@ -97,27 +97,27 @@ class HostStacks:
 
     def build_like(self, stack: Build) -> BuildSettings:
         """The build every recorded part of which is as in `stack`: torch and its commit, Python, Triton, the
-        recorded packages, driver, compiler and kernel. Raises StackGoneError where there is none.
+        recorded packages, driver, compiler and kernel. Raises MissingBuildError where there is none.
         """
         nearest: tuple[str, ...] | None = None
-        for build, found in self.found:
-            if found.torch != stack.torch:
+        for build, present in self.stacks:
+            if present.torch != stack.torch:
                 continue
-            different = _different(stack, found)
+            different = _different(stack, present)
             if not different:
                 return build
             if nearest is None or len(different) < len(nearest):
                 nearest = different
         reason = "no build here has that torch" if nearest is None else f"here it has {', '.join(nearest)}"
-        raise StackGoneError(
+        raise MissingBuildError(
             f"{stack_title(stack)} cannot be measured again on this host: {reason}.",
             "What is suspected stays suspected; make the build again with `compilewatch builds create`.",
         )
 
     def first_of(self, candidates: Sequence[Build]) -> Build:
-        """The first of several builds that is on this host. Raises StackGoneError about the last of them."""
+        """The first of several builds that is on this host. Raises MissingBuildError of the last one."""
         for stack in candidates[:-1]:
-            with contextlib.suppress(StackGoneError):
+            with contextlib.suppress(MissingBuildError):
                 self.build_like(stack)
                 return stack
         self.build_like(candidates[-1])
@@ -130,16 +130,16 @@ def stack_title(stack: Build) -> str:
     return f"torch {stack.torch}{variant}"
 
 
-def _different(stack: Build, found: Build) -> tuple[str, ...]:
+def _different(stack: Build, present: Build) -> tuple[str, ...]:
     """What differs between a recorded build and what is there; what was not recorded decides nothing."""
     changes = []
     for part in ("torch_git", "torch_variant", "cuda", "triton", "python", "os", "driver", "compiler"):
-        then, now = getattr(stack, part), getattr(found, part)
+        then, now = getattr(stack, part), getattr(present, part)
         # A trial on the CPU has no driver, whatever the host has.
         if then is not None and then != now:
             changes.append(f"{words(part)} {now} instead of {then}")
-    for name in sorted(stack.packages.keys() | found.packages.keys()):
-        then, now = stack.packages.get(name), found.packages.get(name)
+    for name in sorted(stack.packages.keys() | present.packages.keys()):
+        then, now = stack.packages.get(name), present.packages.get(name)
         if then != now:
             changes.append(f"{name} {now or 'missing'} instead of {then or 'none'}")
     return tuple(changes)

@@ -18,10 +18,10 @@ from db.records.fields import Identifier
 from db.records.strategies import not_applicable_reason
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.config.settings import BuildSettings, Settings
-from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.selection import ResolvedSuite, check_packages, select
 from runner.plan.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
-from runner.process.cancellation import require_wanted
+from runner.process.cancellation import check_cancelled
 from runner.workloads.definition import WorkloadDefinition
 
 
@@ -64,9 +64,9 @@ def plan_run(
     device: str,
     label: str | None = None,
     builds: Sequence[BuildSettings] = (),
-    passes: Passes = NO_PASSES,
+    diagnostics: Diagnostics = NO_DIAGNOSTICS,
 ) -> Plan:
-    """What `compilewatch run` would measure. `passes` follow the first trial of every case.
+    """What `compilewatch run` would measure. `diagnostics` follow the first trial of every case.
 
     `suite` and `workloads`: neither stands for the configured suite, both for those workloads of the suite,
     `workloads` alone for no suite. `device` is resolved ("cpu", "cuda:0"), never "auto". No `builds` stands
@@ -97,7 +97,7 @@ def plan_run(
     )
     order = _ordered(cases, len(runs), rounds, settings.run.seed)
     specs = tuple(
-        spec.model_copy(update={"passes": passes}) if spec.round == 0 else spec
+        spec.model_copy(update={"diagnostics": diagnostics}) if spec.round == 0 else spec
         for spec in _specs(settings, selection, device, runs, order)
     )
     return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
@@ -121,7 +121,7 @@ def _specs(
 ) -> Iterator[TrialSpec]:
     workloads = {definition.name: workload_spec(definition) for definition in selection.workloads}
     for round_, name, strategy, index in order:
-        require_wanted()
+        check_cancelled()
         run = runs[index]
         yield TrialSpec(
             trial_id=str(ULID()),

@@ -67,7 +67,7 @@ class Bundle:
         self._modules: dict[str, _Module] = {}
         self._imports: dict[str, str] = {}
         self._texts: dict[str, str] = {}
-        self._done: set[tuple[str, str]] = set()
+        self._visited: set[tuple[str, str]] = set()
         self._in_order: list[str] = []
 
     def add(self, module: str, name: str) -> None:
@@ -145,9 +145,9 @@ class Bundle:
                 module.imports[bound] = f"import {alias.name}{renamed}"
 
     def _need(self, module: _Module, name: str) -> None:
-        if (module.name, name) in self._done:
+        if (module.name, name) in self._visited:
             return
-        self._done.add((module.name, name))
+        self._visited.add((module.name, name))
         if name in module.carried:
             other, there = module.carried[name]
             self._need(self._read(other), there)
@@ -172,14 +172,14 @@ class Bundle:
                     "Import it at the top of the module.",
                 )
 
-    def _claim(self, taken: dict[str, str], name: str, text: str, module: _Module) -> None:
-        other = self._imports if taken is self._texts else self._texts
-        if name in other or taken.get(name, text) != text:
+    def _claim(self, names: dict[str, str], name: str, text: str, module: _Module) -> None:
+        other = self._imports if names is self._texts else self._texts
+        if name in other or names.get(name, text) != text:
             raise BundleError(
                 f"{module.name} defines {name!r}, which another part of the script defines as well.",
                 "Rename it there.",
             )
-        taken[name] = text
+        names[name] = text
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -330,8 +330,8 @@ def _docstring(trial: Trial) -> str:
     what = f"{trial.workload.name} version {trial.workload.version}, {trial.strategy.name}"
     figures = ", ".join(f"{name} {duration(value)}" for name, value in latency.items() if value is not None)
     where = f"torch {build.torch} ({build.torch_variant or 'unknown variant'}), {trial.machine.device_name}"
-    said = one_line(what), one_line(where)
-    text = f"Trial {trial.trial_id} again: {said[0]}.\n\nMeasured {moment(trial.started_at)}: {said[1]}."
+    facts = one_line(what), one_line(where)
+    text = f"Trial {trial.trial_id} again: {facts[0]}.\n\nMeasured {moment(trial.started_at)}: {facts[1]}."
     text += f"\nIt had {figures}." if figures else ""
     text += "\nCaches start empty, whatever the trial's were."
     safe = text.replace("\\", "/").replace('"""', "'''")
@@ -368,15 +368,15 @@ def _ranges(trial: Trial) -> dict[str, list[float]]:
     eager = trial.strategy.kind == "eager"
     sides = {"eager": trial.latency_samples_ns if eager else trial.control_latency_samples_ns}
     sides |= {} if eager else {"compiled": trial.latency_samples_ns}
-    found = {}
+    ranges = {}
     for name, samples in sides.items():
         summary = summarize_samples(samples)
         if summary is not None:
-            found[name] = [summary.latency_ns, summary.p05_ns, summary.p95_ns]
-    if len(found) == 2:
-        (eager_ns, eager_low, eager_high), (own_ns, own_low, own_high) = found["eager"], found["compiled"]
-        found["speedup"] = [eager_ns / own_ns, eager_low / own_high, eager_high / own_low]
-    return found
+            ranges[name] = [summary.latency_ns, summary.p05_ns, summary.p95_ns]
+    if len(ranges) == 2:
+        (eager_ns, eager_low, eager_high), (own_ns, own_low, own_high) = ranges["eager"], ranges["compiled"]
+        ranges["speedup"] = [eager_ns / own_ns, eager_low / own_high, eager_high / own_low]
+    return ranges
 
 
 def _literal(value: dict[str, Any]) -> str:
@@ -478,11 +478,11 @@ def _carried(path: tuple[str, ...]) -> Callable[[str], Path | None]:
             file = _RUNNER.joinpath(*module.split(".")[1:]).with_suffix(".py")
             return file if file.is_file() else None
         search: list[str] = list(path)
-        found = None
+        spec = None
         for depth in range(1, module.count(".") + 2):
-            found = PathFinder.find_spec(".".join(module.split(".")[:depth]), search) if search else None
-            search = list(found.submodule_search_locations or []) if found else []
-        return Path(found.origin) if found and found.origin and found.origin.endswith(".py") else None
+            spec = PathFinder.find_spec(".".join(module.split(".")[:depth]), search) if search else None
+            search = list(spec.submodule_search_locations or []) if spec else []
+        return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
     return locate
 

@@ -9,8 +9,8 @@ from db.errors import ConfigError
 from db.records.requests import RequestSpec
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import builds_named, interpreter_facts
+from runner.plan.diagnostics import Diagnostics
 from runner.plan.host_stacks import HostStacks
-from runner.plan.passes import Passes
 from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import refuse_code, resolve_device
 from runner.plan.trial_spec import TrialSpec
@@ -33,19 +33,19 @@ def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings]
     A request is data: it names what is configured, and "module:function" is code. Raises CompilewatchError
     for a name that the configuration does not know, or a request that comes to nothing.
     """
-    asked = spec.workloads or _names(workload for workload, _ in spec.cases)
+    workloads = spec.workloads or _names(workload for workload, _ in spec.cases)
     strategies = spec.strategies or _names(strategy for _, strategy in spec.cases)
-    refuse_code(settings, asked, strategies)
+    refuse_code(settings, workloads, strategies)
     plan = plan_run(
         settings,
         suite=spec.suite,
-        workloads=asked,
+        workloads=workloads,
         strategies=strategies,
         trials=spec.trials,
         device=device,
         label=spec.label,
         builds=builds,
-        passes=Passes(spec.profile, settings.data_dir.absolute() if spec.trace else None),
+        diagnostics=Diagnostics(spec.profile, settings.data_dir.absolute() if spec.trace else None),
     )
     if spec.cases:
         plan = _with_trials(plan, [trial for trial in plan.trials if _case(trial) in spec.cases])
@@ -66,14 +66,14 @@ def builds_of(settings: Settings, spec: RequestSpec) -> list[BuildSettings]:
 
 
 def _with_trials(plan: Plan, trials: Iterable[TrialSpec]) -> Plan:
-    kept = tuple(trials)
-    planned = Counter(trial.run_id for trial in kept)
+    chosen = tuple(trials)
+    planned = Counter(trial.run_id for trial in chosen)
     runs = tuple(
         run.model_copy(update={"planned_trials": planned[run.run_id]})
         for run in plan.runs
         if planned[run.run_id]
     )
-    return plan.model_copy(update={"trials": kept, "runs": runs})
+    return plan.model_copy(update={"trials": chosen, "runs": runs})
 
 
 def _case(trial: TrialSpec) -> tuple[str, str]:

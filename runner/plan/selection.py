@@ -129,14 +129,14 @@ class ResolvedSuite:
 def known_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
     """Built-in workloads, then those of the configuration. Raises ConfigError for one that cannot be."""
     own = user_workloads(settings)
-    _refuse_taken("workload", own, WORKLOADS)
+    _refuse_duplicate("workload", own, WORKLOADS)
     return {**WORKLOADS, **own}
 
 
 def known_strategies(settings: Settings) -> dict[str, Strategy]:
     """Built-in strategies, then those of the configuration."""
     own = {entry.name: entry.strategy() for entry in settings.strategy}
-    _refuse_taken("strategy", own, BUILTIN)
+    _refuse_duplicate("strategy", own, BUILTIN)
     return {**BUILTIN, **own}
 
 
@@ -153,7 +153,7 @@ def known_suites(settings: Settings) -> dict[str, Suite]:
         )
         for entry in settings.suite
     }
-    _refuse_taken("suite", own, SUITES)
+    _refuse_duplicate("suite", own, SUITES)
     return {**SUITES, **own}
 
 
@@ -251,14 +251,14 @@ def _workload_names(
 
     if suite is None:
         return resolved(workloads)
-    of_suite, asked = resolved(suite.workloads), resolved(workloads)
-    for name in asked:
+    of_suite, requested = resolved(suite.workloads), resolved(workloads)
+    for name in requested:
         if name not in of_suite:
             raise NotFoundError(
                 f"Suite {suite.name} has no workload {name!r}; it has {', '.join(of_suite)}.",
                 "Leave --suite out to measure it on its own.",
             )
-    return asked or of_suite
+    return requested or of_suite
 
 
 def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Settings) -> WorkloadDefinition:
@@ -271,7 +271,7 @@ def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Sett
 
 def _home(workload: str, settings: Settings) -> Suite:
     """The first suite that lists `workload`, so that a case run on its own continues the suite's series."""
-    swept = [name for name, made in sweep_names(settings).items() if workload in made]
+    swept = [name for name, members in sweep_names(settings).items() if workload in members]
     for suite in known_suites(settings).values():
         if {workload, *swept} & set(suite.workloads):
             return suite
@@ -290,7 +290,7 @@ def _unknown(kind: str, name: str, known: list[str]) -> CompilewatchError:
     return NotFoundError(f"There is no {kind} {name!r}.", f"{hint}`compilewatch list {kind}s` shows all.")
 
 
-def _refuse_taken(kind: str, own: Mapping[str, object], builtin: Mapping[str, object]) -> None:
+def _refuse_duplicate(kind: str, own: Mapping[str, object], builtin: Mapping[str, object]) -> None:
     for name in own:
         if name in builtin:
             raise ConfigError(

@@ -71,7 +71,7 @@ class TimeBudget:
         self._durations = durations
         self._canaries = canaries
         self._reserved_s: float | None = None
-        self.left: list[TrialSpec] = []
+        self.unmeasured: list[TrialSpec] = []
         """What was not admitted."""
 
     def remaining_s(self) -> float:
@@ -88,16 +88,16 @@ class TimeBudget:
         expected_s = self._durations.expected_s((spec.workload.name, spec.strategy.name))
         fits = expected_s + self._reserved_s <= self.remaining_s()
         if not fits:
-            self.left.append(spec)
+            self.unmeasured.append(spec)
         return fits
 
-    def left_text(self) -> str | None:
+    def unmeasured_text(self) -> str | None:
         """What was left out, and about how long it would take; None for nothing."""
-        if not self.left:
+        if not self.unmeasured:
             return None
-        cases = Counter((spec.workload.name, spec.strategy.name) for spec in self.left)
+        cases = Counter((spec.workload.name, spec.strategy.name) for spec in self.unmeasured)
         seconds = sum(self._durations.expected_s(case) * count for case, count in cases.items())
         named = [f"{workload} / {strategy}" for workload, strategy in list(cases)[:_NAMED_CASES]]
         more = f" and {plural(len(cases) - len(named), 'other case')}" if len(cases) > len(named) else ""
-        trials = f"{plural(len(self.left), 'trial')} of {plural(len(cases), 'case')}"
+        trials = f"{plural(len(self.unmeasured), 'trial')} of {plural(len(cases), 'case')}"
         return f"{trials} did not fit, about {duration(round(seconds) * 1e9)}: {', '.join(named)}{more}."

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from db.records.fields import Identifier
 from db.records.trial import Build, Strategy, Workload
-from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.worker.sampling import SamplingPlan
 
 SPEC_SCHEMA: Literal["compilewatch.spec/1"] = "compilewatch.spec/1"
@@ -61,7 +61,7 @@ class TrialSpec(Part):
     stack: Build | None = Field(default=None, exclude=True)
     """The recorded build to measure again; `build` is then only what the plan calls it."""
     interpreter: Path | None = Field(default=None, exclude=True)
-    passes: Passes = Field(default=NO_PASSES, exclude=True)
+    diagnostics: Diagnostics = Field(default=NO_DIAGNOSTICS, exclude=True)
     idle_wait_s: float = Field(default=0.0, exclude=True)
     """How long to wait for other processes to leave the GPU; then the trial is measured all the same."""
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from time import monotonic
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
-class NotWantedError(Exception):
+class PreparationCancelledError(Exception):
     """What is being prepared was cancelled."""
 
 
@@ -26,7 +26,7 @@ _is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", defau
 
 @contextlib.contextmanager
 def cancellable(is_cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Inside, `require_wanted` and `run_child` of this thread raise NotWantedError once `is_cancelled`."""
+    """Inside, `check_cancelled` and `run_child` raise PreparationCancelledError once `is_cancelled`."""
     token = _is_cancelled.set(is_cancelled)
     try:
         yield
@@ -34,10 +34,10 @@ def cancellable(is_cancelled: Callable[[], bool]) -> Iterator[None]:
         _is_cancelled.reset(token)
 
 
-def require_wanted() -> None:
-    """Raise NotWantedError once the preparation that this thread is in was cancelled."""
+def check_cancelled() -> None:
+    """Raise PreparationCancelledError once the preparation that this thread is in was cancelled."""
     if _is_cancelled.get()():
-        raise NotWantedError
+        raise PreparationCancelledError
 
 
 def run_child(
@@ -46,7 +46,7 @@ def run_child(
     """Run a program without input to its end: its output and exit code.
 
     It and its children are killed after `timeout_s`, which raises subprocess.TimeoutExpired, and once they
-    are not wanted, which raises NotWantedError. Raises OSError where it cannot be started.
+    are not wanted, which raises PreparationCancelledError. Raises OSError where it cannot be started.
     """
     child = subprocess.Popen(
         command,
@@ -61,9 +61,9 @@ def run_child(
     with child:
         try:
             while True:
-                require_wanted()
+                check_cancelled()
                 try:
-                    out, err = child.communicate(timeout=min(_LOOK_S, max(0.0, until - monotonic())))
+                    out, err = child.communicate(timeout=min(_POLL_S, max(0.0, until - monotonic())))
                 except subprocess.TimeoutExpired:
                     if monotonic() >= until:
                         raise

@@ -116,29 +116,29 @@ def work_off(
     progress: Progress,
     is_cancelled: Callable[[], bool],
     *,
-    is_left: Callable[[], bool] = lambda: False,
+    is_abandoned: Callable[[], bool] = lambda: False,
     wait_s: float = _WAIT_S,
 ) -> tuple[int, int]:
     """Have `jobs` measured and watch them to their end: how many trials were measured, how many failed.
 
     Canaries count as neither; one that fails is stored and leaves the run as it is. Once `is_cancelled`
-    says so, what is not done yet is cancelled; once `is_left` does, it goes on unwatched. Raises what
+    says so, what is not done yet is cancelled; once `is_abandoned` does, it goes on unwatched. Raises what
     `executor.status` raises.
     """
     watch = _Watch(jobs, progress)
     executor.submit(watch.remaining.values())
     has_cancelled = False
-    while watch.remaining and not is_left():
+    while watch.remaining and not is_abandoned():
         if is_cancelled() and not has_cancelled:
             executor.cancel(list(watch.remaining))
             has_cancelled = True
         states = executor.status(list(watch.remaining))
         ended = [job_id for job_id, state in states.items() if state in ENDED]
         for job_id in ended:
-            watch.see_ended(job_id, executor.trials(job_id))
+            watch.on_ended(job_id, executor.trials(job_id))
         for job_id, state in states.items():
             if state is JobState.RUNNING:
-                watch.see_started(job_id)
+                watch.on_started(job_id)
         if not ended:
             executor.wait(wait_s)
     return watch.measured, watch.failed
@@ -155,7 +155,7 @@ class _Watch:
         self.measured = 0
         self.failed = 0
 
-    def see_started(self, job_id: str) -> None:
+    def on_started(self, job_id: str) -> None:
         job = self.remaining[job_id]
         if job_id in self._started or job.is_canaries:
             return
@@ -163,10 +163,10 @@ class _Watch:
         (spec,) = job.specs
         self._progress.trial_started(self._numbers[job_id], spec.workload.name, spec.strategy.name)
 
-    def see_ended(self, job_id: str, trials: list[Trial]) -> None:
+    def on_ended(self, job_id: str, trials: list[Trial]) -> None:
         if trials:
             # It may have come and gone between two looks.
-            self.see_started(job_id)
+            self.on_started(job_id)
         job = self.remaining.pop(job_id)
         for trial in trials:
             if trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED:

@@ -102,11 +102,11 @@ def with_cause(message: str, log: str) -> str:
     """`message` of a failed compilation and, where it lacks that, the first line of `log` that names a cause:
     a compiler's or linker's error, a command or header that is missing. One line.
     """
-    found = _CAUSE.search(log)
-    if found is None:
+    match = _CAUSE.search(log)
+    if match is None:
         return message
     # Generated files lie in directories with long names of no use to anybody.
-    cause = " ".join(_DIRECTORIES.sub("", found[0].strip()).split())[:_CAUSE_LIMIT]
+    cause = " ".join(_DIRECTORIES.sub("", match[0].strip()).split())[:_CAUSE_LIMIT]
     return message if cause in message else f"{message.rstrip('.')}: {cause}"
 
 

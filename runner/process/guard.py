@@ -44,12 +44,12 @@ def descendants(root: int) -> list[int]:
             # The command name may hold spaces and parentheses; the fields follow its last one.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, queue = [], [root]
+    pids, queue = [], [root]
     while queue:
         below = children.get(queue.pop(), [])
-        found += below
+        pids += below
         queue += below
-    return found
+    return pids
 
 
 class Guard:
@@ -145,7 +145,7 @@ def report(guard: Guard, ended_ns: int, survivors: int) -> bytes:
 def main(arguments: list[str]) -> None:
     """Start the worker, wait for it or for the runner's end, leave no process behind, and report."""
     lifeline, status, grace_s = int(arguments[0]), int(arguments[1]), float(arguments[2])
-    scratch, keep, worker = arguments[3], arguments[4] == "keep", arguments[5:]
+    scratch, keep_scratch, worker = arguments[3], arguments[4] == "keep", arguments[5:]
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
@@ -159,7 +159,7 @@ def main(arguments: list[str]) -> None:
     ended_ns = time.monotonic_ns()
     guard.end_all(grace_s if reason == "stopped" else 0.0)
     survivors = len(descendants(os.getpid()))
-    if not (keep and reason == "exited"):
+    if not (keep_scratch and reason == "exited"):
         shutil.rmtree(scratch, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.write(status, report(guard, ended_ns, survivors))

@@ -13,8 +13,8 @@ from typing import Any
 
 from db.records.trial import Trial
 from runner.device.state import DeviceFacts, DeviceWatch
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.host_stacks import compiler_version
-from runner.plan.passes import NO_PASSES, Passes
 from runner.process.failure import oom_kills
 from runner.process.pipe import GuardedProcess, ProcessOutcome
 from runner.process.record import Listening, assemble
@@ -107,7 +107,7 @@ class Attempt:
     on_phase: OnPhase
     is_cancelled: Callable[[], bool]
     device: DeviceFacts
-    passes: Passes = NO_PASSES
+    diagnostics: Diagnostics = NO_DIAGNOSTICS
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _began_s: float = field(default_factory=time.monotonic)
 
@@ -178,7 +178,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
         grace_s=GRACE_S,
         lock=lock,
         # The caches of one process are what the next one of the trial starts from.
-        keep_scratch=any(role.told.values()) or attempt.passes != NO_PASSES,
+        keep_scratch=any(role.told.values()) or attempt.diagnostics != NO_DIAGNOSTICS,
         on_line=listening.hear,
     )
     interrupted = False

@@ -19,7 +19,7 @@ from db.records.validation import first_problem
 from runner.device.idle import wait_until_idle
 from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
-from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.failure import scrub
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
@@ -53,20 +53,20 @@ def run_trial(
     lock_dir: Path | None = None,
     on_phase: OnPhase | None = None,
     is_cancelled: Callable[[], bool] = _never,
-    passes: Passes | None = None,
+    diagnostics: Diagnostics | None = None,
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
 
     Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device"
-    included. `is_cancelled` is asked a few times a second; when true the trial ends as `cancelled`. `passes`
-    default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on Ctrl-C, and
-    DeviceBusyError when cancelled while waiting or where no lock can be had.
+    included. `is_cancelled` is called a few times a second; when true the trial ends as `cancelled`.
+    `diagnostics` default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on
+    Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
     """
     content = spec.model_dump(mode="json", by_alias=True) if isinstance(spec, TrialSpec) else dict(spec)
     heard = on_phase or (lambda _phase: None)
     device = device_facts(content["device"])
-    asked = passes or (spec.passes if isinstance(spec, TrialSpec) else NO_PASSES)
-    attempt = Attempt(content, str(interpreter), heard, is_cancelled, device, asked)
+    requested = diagnostics or (spec.diagnostics if isinstance(spec, TrialSpec) else NO_DIAGNOSTICS)
+    attempt = Attempt(content, str(interpreter), heard, is_cancelled, device, requested)
     with device_lock(
         device.uuid or content["device"],
         lock_dir or default_lock_dir(),
@@ -102,12 +102,12 @@ def _run(attempt: Attempt, lock: int) -> Trial:
 
 
 def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
-    """`trial` with what the passes after it found. One that fails is told, and its part stays unknown."""
+    """`trial` with the results of its diagnostics. One that fails is logged, and its part stays unknown."""
     if trial.status is not Status.OK:
         return trial
-    if attempt.passes.profile:
+    if attempt.diagnostics.profile:
         trial = _profiled(trial, attempt, scratch, lock)
-    data_dir = attempt.passes.trace_into
+    data_dir = attempt.diagnostics.trace_into
     if data_dir is not None and trial.strategy.kind is not StrategyKind.EAGER:
         directory = trace_directory(data_dir, trial.trial_id)
         directory.mkdir(parents=True, exist_ok=True)

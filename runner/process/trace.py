@@ -75,7 +75,7 @@ def _report(log: Path, into: Path) -> Path | None:
     if command is None:
         return None
     try:
-        made = subprocess.run(
+        process = subprocess.run(
             [command, str(log), "-o", str(into), "--no-browser", "--overwrite"],
             capture_output=True,
             check=False,
@@ -87,6 +87,6 @@ def _report(log: Path, into: Path) -> Path | None:
     index = into / "index.html"
     if index.is_file():
         return index
-    said = made.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    _LOG.warning("tlparse made no report of %s: %s", log, said or f"exit code {made.returncode}")
+    complaint = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    _LOG.warning("tlparse made no report of %s: %s", log, complaint or f"exit code {process.returncode}")
     return None

@@ -46,9 +46,9 @@ class Message:
     @property
     def body(self) -> str:
         """What mail and chat show below the title."""
-        return "\n".join((*self._said(), *self._link()))
+        return "\n".join((*self._lines(), *self._link()))
 
-    def _said(self) -> list[str]:
+    def _lines(self) -> list[str]:
         cause = (f"Cause class: {self.cause}.",) if self.cause else ()
         return [_without_markup(line) for line in (*self.lines, *cause)]
 
@@ -60,12 +60,12 @@ class Message:
 
         Slack wants `&`, `<` and `>` as entities (https://docs.slack.dev/messaging/formatting-message-text).
         """
-        said = html.escape("\n".join((self.heading, *self._said())), quote=False)
+        text = html.escape("\n".join((self.heading, *self._lines())), quote=False)
         return {
             "schema": self.schema,
             "message_id": self.message_id,
             "title": self.title,
-            "text": "\n".join((said, *self._link())),
+            "text": "\n".join((text, *self._link())),
             "cause": self.cause,
             "link": self.link,
             "regressions": list(self.regressions),
@@ -79,7 +79,7 @@ _MARKUP = re.compile(r"@|<|!(?=\[)|\](?=\()|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 def _without_markup(text: str) -> str:
     """One line, with an invisible space (U+200B) wherever a chat service would see more than text."""
     line = " ".join(printable(text).splitlines())
-    return _MARKUP.sub(lambda found: f"{found[0]}\N{ZERO WIDTH SPACE}", line)
+    return _MARKUP.sub(lambda match: f"{match[0]}\N{ZERO WIDTH SPACE}", line)
 
 
 class DeliveryError(CompilewatchError):

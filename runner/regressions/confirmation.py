@@ -28,7 +28,7 @@ _Confirmation = tuple[str | None, Selection, Selection]
 
 
 @dataclass(frozen=True)
-class SecondLook:
+class PlannedConfirmation:
     """What is suspected, and what to measure to decide it."""
 
     plan: ConfirmationPlan
@@ -37,11 +37,11 @@ class SecondLook:
 
 def confirmation_plan(
     database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None
-) -> SecondLook | None:
+) -> PlannedConfirmation | None:
     """The suspicions of a comparison that nobody has decided yet, on the builds of both sides.
 
-    With `host` the builds must be on it: raises StackGoneError naming the one that is not. Without, whoever
-    measures finds out. None where nothing is suspected or the policy allows no extra trial.
+    With `host` the builds must be on it: raises MissingBuildError naming the one that is not. Without, the
+    measuring host checks. None where nothing is suspected or the policy allows no extra trial.
     """
     undecided = comparison.model_copy(update={"rows": _undecided(database, comparison)})
     plan = plan_confirmation(undecided, policy)
@@ -55,7 +55,7 @@ def confirmation_plan(
         trials=plan.trials_per_side,
         budget_trials=policy.confirm.budget_trials,
     )
-    return SecondLook(plan, spec)
+    return PlannedConfirmation(plan, spec)
 
 
 def request_confirmation(
@@ -63,21 +63,21 @@ def request_confirmation(
 ) -> RunRequest | None:
     """Ask the service to measure just the suspected cases again, both builds taking turns.
 
-    A case is asked for once for two builds; None where none is left. Raises StackGoneError as
-    `plan_second_look` does.
+    A case is asked for once for two builds; None where none is left. Raises MissingBuildError as
+    `confirmation_plan` does.
     """
-    look = confirmation_plan(database, comparison, policy, host)
-    if look is None:
+    planned = confirmation_plan(database, comparison, policy, host)
+    if planned is None:
         return None
-    asked = _requested_before(database, look.spec)
-    cases = tuple(case for case in look.spec.cases if case not in asked)
+    requested = _requested_before(database, planned.spec)
+    cases = tuple(case for case in planned.spec.cases if case not in requested)
     if not cases:
         return None
     key = identity({"sides": side_keys(comparison), "cases": sorted(cases)})
     request = new_request(
         f"confirm-{key}",
         RequestKind.CONFIRMATION,
-        look.spec.model_copy(update={"cases": cases}),
+        planned.spec.model_copy(update={"cases": cases}),
         by=BY_THE_JUDGE,
         at=at,
         note=f"suspected: {', '.join(sorted({workload for workload, _ in cases}))}",
@@ -86,10 +86,10 @@ def request_confirmation(
 
 
 def _requested_before(database: Database, spec: RequestSpec) -> set[tuple[str, str]]:
-    found = requests(database, states=(RequestState.QUEUED, RequestState.RUNNING, RequestState.FINISHED))
+    earlier = requests(database, states=(RequestState.QUEUED, RequestState.RUNNING, RequestState.FINISHED))
     return {
         case
-        for request in found
+        for request in earlier
         if request.kind is RequestKind.CONFIRMATION and request.spec.stacks == spec.stacks
         for case in request.spec.cases
     }
@@ -103,7 +103,7 @@ def are_confirmation(database: Database, run_ids: Collection[str]) -> bool:
     )
 
 
-def second_looks(
+def fresh_comparisons(
     database: Database, run_ids: Collection[str], policy: Policy
 ) -> Iterator[tuple[Comparison, list[Regression]]]:
     """Unconfirmed regressions whose builds the runs `run_ids` measured afresh, judged on the fresh trials.
@@ -113,11 +113,11 @@ def second_looks(
     """
     builds = _builds_of(database, run_ids)
     waiting: dict[str, tuple[_Confirmation, list[Regression]]] = {}
-    for found in standing_regressions(database):
-        if found.state is TriageState.NEW:
-            look = _confirmation_of(found.regression, builds)
-            if look is not None:
-                waiting.setdefault(repr(look), (look, []))[1].append(found.regression)
+    for recorded in standing_regressions(database):
+        if recorded.state is TriageState.NEW:
+            sides = _confirmation_of(recorded.regression, builds)
+            if sides is not None:
+                waiting.setdefault(repr(sides), (sides, []))[1].append(recorded.regression)
     for (machine_id, base, head), regressions in waiting.values():
         cases = Filters(workloads=tuple(sorted({each.row.workload for each in regressions})))
         try:
@@ -133,10 +133,10 @@ def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
     """The rows about which neither a second look nor a person has said anything yet."""
     keys = side_keys(comparison)
     decided = {
-        found.regression.subject
-        for found in standing_regressions(database, machine_id=comparison.machine_id)
-        if (found.regression.base_key, found.regression.head_key) == keys
-        and found.state is not TriageState.NEW
+        state.regression.subject
+        for state in standing_regressions(database, machine_id=comparison.machine_id)
+        if (state.regression.base_key, state.regression.head_key) == keys
+        and state.state is not TriageState.NEW
     }
     return tuple(row for row in comparison.rows if row_subject(row) not in decided)
 

@@ -17,8 +17,8 @@ from db.queries import facets
 from db.queries.run_parts import run_parts
 from db.store.regressions import Recorded, record_comparison, record_confirmation
 from runner.config.settings import Settings
-from runner.plan.host_stacks import HostStacks, StackGoneError
-from runner.regressions.confirmation import are_confirmation, request_confirmation, second_looks
+from runner.plan.host_stacks import HostStacks, MissingBuildError
+from runner.regressions.confirmation import are_confirmation, fresh_comparisons, request_confirmation
 from runner.regressions.notify import Notified, notify
 
 _LOG = logging.getLogger("compilewatch.regressions")
@@ -29,7 +29,7 @@ class Logged:
     """What a run added to the record, and which messages went out for it."""
 
     recorded: Recorded
-    told: Notified
+    messages: Notified
 
 
 def log_run(
@@ -37,15 +37,17 @@ def log_run(
     comparison: Comparison,
     settings: Settings,
     *,
-    ask_again: bool = False,
+    request_confirmations: bool = False,
 ) -> Logged:
-    """Record the regressions of a comparison, look again at those that wait for it, and tell what is sure.
+    """Record the regressions of a comparison, confirm those that wait for it, notify of the sure ones.
 
-    With `ask_again` the service is asked to measure new suspicions again. Doing it twice adds nothing and
-    tells nobody twice.
+    With `request_confirmations` new suspicions are queued to be measured again. A second call adds and
+    sends nothing.
     """
     recorded = _confirm(database, comparison.head.run_ids, settings)
-    return _log(database, [comparison], recorded, settings, ask_again=ask_again, fresh=False)
+    return _log(
+        database, [comparison], recorded, settings, request_confirmations=request_confirmations, fresh=False
+    )
 
 
 def log_builds(
@@ -53,7 +55,7 @@ def log_builds(
     run_ids: Sequence[str],
     settings: Settings,
     *,
-    ask_again: bool = False,
+    request_confirmations: bool = False,
     fresh: bool = False,
 ) -> Logged:
     """The same for the runs of several builds that took turns: each release against the one before it.
@@ -64,7 +66,14 @@ def log_builds(
     recorded = _confirm(database, run_ids, settings)
     comparisons = list(compare_runs(database, run_ids, settings))
     fresh = fresh or are_confirmation(database, run_ids)
-    return _log(database, comparisons, recorded, settings, ask_again=ask_again and not fresh, fresh=fresh)
+    return _log(
+        database,
+        comparisons,
+        recorded,
+        settings,
+        request_confirmations=request_confirmations and not fresh,
+        fresh=fresh,
+    )
 
 
 def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
@@ -83,7 +92,7 @@ def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings)
 
 def _confirm(database: Database, run_ids: Sequence[str], settings: Settings) -> Recorded:
     recorded = Recorded()
-    for again, regressions in second_looks(database, run_ids, settings.policy):
+    for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
         recorded += record_confirmation(
             database, again, regressions, at=datetime.now(UTC), channels=_channels(settings)
         )
@@ -96,19 +105,19 @@ def _log(
     recorded: Recorded,
     settings: Settings,
     *,
-    ask_again: bool,
+    request_confirmations: bool,
     fresh: bool,
 ) -> Logged:
     for comparison in comparisons:
         recorded += record_comparison(
             database, comparison, at=datetime.now(UTC), channels=_channels(settings), fresh=fresh
         )
-    if ask_again:
-        _ask(database, comparisons, settings)
+    if request_confirmations:
+        _request_confirmations(database, comparisons, settings)
     return Logged(recorded, notify(database, settings.channel, settings.notify))
 
 
-def _ask(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:
+def _request_confirmations(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:
     """Ask for second looks at what is suspected, on the builds of this host; where they are gone, say so.
 
     In a fleet the builds are on the workers' hosts, which look themselves.
@@ -117,12 +126,12 @@ def _ask(database: Database, comparisons: Sequence[Comparison], settings: Settin
     host = HostStacks.read(settings) if suspicious and not settings.fleet.queues else None
     for comparison in suspicious:
         try:
-            asked = request_confirmation(database, comparison, settings.policy, host, at=datetime.now(UTC))
-        except StackGoneError as error:
+            request = request_confirmation(database, comparison, settings.policy, host, at=datetime.now(UTC))
+        except MissingBuildError as error:
             _LOG.warning("%s", error)
             continue
-        if asked is not None:
-            _LOG.info("Second look queued as %s: %d cases.", asked.request_id, len(asked.spec.cases))
+        if request is not None:
+            _LOG.info("Second look queued as %s: %d cases.", request.request_id, len(request.spec.cases))
 
 
 def _channels(settings: Settings) -> list[str]:

@@ -161,12 +161,12 @@ SCHEMA = "compilewatch.silence/1"
 def silence_message(watch: ScheduleWatch, schedule: Schedule, base_url: str | None) -> Message:
     """Which schedule, since when there was nothing, and where to look."""
     last = moment(watch.last_result_at) if watch.last_result_at else MISSING
-    due = moment(watch.due_at) if watch.due_at else MISSING
+    due_text = moment(watch.due_at) if watch.due_at else MISSING
     return Message(
-        message_id=identity({"schedule": schedule.name, "due_at": due}),
+        message_id=identity({"schedule": schedule.name, "due_at": due_text}),
         title=f"Schedule {schedule.name} has produced nothing for its period",
         lines=(
-            f"{schedule.spec.cron} {schedule.spec.timezone}: last result {last}, the next was due by {due}.",
+            f"{schedule.spec.cron} {schedule.spec.timezone}: last result {last}, next due by {due_text}.",
             "Is a service running that has this schedule? `compilewatch schedule list` and its log say more.",
         ),
         cause=None,
@@ -176,7 +176,7 @@ def silence_message(watch: ScheduleWatch, schedule: Schedule, base_url: str | No
     )
 
 
-def tell_silence(
+def notify_silence(
     watch: ScheduleWatch,
     schedule: Schedule,
     channels: Sequence[ChannelSettings],

@@ -37,10 +37,10 @@ class Trigger(CronTrigger):  # type: ignore[misc]
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         """The first firing after `previous_fire_time`, or from `now` on."""
-        found: datetime | None = super().get_next_fire_time(previous_fire_time, now)
-        while found is not None and found.fold and self._has_fixed_hours():
-            found = super().get_next_fire_time(found, found)
-        return found
+        fire_at: datetime | None = super().get_next_fire_time(previous_fire_time, now)
+        while fire_at is not None and fire_at.fold and self._has_fixed_hours():
+            fire_at = super().get_next_fire_time(fire_at, fire_at)
+        return fire_at
 
     def _has_fixed_hours(self) -> bool:
         hours = next(str(field) for field in self.fields if field.name == "hour")
@@ -75,10 +75,10 @@ def parse_cron(expression: str, timezone: str = "UTC") -> Trigger:
 
 def firings_after(trigger: Trigger, after: datetime) -> Iterator[datetime]:
     """Every firing later than `after`, in UTC."""
-    found = trigger.get_next_fire_time(after, after)
-    while found is not None:
-        yield found.astimezone(UTC)
-        found = trigger.get_next_fire_time(found, found)
+    fire_at = trigger.get_next_fire_time(after, after)
+    while fire_at is not None:
+        yield fire_at.astimezone(UTC)
+        fire_at = trigger.get_next_fire_time(fire_at, fire_at)
 
 
 def next_firings(trigger: Trigger, after: datetime, count: int) -> list[datetime]:

@@ -58,18 +58,18 @@ def request_where_changed(
         return None
     # Where only the CPU was ever measured, the driver of a GPU decides nothing.
     builds = fingerprints(settings, on_gpu=any(driver for *_, driver in known))
-    new = {found for found in builds.values() if astuple(found) not in known}
+    new = {fingerprint for fingerprint in builds.values() if astuple(fingerprint) not in known}
     if not new:
         return None
     suite = settings.run.suite
     names = sorted(map(str, new))
     key = identity({"host": host, "suite": suite, "stacks": names})
     # One that is gone would fail the others' request.
-    gone = len(builds) < len(settings.builds)
+    is_partial = len(builds) < len(settings.builds)
     request = new_request(
         f"upgrade-{key}",
         RequestKind.UPGRADE,
-        RequestSpec(suite=suite, machine=machine, builds=tuple(filter(None, builds)) if gone else ()),
+        RequestSpec(suite=suite, machine=machine, builds=tuple(filter(None, builds)) if is_partial else ()),
         by=owner,
         at=at,
         note=f"never measured on {host}: {', '.join(names)}",
@@ -86,10 +86,10 @@ def fingerprints(settings: Settings, *, on_gpu: bool) -> dict[str | None, Finger
     Those without a torch, or that cannot be asked, are left out.
     """
     driver = device_facts("cuda:0").driver if on_gpu else None
-    found = {
+    by_name = {
         build.name if build else None: _installed_torch(build, driver) for build in settings.builds or (None,)
     }
-    return {name: each for name, each in found.items() if each}
+    return {name: each for name, each in by_name.items() if each}
 
 
 def _installed_torch(build: BuildSettings | None, driver: str | None) -> Fingerprint | None:

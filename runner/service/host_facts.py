@@ -14,11 +14,11 @@ from db.store.schedules import note_host_stopped, save_host
 from runner.device.host import device_readings, disk_room
 from runner.service.timetable import Host
 
-SAY_S = 30.0
+SAVE_INTERVAL_S = 30.0
 
 
 class HostFacts:
-    """Call `say` every few seconds: it writes now and then, and asks the GPUs only between measurements."""
+    """Call `save` every few seconds: it writes now and then, and asks the GPUs only between measurements."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class HostFacts:
         self._monotonic = monotonic
         self._read_devices = devices or read_devices
         self._started_at = clock()
-        self._said = float("-inf")
+        self._saved_at = float("-inf")
         self._devices: tuple[HostDevice, ...] | None = None
         self._devices_read_at: datetime | None = None
 
-    def say(self, *, idle: bool) -> None:
+    def save(self, *, idle: bool) -> None:
         """Put the facts down if they are old. Raises DatabaseError."""
-        if self._monotonic() - self._said < SAY_S:
+        if self._monotonic() - self._saved_at < SAVE_INTERVAL_S:
             return
         if idle:
             self._devices, self._devices_read_at = self._read_devices(), self._clock()
@@ -60,7 +60,7 @@ class HostFacts:
             devices_read_at=self._devices_read_at,
         )
         save_host(self._database, state)
-        self._said = self._monotonic()
+        self._saved_at = self._monotonic()
 
     def stopped(self) -> None:
         """Say that the service ended as it should. Raises DatabaseError."""

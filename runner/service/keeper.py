@@ -25,24 +25,24 @@ LEASE_S = 60.0
 
 
 class Abandoned:
-    """Watches the beats of all running requests. Call `look` every few seconds."""
+    """Watches the beats of all running requests. Call `check` every few seconds."""
 
     def __init__(self, database: Database, *, owner: str, monotonic: Callable[[], float]) -> None:
         self._database = database
         self._owner = owner
         self._monotonic = monotonic
-        self._seen: dict[str, tuple[int, float]] = {}
+        self._beats: dict[str, tuple[int, float]] = {}
 
-    def look(self, at: datetime) -> list[str]:
+    def check(self, at: datetime) -> list[str]:
         """Queue again what was abandoned: the ids. Raises DatabaseError."""
         now = self._monotonic()
         running = {request.request_id: request for request in running_requests(self._database)}
-        self._seen = {key: seen for key, seen in self._seen.items() if key in running}
+        self._beats = {key: seen for key, seen in self._beats.items() if key in running}
         released = []
         for key, request in running.items():
-            beat, since = self._seen.get(key, (None, now))
+            beat, since = self._beats.get(key, (None, now))
             if beat != request.beat:
-                self._seen[key] = (request.beat, now)
+                self._beats[key] = (request.beat, now)
             elif now - since >= LEASE_S:
                 state = release_request(self._database, request, by=self._owner, at=at)
                 if state is not None:
@@ -52,11 +52,11 @@ class Abandoned:
 
     def forget(self) -> None:
         """Begin anew, after a time in which nobody could beat."""
-        self._seen.clear()
+        self._beats.clear()
 
 
 BEAT_S = 5.0
-LOOK_S = 1.0
+POLL_S = 1.0
 """How often it is looked whether somebody cancelled what is measured: one row is read."""
 RECONCILE_S = 10.0
 
@@ -119,13 +119,13 @@ class Keeper:
         while not self._stop.is_set():
             try:
                 self._beat()
-                self._facts.say(idle=self._asks_devices and not self._holding())
+                self._facts.save(idle=self._asks_devices and not self._holding())
                 if time.monotonic() - reconciled >= RECONCILE_S:
                     reconciled = time.monotonic()
                     self._timetable.reconcile()
-                    self._abandoned.look(self._clock())
+                    self._abandoned.check(self._clock())
                     self._watch(self._clock())
-                self._patience.over()
+                self._patience.recovered()
                 self._wait()
             except DatabaseError as error:
                 self._abandoned.forget()
@@ -134,10 +134,10 @@ class Keeper:
     def _wait(self) -> None:
         """Until the next beat, or the stop; what is cancelled meanwhile ends at once."""
         until = time.monotonic() + BEAT_S
-        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, LOOK_S)):
-            held = self._holding()
-            for request_id in cancelled_requests(self._database, held):
-                held[request_id].set()
+        while (remaining := until - time.monotonic()) > 0 and not self._stop.wait(min(remaining, POLL_S)):
+            holding = self._holding()
+            for request_id in cancelled_requests(self._database, holding):
+                holding[request_id].set()
 
     def _holding(self) -> dict[str, Event]:
         with self._lock:

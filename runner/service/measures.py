@@ -31,7 +31,7 @@ class Measures(Protocol):
     anew.
     """
 
-    def is_meant(self, machine: str | None, host: Host) -> bool:
+    def accepts(self, machine: str | None, host: Host) -> bool:
         """Whether what is asked of `machine`, a selector, is for this service. Raises DatabaseError."""
         ...
 
@@ -47,7 +47,7 @@ class Measures(Protocol):
         """Have a plan of `plan` measured until it is done or `is_cancelled`. Raises DatabaseError."""
         ...
 
-    def look_ahead(self, settings: Settings) -> None:
+    def warm_up(self, settings: Settings) -> None:
         """Do early what would keep the first request waiting."""
         ...
 
@@ -63,8 +63,8 @@ class Here:
         self._execute = execute
         self._plan = plan
 
-    def is_meant(self, machine: str | None, host: Host) -> bool:
-        return host.is_meant_by(machine)
+    def accepts(self, machine: str | None, host: Host) -> bool:
+        return host.matches(machine)
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:  # noqa: ARG002
         return not under_way
@@ -76,7 +76,7 @@ class Here:
     def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
         return self._execute(plan, is_cancelled)
 
-    def look_ahead(self, settings: Settings) -> None:
+    def warm_up(self, settings: Settings) -> None:
         """The first look into an interpreter imports torch."""
         try:
             interpreter_facts(settings.builds)

@@ -25,7 +25,7 @@ class ErrorCount:
 
 
 class Health:
-    """Call `say` every few seconds; it writes each time."""
+    """Call `save` every few seconds; it writes each time."""
 
     def __init__(self, database: Database, host: str, spool: Spool, errors: ErrorCount) -> None:
         self._database = database
@@ -33,7 +33,7 @@ class Health:
         self._spool = spool
         self._errors = errors
 
-    def say(self, now: datetime) -> None:
+    def save(self, now: datetime) -> None:
         """Raises DatabaseError."""
         save_health(
             self._database,
@@ -76,7 +76,7 @@ class Outage:
                 _LOG.warning("%s Waiting for it.", error.message)
             self._failing.add(who)
 
-    def over(self, who: Patience) -> None:
+    def recovered(self, who: Patience) -> None:
         """Note that `who` reached the database, and say it where nobody fails any more."""
         with self._lock:
             if who not in self._failing:
@@ -99,7 +99,7 @@ class Patience:
         stop.wait(self._wait_s)
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
 
-    def over(self) -> None:
+    def recovered(self) -> None:
         """Note that the database answered."""
-        self._outage.over(self)
+        self._outage.recovered(self)
         self._wait_s = _FIRST_WAIT_S

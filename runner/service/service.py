@@ -21,7 +21,7 @@ from db.store.requests import take_request
 from db.store.schedules import claim_silence, note_due
 from runner.config.settings import Settings
 from runner.plan.plan import Plan
-from runner.process.cancellation import NotWantedError, cancellable
+from runner.process.cancellation import PreparationCancelledError, cancellable
 from runner.service.cron import next_firings, parse_cron
 from runner.service.host_facts import HostFacts
 from runner.service.keeper import Keeper
@@ -39,7 +39,7 @@ from runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.schedule")
 
-Tell = Callable[[ScheduleWatch, Schedule], None]
+Notify = Callable[[ScheduleWatch, Schedule], None]
 
 
 def result_due_at(schedule: Schedule, last_result_at: datetime | None) -> datetime | None:
@@ -57,17 +57,17 @@ def result_due_at(schedule: Schedule, last_result_at: datetime | None) -> dateti
 
 
 class Silence:
-    """Looks after the schedules of this configuration. Call `look` every few seconds."""
+    """Looks after the schedules of this configuration. Call `check` every few seconds."""
 
-    def __init__(self, database: Database, configured: Mapping[str, ScheduleSpec], tell: Tell) -> None:
+    def __init__(self, database: Database, configured: Mapping[str, ScheduleSpec], notify: Notify) -> None:
         self._database = database
         self._configured = configured
-        self._tell = tell
+        self._notify = notify
 
-    def look(self, now: datetime) -> list[str]:
+    def check(self, now: datetime) -> list[str]:
         """Store when results are due, tell of those that did not come, by schedule. Raises DatabaseError."""
         watches = schedule_watches(self._database)
-        told = []
+        silent = []
         for schedule in schedules(self._database):
             if schedule.from_config and schedule.name not in self._configured:
                 continue
@@ -81,9 +81,9 @@ class Silence:
                     schedule.name,
                     last,
                 )
-                self._tell(watch, schedule)
-                told.append(schedule.name)
-        return told
+                self._notify(watch, schedule)
+                silent.append(schedule.name)
+        return silent
 
     def _watch(self, schedule: Schedule, known: ScheduleWatch | None) -> ScheduleWatch | None:
         last = last_result_of(self._database, schedule.name)
@@ -93,8 +93,8 @@ class Silence:
             return None
         if known is None or (known.last_result_at, known.due_at) != (last, due):
             note_due(self._database, schedule.name, last_result_at=last, due_at=due)
-        told = known.told_due_at if known else None
-        return ScheduleWatch(schedule=schedule.name, last_result_at=last, due_at=due, told_due_at=told)
+        told_due_at = known.told_due_at if known else None
+        return ScheduleWatch(schedule=schedule.name, last_result_at=last, due_at=due, told_due_at=told_due_at)
 
 
 POLL_S = 0.5
@@ -127,7 +127,7 @@ class Service:
         measures: Measures,
         *,
         judge: Callable[[Plan], None] = lambda _plan: None,
-        tell_silence: Tell = lambda _watch, _schedule: None,
+        notify_silence: Notify = lambda _watch, _schedule: None,
         host: Host | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -141,7 +141,7 @@ class Service:
         self._outage = Outage(errors)
         configured = configured_schedules(settings)
         spool = Spool(settings.data_dir / "spool")
-        self._silence = Silence(database, configured, tell_silence)
+        self._silence = Silence(database, configured, notify_silence)
         self._health = Health(database, self._host.name, spool, errors)
         self._timetable = Timetable(
             database,
@@ -149,7 +149,7 @@ class Service:
             self._host,
             configured,
             clock,
-            elsewhere=self._is_meant if measures.elsewhere else None,
+            elsewhere=self._accepts if measures.elsewhere else None,
         )
         self._upkeep = Upkeep(settings, database, self._host, spool)
         self._under_way: dict[Future[None], RunRequest] = {}
@@ -174,7 +174,7 @@ class Service:
             watch=self._watch,
         )
         keeper.start()
-        Thread(target=self._look_ahead, args=(stop,), name="look-ahead", daemon=True).start()
+        Thread(target=self._warm_up, args=(stop,), name="look-ahead", daemon=True).start()
         try:
             self._take_and_serve(self._serving(keeper, stop), stop)
         finally:
@@ -200,27 +200,27 @@ class Service:
             stop=stop,
         )
 
-    def _look_ahead(self, stop: Event) -> None:
-        with suppress(NotWantedError), cancellable(stop.is_set):
-            self._measures.look_ahead(self._settings)
+    def _warm_up(self, stop: Event) -> None:
+        with suppress(PreparationCancelledError), cancellable(stop.is_set):
+            self._measures.warm_up(self._settings)
 
-    def _is_meant(self, machine: str | None) -> bool:
-        return self._measures.is_meant(machine, self._host)
+    def _accepts(self, machine: str | None) -> bool:
+        return self._measures.accepts(machine, self._host)
 
     def _watch(self, now: datetime) -> None:
         """What people see of this service when they look after it. Raises DatabaseError."""
-        self._health.say(now)
-        self._silence.look(now)
+        self._health.save(now)
+        self._silence.check(now)
 
     def _take_and_serve(self, serving: Serving, stop: Event) -> None:
         patience = self._outage.patience()
         with ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="serving") as threads:
             try:
                 while not stop.is_set():
-                    self._see_ended()
+                    self._collect_ended()
                     try:
                         request = self._next(stop)
-                        patience.over()
+                        patience.recovered()
                     except DatabaseError as error:
                         patience.failed(error, stop)
                         continue
@@ -228,7 +228,7 @@ class Service:
                         self._begin(request, serving, threads)
             finally:
                 stop.set()
-        self._see_ended()
+        self._collect_ended()
 
     def _begin(self, request: RunRequest, serving: Serving, threads: ThreadPoolExecutor) -> None:
         if self._measures.elsewhere:
@@ -237,7 +237,7 @@ class Service:
             # Nothing else goes on beside a measurement here, not even a look at the queue.
             serving.serve(request)
 
-    def _see_ended(self) -> None:
+    def _collect_ended(self) -> None:
         """Forget what is done; raises what nobody foresaw, so that it ends the service as it would here."""
         for done in [future for future in self._under_way if future.done()]:
             del self._under_way[done]
@@ -252,7 +252,7 @@ class Service:
                 owner=self._host.owner,
                 at=self._clock(),
                 fits=lambda each: (
-                    self._is_meant(each.spec.machine) and self._measures.has_room(each, under_way)
+                    self._accepts(each.spec.machine) and self._measures.has_room(each, under_way)
                 ),
                 counts=not self._measures.elsewhere,
             )

@@ -17,7 +17,7 @@ from db.store.trials import end_run
 from db.wording.units import plural
 from runner.config.settings import Settings
 from runner.plan.plan import Plan
-from runner.process.cancellation import NotWantedError, cancellable
+from runner.process.cancellation import PreparationCancelledError, cancellable
 from runner.service.keeper import Keeper
 from runner.service.measures import Measures
 from runner.service.outage import Outage, Patience
@@ -97,13 +97,13 @@ class Serving:
                 self._upkeep.store_waiting()
                 for run_id in unended_runs(self._database, [run.run_id for run in plan.runs]):
                     end_run(self._database, run_id, self._clock(), RunStatus.FINISHED)
-                self._judged(plan)
-                patience.over()
+                self._judge_runs(plan)
+                patience.recovered()
                 return
             except DatabaseError as error:
                 patience.failed(error, self._stop)
 
-    def _judged(self, plan: Plan) -> None:
+    def _judge_runs(self, plan: Plan) -> None:
         """A judge that fails must not have what is stored measured again and again."""
         try:
             with self._judging:
@@ -119,7 +119,7 @@ class Serving:
         try:
             with cancellable(should_end):
                 return self._measures.plan(self._settings, request)
-        except NotWantedError:
+        except PreparationCancelledError:
             return None
 
     def _end(self, request: RunRequest, state: RequestState, note: str, patience: Patience) -> None:
@@ -140,9 +140,9 @@ class Serving:
                     return
                 patience.failed(error, self._stop)
                 continue
-            patience.over()
-            said = stored.value if stored else "with another service"
-            _LOG.info("Request %s is %s: %s.", request.request_id, said, note.rstrip("."))
+            patience.recovered()
+            end = stored.value if stored else "with another service"
+            _LOG.info("Request %s is %s: %s.", request.request_id, end, note.rstrip("."))
             return
 
     def _interrupted(self) -> tuple[RequestState, str]:

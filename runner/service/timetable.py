@@ -44,7 +44,7 @@ class Host:
         self.owner = owner
         self.known_as = {name}
 
-    def is_meant_by(self, pattern: str | None) -> bool:
+    def matches(self, pattern: str | None) -> bool:
         """Whether a machine selector, a pattern as in a shell, means this host."""
         return pattern is None or any(fnmatchcase(name, pattern) for name in self.known_as)
 
@@ -80,7 +80,7 @@ class Timetable:
         elsewhere: Callable[[str | None], bool] | None = None,
     ) -> None:
         self._database = database
-        self._is_meant = elsewhere or host.is_meant_by
+        self._accepts = elsewhere or host.matches
         # Whoever claims a firing has the suite in its configuration; others need not.
         self._machine = None if elsewhere else host.name
         self._scheduler = scheduler
@@ -171,7 +171,7 @@ class Timetable:
 
     def _is_ours(self, schedule: Schedule) -> bool:
         there = not schedule.from_config or schedule.name in self._configured
-        return there and not schedule.paused and self._is_meant(schedule.spec.machine)
+        return there and not schedule.paused and self._accepts(schedule.spec.machine)
 
     def _plan(self, schedule: Schedule, last: Firing | None) -> None:
         """Make or replace the job. It begins where the stored firings end, not now: none is skipped."""

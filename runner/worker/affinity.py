@@ -68,14 +68,14 @@ def interrupts_by_cpu(text: str | None = None) -> dict[int, int]:
         cpus = [int(name.removeprefix("CPU")) for name in lines[0].split()]
     except (OSError, ValueError, IndexError):
         return {}
-    found = dict.fromkeys(cpus, 0)
+    interrupts = dict.fromkeys(cpus, 0)
     for line in lines[1:]:
         counts = line.partition(":")[2].split()[: len(cpus)]
         # The last lines hold one number for all CPUs.
         if len(counts) == len(cpus) and all(count.isdigit() for count in counts):
             for cpu, count in zip(cpus, counts, strict=True):
-                found[cpu] += int(count)
-    return found
+                interrupts[cpu] += int(count)
+    return interrupts
 
 
 def pin_launching_thread() -> int | None:

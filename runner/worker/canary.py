@@ -51,16 +51,16 @@ def measure(
     `pause` is called before and after each one, so that the state of the device can be read then.
     """
     timers = Timers(device, flush_l2=False)
-    found = {}
+    by_name = {}
     for workload in workloads:
         make = {"gemm": gemm, "copy": copy, "launch": launch}[workload["target"].partition(":")[2]]
         step = make(device, getattr(torch, workload["dtype"]), **workload["shape"])
         pause()
         timer = timers.side()
-        found[workload["name"]] = (timer, step, *_measured(timer, step))
+        by_name[workload["name"]] = (timer, step, *_measured(timer, step))
     pause()
     headline = headline_of(device.type, "function", None)
-    return {name: _record(headline, *parts) for name, parts in found.items()}
+    return {name: _record(headline, *parts) for name, parts in by_name.items()}
 
 
 def _measured(timer: Timer, step: Step) -> tuple[dict[str, Any], dict[str, list[int]]]:
@@ -69,8 +69,8 @@ def _measured(timer: Timer, step: Step) -> tuple[dict[str, Any], dict[str, list[
     timer.prepare(step, SAMPLES, 0)
     watch, canary = BlockWatch(), canary_ns()
     watch.begin()
-    taken = timer.block(step, SAMPLES)
-    return {"warmup_ns": warmup, "host_state": host_state([watch.end()], 0, [canary])}, taken.times
+    times = timer.block(step, SAMPLES)
+    return {"warmup_ns": warmup, "host_state": host_state([watch.end()], 0, [canary])}, times.times
 
 
 def _record(

@@ -14,7 +14,7 @@ Step = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Taken:
+class BlockTimes:
     """One block's times by the name of their array in the record, and what the block cost altogether."""
 
     times: dict[str, list[int]]
@@ -30,7 +30,7 @@ class Timer(Protocol):
     def prepare(self, step: Step, size: int, settling_calls: int) -> None:
         """Get ready for blocks of `size` samples, each after `settling_calls` untimed steps."""
 
-    def block(self, step: Step, size: int) -> Taken:
+    def block(self, step: Step, size: int) -> BlockTimes:
         """About `size` samples of every time that this device has."""
 
     def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:
@@ -59,9 +59,9 @@ class CpuTimer:
     def prepare(self, step: Step, size: int, settling_calls: int) -> None:  # noqa: ARG002
         return
 
-    def block(self, step: Step, size: int) -> Taken:
+    def block(self, step: Step, size: int) -> BlockTimes:
         samples = self.time_steps(step, size)
-        return Taken({"samples_ns": samples}, sum(samples))
+        return BlockTimes({"samples_ns": samples}, sum(samples))
 
     def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:  # noqa: ARG002
         return times, {"method": "host"}
@@ -85,24 +85,24 @@ class Timers:
     def __init__(self, device: torch.device, *, flush_l2: bool) -> None:
         self._device = device
         self._flush_l2 = flush_l2
-        self._made: list[Timer] = []
+        self._timers: list[Timer] = []
 
     def side(self) -> Timer:
         """The timer of one more side."""
         timer = CpuTimer() if self._device.type == "cpu" else self._on_gpu()
-        self._made.append(timer)
+        self._timers.append(timer)
         return timer
 
     def _on_gpu(self) -> Timer:
         from runner.worker.device.cuda import CudaDevice
         from runner.worker.device.timer import DeviceTimer, GateChoice
 
-        if not self._made:
+        if not self._timers:
             self._gpu = CudaDevice(self._device, flush_l2=self._flush_l2)
             self._gate = GateChoice(self._gpu)
         return DeviceTimer(self._gpu, self._gate)
 
     def release(self) -> None:
         """See `Timer.release`."""
-        for timer in self._made:
+        for timer in self._timers:
             timer.release()

@@ -33,70 +33,70 @@ def short_location(location: str) -> str:
     return f"{PurePath(file).name}:{line}"
 
 
-def _events(found: Counter[tuple[str, str | None]]) -> list[dict[str, Any]]:
+def _events(counts: Counter[tuple[str, str | None]]) -> list[dict[str, Any]]:
     return [
         {"reason": reason[:_TEXT_LIMIT], "location": location, "count": count}
-        for (reason, location), count in list(found.items())[:_LIST_LIMIT]
+        for (reason, location), count in list(counts.items())[:_LIST_LIMIT]
     ]
 
 
 def _break_reason(text: str) -> str:
     """What the compiler could not do, and from release 2.7 on its explanation."""
-    told, explained = _BREAK_REASON.search(text), _EXPLANATION.search(text)
-    reason = told.group(1).strip() if told else text.strip().partition("\n")[0] or "unknown"
+    match, explained = _BREAK_REASON.search(text), _EXPLANATION.search(text)
+    reason = match.group(1).strip() if match else text.strip().partition("\n")[0] or "unknown"
     return f"{reason}: {explained.group(1).strip()}" if explained else reason
 
 
 def graph_breaks(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """Breaks from the log: reason, user file:line, how often."""
-    found: Counter[tuple[str, str | None]] = Counter()
+    counts: Counter[tuple[str, str | None]] = Counter()
     for artifact, text in messages:
         if artifact == "graph_breaks":
             at = _BREAK_AT.search(text)
-            found[(_break_reason(text), short_location(at.group(1)) if at else None)] += 1
-    return _events(found)
+            counts[(_break_reason(text), short_location(at.group(1)) if at else None)] += 1
+    return _events(counts)
 
 
 def recompiles(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """Recompilations from the log: the failed guard, the function's file:line, how often."""
-    found: Counter[tuple[str, str | None]] = Counter()
+    counts: Counter[tuple[str, str | None]] = Counter()
     for artifact, text in messages:
         at = _RECOMPILE_AT.search(text)
         if artifact != "recompiles" or at is None:
             continue
         guards = _GUARD_LINE.findall(text)
         reason = guards[0].strip() if guards else text.strip().splitlines()[-1].strip()
-        found[(reason, short_location(at.group(2)))] += 1
-    return _events(found)
+        counts[(reason, short_location(at.group(2)))] += 1
+    return _events(counts)
 
 
 def skipped_frames(metrics: list[Any] | None, messages: list[tuple[str, str]]) -> list[str] | None:
     """Frames that Dynamo looked at and left to Python: no guarded code came of them."""
     if metrics is None:
         return None
-    found = []
-    left = _left_at_breaks(metrics, messages)
+    skipped = []
+    after_breaks = _frames_after_breaks(metrics, messages)
     for entry in metrics:
-        has_none = getattr(entry, "has_guarded_code", None) is False or _frame(entry) in left
+        has_none = getattr(entry, "has_guarded_code", None) is False or _frame(entry) in after_breaks
         if has_none and getattr(entry, "is_forward", True) is not False:
             where = f"{entry.co_filename}:{entry.co_firstlineno}"
             reason = getattr(entry, "fail_reason", None) or ""
-            found.append(f"{entry.co_name} ({short_location(where)}) {reason}".strip()[:_TEXT_LIMIT])
-    return list(dict.fromkeys(found))[:_LIST_LIMIT]
+            skipped.append(f"{entry.co_name} ({short_location(where)}) {reason}".strip()[:_TEXT_LIMIT])
+    return list(dict.fromkeys(skipped))[:_LIST_LIMIT]
 
 
 def _frame(entry: Any) -> tuple[Any, Any]:
     return getattr(entry, "co_filename", None), getattr(entry, "co_firstlineno", None)
 
 
-def _left_at_breaks(metrics: list[Any], messages: list[tuple[str, str]]) -> set[tuple[Any, Any]]:
+def _frames_after_breaks(metrics: list[Any], messages: list[tuple[str, str]]) -> set[tuple[Any, Any]]:
     """Frames with a break in them of which no entry has guards.
 
     From 2.7 to 2.10 a skipped frame's entry says `has_guarded_code`; it only lacks guards, like that of a
     frame with nothing to compile in it.
     """
     guarded = {_frame(entry) for entry in metrics if getattr(entry, "guard_count", None) is not None}
-    found = set()
+    frames = set()
     for artifact, text in messages:
         at = _BREAK_AT.search(text)
         if artifact != "graph_breaks" or at is None:
@@ -104,8 +104,8 @@ def _left_at_breaks(metrics: list[Any], messages: list[tuple[str, str]]) -> set[
         file, _, line = at.group(1).rpartition(":")
         around = [first for name, first in map(_frame, metrics) if name == file and first <= int(line)]
         if around and (file, max(around)) not in guarded:
-            found.add((file, max(around)))
-    return found
+            frames.add((file, max(around)))
+    return frames
 
 
 def recompile_limit_hit(messages: list[tuple[str, str]], metrics: list[Any] | None) -> bool:
@@ -144,13 +144,13 @@ def cache_counters(counters: dict[str, dict[str, int]]) -> dict[str, int | None]
 def _answers(cache: str, counted: dict[str, int], prefix: str) -> dict[str, int | None]:
     """One cache's counts by the record's names; torch's have `prefix`."""
     names = {f"{cache}_hits": "hit", f"{cache}_misses": "miss", f"{cache}_bypasses": "bypass"}
-    was_asked = any(f"{prefix}_{answer}" in counted for answer in names.values())
+    was_used = any(f"{prefix}_{answer}" in counted for answer in names.values())
     return {
-        name: counted.get(f"{prefix}_{answer}", 0) if was_asked else None for name, answer in names.items()
+        name: counted.get(f"{prefix}_{answer}", 0) if was_used else None for name, answer in names.items()
     }
 
 
-def facts(messages: list[tuple[str, str]], *, cudagraphs_asked: bool) -> dict[str, Any]:
+def facts(messages: list[tuple[str, str]], *, cudagraphs_requested: bool) -> dict[str, Any]:
     """`CompilerFacts` of the record. With `graphs` 0 nothing was compiled, whatever else is counted."""
     counted, metrics = internals.counters(), internals.compilation_metrics()
     stats = counted.get("stats", {})
@@ -161,6 +161,6 @@ def facts(messages: list[tuple[str, str]], *, cudagraphs_asked: bool) -> dict[st
         "recompiles": recompiles(messages),
         "skipped_frames": skipped_frames(metrics, messages),
         "recompile_limit_hit": recompile_limit_hit(messages, metrics),
-        "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_asked else None,
+        "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_requested else None,
         "cache": cache_counters(counted),
     }

@@ -56,8 +56,8 @@ def optimizer_compiler(strategy: dict[str, Any]) -> Callable[[Callable[[], Any]]
     arguments = compile_arguments(strategy) | {"fullgraph": False}
 
     def compiled(step: Callable[[], Any]) -> Callable[[], Any]:
-        made: Callable[[], Any] = torch.compile(step, **arguments)
-        return made
+        compiled_step: Callable[[], Any] = torch.compile(step, **arguments)
+        return compiled_step
 
     return compiled
 
@@ -158,5 +158,5 @@ def uses_cudagraphs(strategy: dict[str, Any], device: str) -> bool:
     """Whether the strategy asks for CUDA graphs, so that each step must be marked as one."""
     if device == "cpu" or strategy["kind"] != "compile":
         return False
-    asked = (strategy.get("options") or {}).get("triton.cudagraphs", False)
-    return bool(asked) or strategy.get("mode") in ("reduce-overhead", "max-autotune")
+    requested = (strategy.get("options") or {}).get("triton.cudagraphs", False)
+    return bool(requested) or strategy.get("mode") in ("reduce-overhead", "max-autotune")

@@ -26,15 +26,15 @@ _NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeExcepti
 
 def chain(error: BaseException) -> Iterator[BaseException]:
     """`error`, what it wraps (`inner_exception`) and what caused it, each once."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     queue: list[BaseException | None] = [error]
     while queue:
-        found = queue.pop(0)
-        if found is None or id(found) in seen:
+        error_now = queue.pop(0)
+        if error_now is None or id(error_now) in visited:
             continue
-        seen.add(id(found))
-        yield found
-        queue += [getattr(found, "inner_exception", None), found.__cause__, found.__context__]
+        visited.add(id(error_now))
+        yield error_now
+        queue += [getattr(error_now, "inner_exception", None), error_now.__cause__, error_now.__context__]
 
 
 def _class_names(error: BaseException) -> set[str]:
@@ -53,22 +53,22 @@ def disk_is_full() -> bool:
     return False
 
 
-def _says(errors: list[BaseException], texts: tuple[str, ...]) -> bool:
+def _mentions(errors: list[BaseException], texts: tuple[str, ...]) -> bool:
     return any(text in str(error) for error in errors for text in texts)
 
 
 def kind_of(error: BaseException, phase: str) -> str:
     """The record's failure kind for an exception that ended `phase`."""
     errors = list(chain(error))
-    names = set().union(*(_class_names(found) for found in errors))
+    names = set().union(*(_class_names(each) for each in errors))
     by_evidence = (
         ("out_of_memory", "OutOfMemoryError" in names or "MemoryError" in names),
-        ("out_of_memory", _says(errors, _OUT_OF_MEMORY_TEXT)),
-        ("disk_full", any(isinstance(found, OSError) and found.errno == 28 for found in errors)),
-        ("missing_compiler", "InvalidCxxCompiler" in names or _says(errors, _NO_COMPILER_TEXT)),
-        ("device_lost", "AcceleratorError" in names or _says(errors, _DEVICE_TEXT)),
+        ("out_of_memory", _mentions(errors, _OUT_OF_MEMORY_TEXT)),
+        ("disk_full", any(isinstance(each, OSError) and each.errno == 28 for each in errors)),
+        ("missing_compiler", "InvalidCxxCompiler" in names or _mentions(errors, _NO_COMPILER_TEXT)),
+        ("device_lost", "AcceleratorError" in names or _mentions(errors, _DEVICE_TEXT)),
         ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
-        ("unsupported", bool(names & _UNSUPPORTED) or _says(errors, _NO_META_TEXT)),
+        ("unsupported", bool(names & _UNSUPPORTED) or _mentions(errors, _NO_META_TEXT)),
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
         (
             "import_error",
@@ -86,7 +86,7 @@ def kind_of(error: BaseException, phase: str) -> str:
 def describe(error: BaseException) -> str:
     """One paragraph for a person: the innermost exception that says something, named by its class."""
     errors = list(chain(error))
-    inner = next((found for found in errors if getattr(found, "inner_exception", None) is None), errors[0])
+    inner = next((each for each in errors if getattr(each, "inner_exception", None) is None), errors[0])
     text = " ".join(str(inner).split("\n\n")[0].split()) or "no message"
     return f"{type(inner).__name__}: {text}"[:_MESSAGE_LIMIT]
 

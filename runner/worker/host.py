@@ -95,7 +95,9 @@ def build_facts(device: str, settings: dict[str, Any]) -> dict[str, Any]:
         "cudnn": None if cudnn is None else str(cudnn),
         "python": platform.python_version(),
         "os": f"{platform.system()} {platform.release()}",
-        "packages": {name: found for name in RECORDED_PACKAGES if (found := _installed(name)) is not None},
+        "packages": {
+            name: version for name in RECORDED_PACKAGES if (version := _installed(name)) is not None
+        },
         "settings": settings | {"cpu_capability": _cpu_capability()},
     }
 
@@ -103,8 +105,8 @@ def build_facts(device: str, settings: dict[str, Any]) -> dict[str, Any]:
 def _cpu_capability() -> str | None:
     import torch
 
-    found = getattr(torch.backends.cpu, "get_cpu_capability", None)
-    return None if found is None else str(found())
+    capability = getattr(torch.backends.cpu, "get_cpu_capability", None)
+    return None if capability is None else str(capability())
 
 
 def _installed(name: str) -> str | None:

@@ -19,12 +19,12 @@ COMPILE_STACK = ("torch._dynamo", "torch._inductor.compile_fx")
 def _attribute(module: str, name: str) -> Any:
     """`module.name`, or None where either does not exist in this release."""
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
     except ImportError:
         return None
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def import_compile_stack() -> None:
@@ -45,20 +45,20 @@ def mode_options(mode: str) -> dict[str, Any]:
 
 def counters() -> dict[str, dict[str, int]]:
     """`torch._dynamo.utils.counters` as plain dictionaries."""
-    found = _attribute("torch._dynamo.utils", "counters")
-    return {} if found is None else {str(group): dict(values) for group, values in found.items()}
+    table = _attribute("torch._dynamo.utils", "counters")
+    return {} if table is None else {str(group): dict(values) for group, values in table.items()}
 
 
 def compilation_metrics() -> list[Any] | None:
     """One `CompilationMetrics` per compilation of a frame or a backward; kept up to 64 by torch."""
-    found = _attribute("torch._dynamo.utils", "get_compilation_metrics")
-    return None if found is None else list(found())
+    function = _attribute("torch._dynamo.utils", "get_compilation_metrics")
+    return None if function is None else list(function())
 
 
 def time_spent_ns() -> dict[str, int] | None:
     """`calculate_time_spent()` in nanoseconds. Entries nest, so their sum is no total."""
-    found = _attribute("torch._dynamo.utils", "calculate_time_spent")
-    return None if found is None else {key: int(value * 1e9) for key, value in found().items()}
+    function = _attribute("torch._dynamo.utils", "calculate_time_spent")
+    return None if function is None else {key: int(value * 1e9) for key, value in function().items()}
 
 
 def wait_time_ns() -> int | None:

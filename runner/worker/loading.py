@@ -38,10 +38,10 @@ def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
     """
     sys.path[:0] = [entry for entry in path if entry not in sys.path]
     name, _, function = target.partition(":")
-    found: Callable[..., Any] | None = getattr(importlib.import_module(name), function, None)
-    if not callable(found):
+    builder: Callable[..., Any] | None = getattr(importlib.import_module(name), function, None)
+    if not callable(builder):
         raise WorkloadError(f"{name} has no function {function}.")
-    return found
+    return builder
 
 
 def build_workload(builder: Callable[..., Any], workload: Mapping[str, Any], device: torch.device) -> Built:

@@ -52,14 +52,14 @@ def resident_bytes(variant: Variant) -> int:
 
     Storage that several tensors share counts once.
     """
-    held: list[torch.Tensor] = list(tensors_of(list(variant.built.inputs)))
+    tensors: list[torch.Tensor] = list(tensors_of(list(variant.built.inputs)))
     if variant.module is not None:
         parameters = list(variant.module.parameters())
-        held += [*parameters, *variant.module.buffers()]
-        held += [parameter.grad for parameter in parameters if parameter.grad is not None]
+        tensors += [*parameters, *variant.module.buffers()]
+        tensors += [parameter.grad for parameter in parameters if parameter.grad is not None]
     if variant.optimizer is not None:
-        held += tensors_of(list(variant.optimizer.state.values()))
-    return _storage_bytes(held)
+        tensors += tensors_of(list(variant.optimizer.state.values()))
+    return _storage_bytes(tensors)
 
 
 def _storage_bytes(tensors: Iterable[torch.Tensor]) -> int:

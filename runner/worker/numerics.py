@@ -114,7 +114,7 @@ def compare(
         reason = None if close else f"not within {tolerance:g} of eager"
         return Comparison(close, largest, cosine, reason=reason)
     reference_error, result_error = rmse(exact, reference), rmse(exact, result)
-    found = Comparison(
+    comparison = Comparison(
         True,
         largest,
         cosine,
@@ -124,18 +124,18 @@ def compare(
         dtype=str(result.dtype).removeprefix("torch."),
     )
     if close:
-        return found
+        return comparison
     multiplier = multiplier_for(reference, result, tolerance)
-    found = replace(found, multiplier=multiplier)
+    comparison = replace(comparison, multiplier=multiplier)
     of_eager, of_dtype = multiplier * reference_error + absolute / 10, rounding_floor(result, exact)
     # A comparison with NaN is false, so each stands alone.
     is_near = result_error <= of_eager or result_error <= of_dtype
     if is_near or _only_reference_is_nan(reference, result, exact):
-        return found
+        return comparison
     allowed = max(of_eager, of_dtype)
-    by = f"{multiplier:g} times eager's" if allowed == of_eager else f"what {found.dtype} rounds"
+    by = f"{multiplier:g} times eager's" if allowed == of_eager else f"what {comparison.dtype} rounds"
     reason = f"RMSE against float64 is {result_error:.3g}, allowed is {allowed:.3g} ({by})"
-    return replace(found, passed=False, reason=reason)
+    return replace(comparison, passed=False, reason=reason)
 
 
 def _only_reference_is_nan(reference: torch.Tensor, result: torch.Tensor, exact: torch.Tensor) -> bool:
@@ -188,13 +188,13 @@ def _checked(built: Built) -> list[Batch]:
     if built.stream is None:
         return [Batch(built.inputs)]
     chosen: list[Batch] = []
-    seen: set[Any] = set()
+    names: set[Any] = set()
     for batch in built.stream.batches():
         shapes = shapes_of(batch)
-        is_new = shapes not in seen and len(seen) < _CHECKED_SHAPES
+        is_new = shapes not in names and len(names) < _CHECKED_SHAPES
         if is_new or (built.task != TRAINING and len(chosen) < _CHECKED_BATCHES):
             chosen.append(batch)
-        seen.add(shapes)
+        names.add(shapes)
     return chosen
 
 
@@ -205,9 +205,9 @@ def _results(built: Built, call: Callable[..., Any], seed: int) -> Results:
     torch.manual_seed(seed)
     results: Results = {}
     for number, batch in enumerate(_checked(built), 1):
-        found = _results_of(built, call, batch)
+        of_batch = _results_of(built, call, batch)
         suffix = "" if built.stream is None else f" of batch {number}"
-        results |= {name + suffix: value for name, value in found.items()}
+        results |= {name + suffix: value for name, value in of_batch.items()}
     return results
 
 
@@ -345,7 +345,7 @@ def _verdict(
         )
         for name, value in first.items()
     }
-    failed = {name: found for name, found in compared.items() if not found.passed}
+    failed = {name: each for name, each in compared.items() if not each.passed}
     name, worst = next(iter(failed.items())) if failed else _worst(compared)
     content = {
         "status": "fail" if failed else "pass",

@@ -119,18 +119,18 @@ def from_time_spent(spent: dict[str, int], wait_ns: int | None, first_call_ns: i
     `inductor_compile` includes the backward's and `backend_compile` does not, so with a backward the parts of
     the forward cannot be told apart and only `dynamo` and `backward` are given.
     """
-    found: dict[str, int] = {}
+    phases: dict[str, int] = {}
     frame, backend = spent.get("entire_frame_compile"), spent.get("backend_compile")
     inductor, backward = spent.get("inductor_compile"), spent.get("entire_backward_compile")
     if frame is not None and backend is not None:
-        found["dynamo"] = frame - backend
+        phases["dynamo"] = frame - backend
     if backward is not None:
-        found["backward"] = backward
+        phases["backward"] = backward
     elif backend is not None and inductor is not None:
-        found["aot_autograd"] = backend - inductor
-        found["inductor"] = inductor - (wait_ns or 0)
+        phases["aot_autograd"] = backend - inductor
+        phases["inductor"] = inductor - (wait_ns or 0)
         if wait_ns is not None:
-            found["kernel_compile"] = wait_ns
-    if any(value < 0 for value in found.values()) or sum(found.values()) > first_call_ns:
-        found = {}
-    return with_remainder(found, first_call_ns)
+            phases["kernel_compile"] = wait_ns
+    if any(value < 0 for value in phases.values()) or sum(phases.values()) > first_call_ns:
+        phases = {}
+    return with_remainder(phases, first_call_ns)

@@ -25,10 +25,10 @@ from runner.worker.steps import grad_context, make_variant
 
 WARMUP_CALLS = 20
 SAMPLES = 100
-TURNS = 20
+ROUNDS = 20
 """Times that two ways of timing take turns: the clock of a busy GPU falls, and each gives it other pauses."""
-TURN_SAMPLES = 10
-FLUSH_TURNS = 5
+ROUND_SAMPLES = 10
+FLUSH_ROUNDS = 5
 OBSERVED_STEPS = 10
 GRAPH_KERNELS = 200
 HOST_BOUND = 1.10
@@ -45,13 +45,13 @@ def measure(device: torch.device, workloads: list[dict[str, Any]]) -> dict[str, 
     with torch.cuda.device(device):
         plain, flushed = (CudaDevice(device, flush_l2=flush) for flush in (False, True))
         choice, bench = GateChoice(plain), do_bench()
-        found: list[dict[str, Any]] = [{"workload": workload["name"]} for workload in workloads]
+        probed: list[dict[str, Any]] = [{"workload": workload["name"]} for workload in workloads]
         steps: dict[int, tuple[Step, str]] = {}
         for number, workload in enumerate(workloads):
-            with _noting_errors(found[number]):
+            with _noting_errors(probed[number]):
                 step, task = _built(workload, device)
                 with grad_context(task):
-                    found[number] |= time_step(plain, flushed, choice, step, bench)
+                    probed[number] |= time_step(plain, flushed, choice, step, bench)
                 steps[number] = step, task
         l2: dict[str, Any] = {}
         with _noting_errors(l2):
@@ -60,14 +60,14 @@ def measure(device: torch.device, workloads: list[dict[str, Any]]) -> dict[str, 
         graph: dict[str, Any] = {"kernels": GRAPH_KERNELS}
         with _noting_errors(graph):
             replay = captured(device)
-            graph["gated_ns"] = Timed(plain, replay, choice, 2 * TURN_SAMPLES).block().device_ns
+            graph["gated_ns"] = Timed(plain, replay, choice, 2 * ROUND_SAMPLES).block().device_ns
         for number, (step, task) in steps.items():
-            with _noting_errors(found[number]), grad_context(task):
-                found[number] |= observe_step(plain, step)
+            with _noting_errors(probed[number]), grad_context(task):
+                probed[number] |= observe_step(plain, step)
         if "error" not in graph:
             with _noting_errors(graph):
                 graph |= observe_step(plain, replay)
-    return {"has_do_bench": bench is not None, "workloads": found, "l2": l2, "graph": graph}
+    return {"has_do_bench": bench is not None, "workloads": probed, "l2": l2, "graph": graph}
 
 
 def _built(workload: dict[str, Any], device: torch.device) -> tuple[Step, str]:
@@ -78,11 +78,11 @@ def _built(workload: dict[str, Any], device: torch.device) -> tuple[Step, str]:
 
 
 @contextlib.contextmanager
-def _noting_errors(found: dict[str, Any]) -> Iterator[None]:
+def _noting_errors(entry: dict[str, Any]) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever a driver, a tracer or Triton raises
-        found["error"] = describe(error)
+        entry["error"] = describe(error)
 
 
 def do_bench() -> Bench | None:
@@ -135,19 +135,19 @@ def time_step(
     """Gated device time and pipelined wall time of a step, in nanoseconds; and, where the step keeps the
     device busy, its gated time over that of `bench`, block by block in turns.
     """
-    found = Timed(plain, step, choice, SAMPLES).block()
-    gated, wall = found.device_ns, found.wall_pipelined_ns
+    times = Timed(plain, step, choice, SAMPLES).block()
+    gated, wall = times.device_ns, times.wall_pipelined_ns
     is_busy = gated is not None and wall is not None and wall <= HOST_BOUND * gated
-    ratio = _against(bench, Timed(flushed, step, choice, TURN_SAMPLES), step) if bench and is_busy else None
+    ratio = _against(bench, Timed(flushed, step, choice, ROUND_SAMPLES), step) if bench and is_busy else None
     return {"gated_ns": gated, "wall_pipelined_ns": wall, "do_bench_ratio": ratio}
 
 
 def _against(bench: Bench, timed: Timed, step: Step) -> float | None:
     """Median of gated device time over `bench`'s; None where too few blocks were gated."""
     ratios = []
-    for turn in range(TURNS):
+    for number in range(ROUNDS):
         both: dict[str, float | None] = {}
-        for which in ("ours", "theirs")[:: 1 if turn % 2 == 0 else -1]:
+        for which in ("ours", "theirs")[:: 1 if number % 2 == 0 else -1]:
             # The same work before each: otherwise one of them meets a device that has rested.
             timed.settle()
             both[which] = timed.block().device_ns if which == "ours" else bench(step)
@@ -162,25 +162,25 @@ def flush_effect(plain: Device, flushed: Device, choice: GateChoice, step: Step)
         name: Timed(device, step, choice, SAMPLES)
         for name, device in (("warm_ns", plain), ("cold_ns", flushed))
     }
-    found: dict[str, list[float]] = {name: [] for name in timed}
-    for _ in range(FLUSH_TURNS):
+    samples: dict[str, list[float]] = {name: [] for name in timed}
+    for _ in range(FLUSH_ROUNDS):
         for name, each in timed.items():
             device_ns = each.block().device_ns
             if device_ns is not None:
-                found[name].append(device_ns)
-    return {name: statistics.median(values) if values else None for name, values in found.items()}
+                samples[name].append(device_ns)
+    return {name: statistics.median(values) if values else None for name, values in samples.items()}
 
 
 def observe_step(device: Device, step: Step) -> dict[str, Any]:
     """What CUPTI saw of a step: time in which the device did anything, in nanoseconds, launches, streams."""
-    seen = device.observe(step, OBSERVED_STEPS)
-    if seen is None:
+    observed = device.observe(step, OBSERVED_STEPS)
+    if observed is None:
         return {"kernels_ns": None, "launches": None, "graph_launches": None, "streams": None}
     return {
-        "kernels_ns": statistics.median(seen.busy_ns),
-        "launches": seen.launches,
-        "graph_launches": seen.graph_launches,
-        "streams": seen.streams,
+        "kernels_ns": statistics.median(observed.busy_ns),
+        "launches": observed.launches,
+        "graph_launches": observed.graph_launches,
+        "streams": observed.streams,
     }
 
 

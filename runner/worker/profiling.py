@@ -51,8 +51,8 @@ def profile_side(step: Step, device: torch.device) -> dict[str, Any]:
     """`ProfileSide` of the record for one variant's warm step."""
     for _ in range(WARMUP_STEPS):
         step()
-    found = _host_facts(step, device)
-    return found if device.type == "cpu" else found | _device_facts(step, device)
+    facts = _host_facts(step, device)
+    return facts if device.type == "cpu" else facts | _device_facts(step, device)
 
 
 def _wait(device: torch.device) -> None:
@@ -224,12 +224,12 @@ def counted(step: Step) -> dict[str, int | None]:
 
     def note(arguments: Any, result: Any) -> None:
         nonlocal moved
-        moved += sum(_held_bytes(tensor) for tensor in tensors_of([arguments, result]))
+        moved += sum(_storage_bytes(tensor) for tensor in tensors_of([arguments, result]))
 
     watched = internals.watch_operators(step, note)
     return {"flops": counter.get_total_flops(), "bytes": moved if watched else None}
 
 
-def _held_bytes(tensor: torch.Tensor) -> int:
+def _storage_bytes(tensor: torch.Tensor) -> int:
     """Bytes of a tensor's elements; an expanded one repeats those of its storage."""
     return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from runner.worker.clock import Taken, Timer
+from runner.worker.clock import BlockTimes, Timer
 from runner.worker.evidence import Block, BlockWatch, canary_ns
 
 # How well a median is known from its own samples, without assuming how they are distributed.
@@ -46,12 +46,12 @@ def relative_half_width(samples_ns: list[int]) -> float | None:
 
 
 Step = Callable[[], Any]
-Round = list[Taken]
+Round = list[BlockTimes]
 """One block of each side."""
 
 PAIRS = 10
 """Eager and compiled take turns at least this often: the host's speed drifts within a second."""
-LOOKS = 1.25
+CHECK_GROWTH = 1.25
 """How much more there must be before the interval is looked at again: who looks after every round stops at
 the first one that happens to look narrow.
 """
@@ -122,7 +122,7 @@ def is_steady(calls_ns: list[int]) -> bool:
     return statistics.median(calls_ns[-third:]) >= 0.9 * before
 
 
-def judged(times: dict[str, list[int]]) -> list[int]:
+def primary_samples(times: dict[str, list[int]]) -> list[int]:
     """The samples whose median sampling gets to know: device times where there are any, as the calmest."""
     return times.get("samples_ns") or times.get("device_ns") or times.get("wall_sync_ns", [])
 
@@ -135,9 +135,9 @@ def warm_up(side: Side, plan: SamplingPlan) -> str:
     """
     spent = 0
     while True:
-        took = side.timer.once(side.step)
-        side.warmup_ns.append(took)
-        spent += took
+        elapsed = side.timer.once(side.step)
+        side.warmup_ns.append(elapsed)
+        spent += elapsed
         count = len(side.warmup_ns)
         if count >= plan.warmup_calls and spent >= plan.warmup_ns and is_steady(side.warmup_ns):
             return "steady"
@@ -151,7 +151,7 @@ def until_steady(first_call_ns: int, warmup_ns: list[int]) -> tuple[int, int]:
     """
     steady = statistics.median(warmup_ns[len(warmup_ns) // 2 :])
     calls = [first_call_ns, *warmup_ns][:UNSTEADY_CALLS]
-    slow = [index for index, took in enumerate(calls) if took > STEADY_RATIO * steady]
+    slow = [index for index, elapsed in enumerate(calls) if elapsed > STEADY_RATIO * steady]
     count = max(slow, default=0) + 1
     return count, sum(calls[:count])
 
@@ -193,7 +193,7 @@ class Sampler:
         self._watch = watch or BlockWatch()
         self._canary = canary
         self._slowed = False
-        self._look_at = 0.0
+        self._check_at = 0.0
 
     def block_size(self, latency_ns: int) -> int:
         """Samples per block: a share of the planned ones, and no more than fit into `block_ns`."""
@@ -217,43 +217,43 @@ class Sampler:
         evidence = Evidence()
         sizes = [self.block_size(side.latency_ns()) for side in sides]
         planned = max(math.ceil(self._plan.samples / size) for size in sizes)
-        kept: list[Round] = []
+        undisturbed: list[Round] = []
         disturbed: list[Round] = []
         for side, size in zip(sides, sizes, strict=True):
             side.timer.prepare(side.step, size, self.settling_calls(side.latency_ns()))
         started = time.perf_counter_ns()
-        self._slowed, self._look_at = self._between(""), 0.0
+        self._slowed, self._check_at = self._between(""), 0.0
         while not evidence.ended_by:
-            count = len(kept) + len(disturbed)
+            count = len(undisturbed) + len(disturbed)
             blocks, calm = self._round(sides, sizes, evidence, backwards=count % 2 == 1)
             evidence.rejected += 0 if calm else len(sides)
-            (kept if calm else disturbed).append(blocks)
-            evidence.ended_by = self._end(kept, disturbed, sizes, started)
-        enough = len(kept) * min(sizes) >= max(self._plan.min_samples, self._plan.samples // 2)
-        for blocks in kept if enough else (kept + disturbed)[:planned]:
+            (undisturbed if calm else disturbed).append(blocks)
+            evidence.ended_by = self._end(undisturbed, disturbed, sizes, started)
+        enough = len(undisturbed) * min(sizes) >= max(self._plan.min_samples, self._plan.samples // 2)
+        for blocks in undisturbed if enough else (undisturbed + disturbed)[:planned]:
             for side, block in zip(sides, blocks, strict=True):
                 side.add(block.times)
-        evidence.reached_interval = _widest(judged(side.times) for side in sides)
+        evidence.reached_interval = _widest(primary_samples(side.times) for side in sides)
         return evidence
 
-    def _end(self, kept: list[Round], disturbed: list[Round], sizes: list[int], started: int) -> str:
+    def _end(self, undisturbed: list[Round], disturbed: list[Round], sizes: list[int], started: int) -> str:
         """What ends the sampling now, empty when nothing does."""
         planned, most = (
             max(math.ceil(wanted / size) for size in sizes)
             for wanted in (self._plan.samples, max(self._plan.samples, self._plan.max_samples))
         )
         # A disturbed round is repeated, but no more often than there are rounds.
-        attempts = len(kept) + len(disturbed)
-        if len(kept) >= max(planned, self._look_at):
-            self._look_at = LOOKS * len(kept)
-            width = _widest(_judged_of(kept, index) for index in range(len(sizes)))
+        attempts = len(undisturbed) + len(disturbed)
+        if len(undisturbed) >= max(planned, self._check_at):
+            self._check_at = CHECK_GROWTH * len(undisturbed)
+            width = _widest(_primary_samples_of(undisturbed, index) for index in range(len(sizes)))
             if width is not None and width <= self._plan.relative_interval:
                 return "interval"
-        if self._out_of_time(kept + disturbed, started, sizes):
+        if self._out_of_time(undisturbed + disturbed, started, sizes):
             return "time"
-        if len(kept) >= most:
+        if len(undisturbed) >= most:
             return "samples"
-        return "disturbed" if attempts >= 2 * (planned if len(kept) < planned else most) else ""
+        return "disturbed" if attempts >= 2 * (planned if len(undisturbed) < planned else most) else ""
 
     def _out_of_time(self, rounds: list[Round], started: int, sizes: list[int]) -> bool:
         """Whether, with the minimum taken, a bound is reached: a side's, or that of all work between too."""
@@ -267,7 +267,7 @@ class Sampler:
         self, sides: list[Side], sizes: list[int], evidence: Evidence, *, backwards: bool
     ) -> tuple[Round, bool]:
         """One block of each side, and whether all were left alone."""
-        blocks: dict[int, Taken] = {}
+        blocks: dict[int, BlockTimes] = {}
         order = range(len(sides))
         calm = True
         evidence.canaries_ns.append(self._canary())
@@ -284,13 +284,13 @@ class Sampler:
         return [blocks[index] for index in order], calm
 
 
-def _judged_of(rounds: list[Round], index: int) -> list[int]:
-    """What is judged of one side's blocks."""
+def _primary_samples_of(rounds: list[Round], index: int) -> list[int]:
+    """The primary samples of one side's blocks."""
     together: dict[str, list[int]] = {}
     for each in rounds:
         for name, values in each[index].times.items():
             together.setdefault(name, []).extend(values)
-    return judged(together)
+    return primary_samples(together)
 
 
 def _widest(sides: Iterable[list[int]]) -> float | None:

@@ -348,6 +348,6 @@ class Session:
 
     def _compiler_facts(self) -> dict[str, Any]:
         asked = compiling.uses_cudagraphs(self._strategy, self._device.type)
-        facts = compiler_facts.facts(self._log, cudagraphs_asked=asked)
+        facts = compiler_facts.facts(self._log, cudagraphs_requested=asked)
         self._log_context.close()
         return facts | {"cudagraph_launches": self._graph_launches}

@@ -52,9 +52,9 @@ def locate_module(module: str, path: tuple[str, ...] = ()) -> Path:
                 return Path(spec.origin)
             break
         search = list(spec.submodule_search_locations or [])
-    looked = ", ".join(path) or "the installed packages"
+    searched = ", ".join(path) or "the installed packages"
     raise ConfigError(
-        f"There is no Python file for module {module} in {looked}.",
+        f"There is no Python file for module {module} in {searched}.",
         "Check the spelling; paths are relative to the configuration file.",
     )
 

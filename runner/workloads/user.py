@@ -25,19 +25,21 @@ def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
     Raises ConfigError when a target is neither "module:function" nor a built-in workload, or two
     workloads end up with one name.
     """
-    found: dict[str, WorkloadDefinition] = {}
+    definitions: dict[str, WorkloadDefinition] = {}
     for entry in settings.workload:
         for definition in _sweep(entry, settings):
-            if definition.name in found:
+            if definition.name in definitions:
                 raise ConfigError(f"Two workloads are named {definition.name!r}.", "Rename one of them.")
-            found[definition.name] = definition
-    return found
+            definitions[definition.name] = definition
+    return definitions
 
 
 def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:
     """What each [[workload]] entry that lists sizes makes: its name -> those of its workloads."""
-    made = {entry.name: tuple(each.name for each in _sweep(entry, settings)) for entry in settings.workload}
-    return {name: names for name, names in made.items() if names != (name,)}
+    names_of = {
+        entry.name: tuple(each.name for each in _sweep(entry, settings)) for entry in settings.workload
+    }
+    return {name: names for name, names in names_of.items() if names != (name,)}
 
 
 def user_target(target: str, settings: Settings) -> WorkloadDefinition:

@@ -74,16 +74,18 @@ def build(
     dimension, so that one graph is compiled for every length.
     """
     model = TokenEncoder(width, heads, layers).to(device, dtype).eval()
-    drawn = Lengths(batches, batch_size, median, sigma, shortest, longest, seed).drawn()
-    made = [_batch(lengths, padded_length(lengths, policy, buckets, longest), device) for lengths in drawn]
+    lengths_of = Lengths(batches, batch_size, median, sigma, shortest, longest, seed).drawn()
+    inputs = [
+        _batch(lengths, padded_length(lengths, policy, buckets, longest), device) for lengths in lengths_of
+    ]
     stream = Stream(
-        batches=lambda: made,
+        batches=lambda: inputs,
         policy=policy,
         marked_dimension=1 if policy == "dynamic" else None,
-        tokens=sum(map(sum, drawn)),
-        padded_tokens=sum(batch.inputs[0].numel() for batch in made),
+        tokens=sum(map(sum, lengths_of)),
+        padded_tokens=sum(batch.inputs[0].numel() for batch in inputs),
     )
-    return Built(model_or_fn=model, inputs=made[0].inputs, regions=("MaskedBlock",), stream=stream)
+    return Built(model_or_fn=model, inputs=inputs[0].inputs, regions=("MaskedBlock",), stream=stream)
 
 
 def _batch(lengths: Sequence[int], padded: int, device: torch.device) -> Batch:

@@ -7,15 +7,15 @@ from typing import Any
 
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Task, Trial
-from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.process.supervise import run_trial
 from tests.runner.measuring import make_spec
 
 
 def measure_on_gpu(
-    fixture: str, strategy: Strategy = EAGER, *, passes: Passes = NO_PASSES, **changes: Any
+    fixture: str, strategy: Strategy = EAGER, *, diagnostics: Diagnostics = NO_DIAGNOSTICS, **changes: Any
 ) -> Trial:
     changes = {"task": Task.FUNCTION, "sampling": {"samples": 50}, "worker_env": {}} | changes
     spec = make_spec(fixture, strategy, device="cuda:0", timeout_s=300.0, **changes)
     spec["workload"] |= {"target": f"gpu_workloads:{fixture}", "path": [str(Path(__file__).parent)]}
-    return run_trial(spec, passes=passes)
+    return run_trial(spec, diagnostics=diagnostics)

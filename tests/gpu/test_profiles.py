@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from db.wording.trials import StepTimes, why
-from runner.plan.passes import Passes
+from runner.plan.diagnostics import Diagnostics
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("device"), pytest.mark.ti
 
 
 def test_fusion_leaves_one_kernel_of_many(device):
-    profile = measure_on_gpu("chain", mode("default"), passes=Passes(profile=True)).profile
+    profile = measure_on_gpu("chain", mode("default"), diagnostics=Diagnostics(profile=True)).profile
     # Six rounds of sin, times and plus.
     assert profile.control.kernels == profile.control.launches == 18
     assert profile.own.kernels == 1
@@ -23,13 +23,13 @@ def test_fusion_leaves_one_kernel_of_many(device):
 
 
 def test_a_cuda_graph_is_one_launch(device):
-    profile = measure_on_gpu("chain", mode("reduce-overhead"), passes=Passes(profile=True)).profile
+    profile = measure_on_gpu("chain", mode("reduce-overhead"), diagnostics=Diagnostics(profile=True)).profile
     assert profile.own.launches < profile.control.launches
     assert profile.own.kernels >= 1
 
 
 def test_a_matrix_product_is_bound_by_itself_and_counted_exactly(device):
-    profile = measure_on_gpu("matmul", mode("default"), passes=Passes(profile=True)).profile
+    profile = measure_on_gpu("matmul", mode("default"), diagnostics=Diagnostics(profile=True)).profile
     assert profile.flops == 2 * 4096**3
     assert profile.bytes == 3 * 4096 * 4096 * 2
     assert profile.control.matrix_fraction > 0.9

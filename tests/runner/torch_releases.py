@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
-from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.process.supervise import run_trial
 from tests.runner.measuring import FAST_COMPILE, compiled, make_spec
 
@@ -69,8 +69,8 @@ def _measure(name: str, python: Path) -> Trial:
     target, strategy, changes = CASES[name]
     spec = make_spec(target, strategy, timeout_s=300.0, **({"worker_env": FAST_COMPILE} | changes))
     spec["workload"] |= {"target": target, "path": [str(HERE)]}
-    passes = Passes(profile=True) if name in PROFILED else NO_PASSES
-    return run_trial(spec, interpreter=python, passes=passes)
+    diagnostics = Diagnostics(profile=True) if name in PROFILED else NO_DIAGNOSTICS
+    return run_trial(spec, interpreter=python, diagnostics=diagnostics)
 
 
 def _phases(trial: Trial) -> dict[str, int | None]:

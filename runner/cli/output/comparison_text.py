@@ -83,12 +83,12 @@ def tally(states: Iterable[TriageState]) -> dict[str, int]:
 def recorded_lines(recorded: Collection[RegressionState]) -> Iterator[str]:
     """What became of the regressions that are recorded between these sides; nothing where none is."""
     if recorded:
-        cases = {found.regression.subject[:2] for found in recorded}
-        told = ", ".join(
+        cases = {each.regression.subject[:2] for each in recorded}
+        states = ", ".join(
             f"{count(number)} {state}"
-            for state, number in sorted(tally(found.state for found in recorded).items())
+            for state, number in sorted(tally(each.state for each in recorded).items())
         )
-        yield f"Recorded for {plural(len(cases), 'case')}: {told}."
+        yield f"Recorded for {plural(len(cases), 'case')}: {states}."
 
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
@@ -120,7 +120,7 @@ def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
 
 
 def markdown(
-    comparison: Comparison, targets: Sequence[TargetCheck] = (), said: Sequence[str] | None = None
+    comparison: Comparison, targets: Sequence[TargetCheck] = (), sentences: Sequence[str] | None = None
 ) -> str:
     """For a pull request: sentences (`said`, else those of the comparison), a table of what changed, the rest
     folded, the policy in force.
@@ -128,7 +128,8 @@ def markdown(
     sides = f"{as_it_stands(comparison.base.name)} → {as_it_stands(comparison.head.name)}"
     lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
     lines += [
-        f"- {as_it_stands(line)}" for line in (*(said or summary_lines(comparison)), *target_lines(targets))
+        f"- {as_it_stands(line)}"
+        for line in (*(sentences or summary_lines(comparison)), *target_lines(targets))
     ]
     changed = [
         row for row in worst_first(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)

@@ -24,7 +24,7 @@ def print_document(document: Mapping[str, Any]) -> None:
     """One JSON document on standard output."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2, default=_plain)
     # JSON escapes only the first 32, and a terminal obeys these as well.
-    sys.stdout.write(CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.write(CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
 def run_document(

@@ -47,24 +47,24 @@ class TargetOutlook:
 
 
 def target_outlooks(
-    points: DataFrame, judged: SeriesHistory, targets: tuple[Target, ...], policy: Policy
+    points: DataFrame, series: SeriesHistory, targets: tuple[Target, ...], policy: Policy
 ) -> list[TargetOutlook]:
     """Every limit on this series with its forecast, read from the points since the last change."""
-    start = judged.segments[-1].start if judged.segments else 0
+    start = series.segments[-1].start if series.segments else 0
     newest = points.iloc[-1]
-    found = []
+    outlooks = []
     for target in targets:
         if not target.fits(str(newest["workload"]), str(newest["strategy"])):
             continue
-        for quantity, column in TARGET_QUANTITIES.get(judged.metric, {}).items():
+        for quantity, column in TARGET_QUANTITIES.get(series.metric, {}).items():
             limit = target.limits().get(quantity)
             if limit is not None:
                 values = floats(points[column].iloc[start:])
                 usable = values[np.isfinite(values) & (values > 0)]
                 at_least = quantity in AT_LEAST
                 forecast = forecast_crossing(usable, limit, at_least=at_least, policy=policy)
-                found.append(TargetOutlook(quantity, limit, at_least, forecast))
-    return found
+                outlooks.append(TargetOutlook(quantity, limit, at_least, forecast))
+    return outlooks
 
 
 SCHEMA = "compilewatch.history/1"
@@ -81,36 +81,36 @@ class HistoryReport:
     that were taken back, and its targets.
     """
 
-    judged: SeriesHistory
+    series: SeriesHistory
     outlooks: Sequence[TargetOutlook]
     releases: Sequence[ReleaseStep]
     exact: Sequence[ChangeEvent]
     withdrawn: Sequence[ChangeEvent]
 
 
-def history_sentences(told: HistoryReport) -> Iterator[str]:
+def history_sentences(report: HistoryReport) -> Iterator[str]:
     """How long the history is and how noisy, each change, drift, and how far the targets are."""
-    judged = told.judged
-    name = METRICS[judged.metric].name
-    noise = "" if judged.noise is None else f", run-to-run variation {percent(judged.noise)}"
-    yield f"{name} over {plural(judged.points, 'run')}{noise}, {plural(len(judged.events), 'change')}."
-    for event in judged.events:
+    series = report.series
+    name = METRICS[series.metric].name
+    noise = "" if series.noise is None else f", run-to-run variation {percent(series.noise)}"
+    yield f"{name} over {plural(series.points, 'run')}{noise}, {plural(len(series.events), 'change')}."
+    for event in series.events:
         when = f"{moment(event.at)}: " if event.at is not None else ""
         yield f"{when}{event.reason} (p {event.p_value:.2g}, {_reach(event)})"
-    for event in told.withdrawn:
+    for event in report.withdrawn:
         yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
-    for step in told.releases:
+    for step in report.releases:
         releases = f"torch {step.base_torch} to {step.head_torch}"
         yield f"{releases}: {step.row.verdict.value} ({_release_change(step)}). {step.row.reason}"
-    for event in told.exact:
+    for event in report.exact:
         yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
-    for cut in judged.cuts:
+    for cut in series.cuts:
         yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
-    if judged.two_mode:
+    if series.two_mode:
         yield "The series has two modes: the machine is now in one state, now in another."
-    if judged.drift is not None and judged.drift.verdict is not Verdict.UNCHANGED:
-        yield judged.drift.reason
-    for outlook in told.outlooks:
+    if series.drift is not None and series.drift.verdict is not Verdict.UNCHANGED:
+        yield series.drift.reason
+    for outlook in report.outlooks:
         quantity = BY_COLUMN[outlook.quantity]
         title, write = quantity.word, quantity.write
         side = "at least" if outlook.at_least else "at most"
@@ -132,15 +132,15 @@ def _reach(event: ChangeEvent) -> str:
     return f"95 % interval {low} to {high}"
 
 
-def history_table(points: DataFrame, told: HistoryReport) -> Table:
+def history_table(points: DataFrame, report: HistoryReport) -> Table:
     """One row per run as they are read: the last ones, and earlier ones where something changed."""
-    judged = told.judged
+    series = report.series
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("date", "torch", METRICS[judged.metric].word, "interval", "event"):
+    for heading in ("date", "torch", METRICS[series.metric].word, "interval", "event"):
         table.add_column(heading, justify="right" if heading not in ("date", "torch", "event") else "left")
-    events = {event.index: event for event in judged.events}
-    cuts = {cut.index: cut for cut in judged.cuts}
-    steps = _first_points(points, told.releases)
+    events = {event.index: event for event in series.events}
+    cuts = {cut.index: cut for cut in series.cuts}
+    steps = _first_points(points, report.releases)
     first = max(0, len(points) - SHOWN_POINTS)
     rows = points.to_dict("records")
     shown = [i for i in range(len(rows)) if i >= first or i in events or i in cuts]
@@ -150,7 +150,7 @@ def history_table(points: DataFrame, told: HistoryReport) -> Table:
         marks += [_step_mark(steps[index])] if index in steps else []
         marks += [f"{_named(cut.fields)} changed"] if cut else []
         marks += ["suspect"] if rows[index]["point_suspect"] else []
-        cells = (*_figures(rows[index], judged.metric), "; ".join(marks))
+        cells = (*_figures(rows[index], series.metric), "; ".join(marks))
         table.add_row(*(Text(cell) for cell in cells), style=_STYLES.get(event.verdict, "") if event else "")
     if len(shown) < len(rows):
         table.caption = f"{plural(len(rows) - len(shown), 'older run')} not shown; --json has them all."
@@ -190,26 +190,26 @@ def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
 
 
 def history_document(
-    points: DataFrame, told: HistoryReport, sentences: Sequence[str], policy: Policy
+    points: DataFrame, report: HistoryReport, sentences: Sequence[str], policy: Policy
 ) -> dict[str, Any]:
     """What `history --json` prints: every point, the judgement, and the policy in force."""
-    judged = told.judged
+    series = report.series
     newest = points.iloc[-1]
-    judgement = judged.model_dump(mode="json", exclude={"points", "metric"})
+    judgement = series.model_dump(mode="json", exclude={"points", "metric"})
     return {
         "schema": SCHEMA,
         "workload": str(newest["workload"]),
         "strategy": str(newest["strategy"]),
-        "metric": judged.metric.value,
-        "unit": METRICS[judged.metric].unit,
+        "metric": series.metric.value,
+        "unit": METRICS[series.metric].unit,
         "source_kind": str(newest["source_kind"]),
         "source_name": str(newest["source_name"]),
         "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
-        "points": [_point(row, judged.metric) for row in points.to_dict("records")],
+        "points": [_point(row, series.metric) for row in points.to_dict("records")],
         **judgement,
-        "releases": [step.model_dump(mode="json") for step in told.releases],
-        "exact_events": [event.model_dump(mode="json") for event in told.exact],
-        "withdrawn": [event.model_dump(mode="json") for event in told.withdrawn],
+        "releases": [step.model_dump(mode="json") for step in report.releases],
+        "exact_events": [event.model_dump(mode="json") for event in report.exact],
+        "withdrawn": [event.model_dump(mode="json") for event in report.withdrawn],
         "targets": [
             {
                 "quantity": each.quantity,
@@ -217,7 +217,7 @@ def history_document(
                 "at_least": each.at_least,
                 "forecast": each.forecast.model_dump(mode="json"),
             }
-            for each in told.outlooks
+            for each in report.outlooks
         ],
         "sentences": list(sentences),
         "policy": policy.to_json(),

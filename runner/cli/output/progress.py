@@ -57,7 +57,7 @@ class TimeLeft:
         return duration(round(self.seconds()) * 1e9)
 
 
-def bar_wanted() -> bool:
+def uses_bar() -> bool:
     """A bar needs a terminal; NO_COLOR asks for plain text (https://no-color.org)."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
@@ -128,9 +128,9 @@ class LineProgress:
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
-        left = self._time_left.text()
+        remaining = self._time_left.text()
         print(
-            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {left} left)",
+            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {remaining} left)",
             file=sys.stderr,
             flush=True,
         )
@@ -138,7 +138,7 @@ class LineProgress:
 
 def run_progress(total: int, time_left: TimeLeft) -> BarProgress | LineProgress:
     """The progress display of `total` trials that fits standard error."""
-    return (BarProgress if bar_wanted() else LineProgress)(total, time_left)
+    return (BarProgress if uses_bar() else LineProgress)(total, time_left)
 
 
 def _seconds(trial: Trial) -> float:
@@ -148,14 +148,14 @@ def _seconds(trial: Trial) -> float:
 
 def _line(trial: Trial, seconds: float) -> str:
     case = f"{trial.workload.name} · {trial.strategy.name}"
-    took = duration(seconds * 1e9)
+    elapsed = duration(seconds * 1e9)
     if trial.status is Status.FAILED and trial.failure is not None:
         message = trial.failure.message.partition("\n")[0]
-        return f"{case}: failed ({words(trial.failure.kind.value)}) after {took}: {message}"
+        return f"{case}: failed ({words(trial.failure.kind.value)}) after {elapsed}: {message}"
     latency = (
         duration(statistics.median(trial.latency_samples_ns)) if trial.latency_samples_ns else "no samples"
     )
-    return f"{case}: {latency} per iteration, trial took {took}"
+    return f"{case}: {latency} per iteration, trial took {elapsed}"
 
 
 # Ctrl-C and SIGTERM stop a run between two statements of ours, never in the middle of storing.
@@ -166,10 +166,10 @@ def stop_signal() -> Iterator[Event]:
     """An event that SIGINT and SIGTERM set while the block runs; the former handlers come back after it."""
     stop = Event()
 
-    def ask_to_stop(number: int, frame: object) -> None:  # noqa: ARG001
+    def request_stop(number: int, frame: object) -> None:  # noqa: ARG001
         stop.set()
 
-    former = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    former = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

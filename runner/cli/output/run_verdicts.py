@@ -9,7 +9,7 @@ from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.queries.filters import Filters
 from db.wording.verdicts import WORST_FIRST
-from runner.cli.judging import JudgedComparison, judge, newest_runs
+from runner.cli.judging import ComparisonReport, judge, newest_runs
 from runner.config.settings import Settings
 from runner.regressions.log import Logged, log_builds, log_run
 
@@ -22,23 +22,23 @@ def judge_and_log(
     workloads: tuple[str, ...],
     settings: Settings,
     *,
-    ask_again: bool = False,
-) -> tuple[JudgedComparison | None, Logged]:
+    request_confirmations: bool = False,
+) -> tuple[ComparisonReport | None, Logged]:
     """Judge what was just measured, a run against the one before and builds that took turns against each
     other, and record what regressed; None beside it where there is no one run to show.
 
-    With `ask_again` the service is asked to measure new suspicions again.
+    With `request_confirmations` the service is asked to measure new suspicions again.
     """
-    judged = _judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
+    report = _judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
     # Another host may have finished a newer run since, and judges that itself.
-    if judged is None or judged.comparison.head.run_ids != tuple(run_ids):
-        return None, log_builds(database, run_ids, settings, ask_again=ask_again)
-    return judged, log_run(database, judged.comparison, settings, ask_again=ask_again)
+    if report is None or report.comparison.head.run_ids != tuple(run_ids):
+        return None, log_builds(database, run_ids, settings, request_confirmations=request_confirmations)
+    return report, log_run(database, report.comparison, settings, request_confirmations=request_confirmations)
 
 
 def _judge_newest_run(
     database: Database, workloads: tuple[str, ...], settings: Settings
-) -> JudgedComparison | None:
+) -> ComparisonReport | None:
     """The newest run against the one before of its suite, over the cases of `workloads`.
 
     None where there is no such run or the two have nothing in common.
@@ -54,9 +54,9 @@ def _judge_newest_run(
 
 def worst_verdicts(comparison: Comparison) -> Verdicts:
     """By workload and strategy name: the worst verdict over all metrics."""
-    found: Verdicts = {}
+    worst: Verdicts = {}
     for verdict in reversed(WORST_FIRST):
-        found |= {
+        worst |= {
             (row.workload, row.strategy): verdict.value for row in comparison.rows if row.verdict is verdict
         }
-    return found
+    return worst

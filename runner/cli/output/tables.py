@@ -78,9 +78,9 @@ def result_table(
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in cases:
         torch = [Text(str(row["torch"]))] if several_builds else []
-        judged = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
+        verdict_cells = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
         names = [Text(row["workload"]), Text(row["strategy"])]
-        table.add_row(*names, *torch, *_figures(row), *judged, Text(_notes(row, apart)))
+        table.add_row(*names, *torch, *_figures(row), *verdict_cells, Text(_notes(row, apart)))
     for case in not_applicable:
         blanks = [MISSING] * (8 + several_builds + bool(verdicts))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
@@ -110,8 +110,8 @@ def note(row: Mapping[Any, Any]) -> str:
 
 def _notes(row: Mapping[Any, Any], apart: Mapping[Any, Mapping[Any, Any]]) -> str:
     eager = apart.get((row["build_id"], row["workload_id"]))
-    told = None if eager is None or eager is row else eager_apart(row, eager)
-    return "; ".join(filter(None, (note(row), told)))
+    apart_note = None if eager is None or eager is row else eager_apart(row, eager)
+    return "; ".join(filter(None, (note(row), apart_note)))
 
 
 def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:

@@ -49,17 +49,17 @@ class SpinGate:
         """Cycles in a nanosecond at the fastest clock seen. Raises RuntimeError where they do not add up."""
         self._sleep(1000)
         stream = torch.cuda.current_stream(self._device)
-        found: list[float] = []
+        rates: list[float] = []
         for _ in range(_CALIBRATIONS):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
             start.record(stream)
             self._sleep(_CALIBRATION_CYCLES)
             end.record(stream)
             torch.cuda.synchronize(self._device)
-            found.append(_CALIBRATION_CYCLES / max(1.0, float(start.elapsed_time(end)) * 1e6))
-        if max(found) > _MOST_SPREAD * min(found):
-            raise RuntimeError(f"a spinning kernel ran at {min(found):.3g} to {max(found):.3g} cycles per ns")
-        return max(found)
+            rates.append(_CALIBRATION_CYCLES / max(1.0, float(start.elapsed_time(end)) * 1e6))
+        if max(rates) > _MOST_SPREAD * min(rates):
+            raise RuntimeError(f"a spinning kernel ran at {min(rates):.3g} to {max(rates):.3g} cycles per ns")
+        return max(rates)
 
 
 class StreamWaitGate:
@@ -98,7 +98,7 @@ class StreamWaitGate:
         self._wait.restype = ctypes.c_int
         # Pinned memory has one address on host and device (unified addressing).
         memory = torch.zeros(Flag.BYTES, dtype=torch.uint8, pin_memory=True)
-        self._flag = Flag(memory.data_ptr(), keep=memory)
+        self._flag = Flag(memory.data_ptr(), owner=memory)
 
 
 class _SignalEvent(ctypes.Structure):
@@ -123,15 +123,15 @@ class _TimerSpec(ctypes.Structure):
 class Flag:
     """A 32-bit word at `address` that is 0 until it is raised, by the host or by a timer of the system.
 
-    The timer calls `sem_post`, which adds one to the word, in a thread that never runs Python. `keep` is what
-    owns the memory: `BYTES` of it.
+    The timer calls `sem_post`, which adds one to the word, in a thread that never runs Python. `owner` owns
+    the memory: `BYTES` of it.
     """
 
     BYTES = 64
 
-    def __init__(self, address: int, *, keep: object) -> None:
+    def __init__(self, address: int, *, owner: object) -> None:
         self.address = address
-        self._keep = keep
+        self._owner = owner
         self._word = ctypes.c_uint32.from_address(address)
         self._libc: Any = ctypes.CDLL(None, use_errno=True)
         post = ctypes.cast(self._libc.sem_post, ctypes.c_void_p)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from runner.worker.clock import Taken
+from runner.worker.clock import BlockTimes
 from runner.worker.device.interface import Device, Gate, Step
 
 TRIES = 4
@@ -43,15 +43,15 @@ class GateChoice:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._found: Gate | None = None
+        self._gate: Gate | None = None
         self._has_tried = False
 
     def gate(self) -> Gate | None:
         """None where none of the device's gates holds it."""
         if not self._has_tried:
             self._has_tried = True
-            self._found = next((gate for gate in self._device.gates() if self._works(gate)), None)
-        return self._found
+            self._gate = next((gate for gate in self._device.gates() if self._works(gate)), None)
+        return self._gate
 
     def _works(self, gate: Gate) -> bool:
         """Whether the device waits behind `gate`, and goes on in time. The host may fall asleep once."""
@@ -116,17 +116,17 @@ class DeviceTimer:
         it. A step that cannot be held costs `TRIES` samples here and none later.
         """
         device = self._device
-        found = []
+        rows = []
         for _ in range(3):
             device.synchronize()
             begun = device.now_ns()
             device.flush()
             device.synchronize()
             flushed = device.now_ns() - begun
-            took, issued = self._synchronised(step)
-            found.append((took, issued, flushed))
-        latency, issued, flushed = (statistics.median(column) for column in zip(*found, strict=True))
-        self._issued.extend(row[1] for row in found)
+            wall, issued = self._synchronised(step)
+            rows.append((wall, issued, flushed))
+        latency, issued, flushed = (statistics.median(column) for column in zip(*rows, strict=True))
+        self._issued.extend(row[1] for row in rows)
         settling = settling_calls * latency
         self._budget = LENGTHENING * (settling + 2 * size * (latency + flushed)) - settling
         fewest, most = PIPELINED_STEPS
@@ -142,7 +142,7 @@ class DeviceTimer:
             self._cost["device_ns"] = device.now_ns() - begun
             self._samples = self._verified = self._retries = 0
 
-    def block(self, step: Step, size: int) -> Taken:
+    def block(self, step: Step, size: int) -> BlockTimes:
         begun = self._device.now_ns()
         times: dict[str, list[int]] = {
             name: [] for name in ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns", "return_ns")
@@ -151,7 +151,7 @@ class DeviceTimer:
             self._spend("device_ns", size, lambda: self._take_gated(step, times))
         self._spend("wall_sync_ns", size, lambda: self._take_synchronised(step, times))
         self._spend("wall_pipelined_ns", 1, lambda: self._take_pipelined(step, times))
-        return Taken(times, self._device.now_ns() - begun)
+        return BlockTimes(times, self._device.now_ns() - begun)
 
     def _spend(self, name: str, most: int, take: Callable[[], None]) -> None:
         """Take as many as this time's share pays for, `most` at most, and one in the first block in any case.
@@ -160,26 +160,26 @@ class DeviceTimer:
         """
         is_first = self._credit[name] == 0.0
         self._credit[name] += SHARES[name] * self._budget
-        taken = 0
-        while taken < most and (self._credit[name] >= self._cost[name] or (is_first and taken == 0)):
+        samples = 0
+        while samples < most and (self._credit[name] >= self._cost[name] or (is_first and samples == 0)):
             begun = self._device.now_ns()
             take()
             self._cost[name] = max(1, self._device.now_ns() - begun)
             self._credit[name] -= self._cost[name]
-            taken += 1
+            samples += 1
         self._credit[name] = min(self._credit[name], self._cost[name])
 
     def _take_gated(self, step: Step, times: dict[str, list[int]]) -> None:
         if self._gate is None:
             return
-        found = self._gated(step)
-        if found is None:
+        sample = self._gated(step)
+        if sample is None:
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= _GIVE_UP_AFTER:
                 self._gate = None
             return
         self._failed_in_a_row = 0
-        device_ns, issue_ns = found
+        device_ns, issue_ns = sample
         times["device_ns"].append(device_ns)
         times["issue_ns"].append(issue_ns)
 
@@ -219,8 +219,8 @@ class DeviceTimer:
     def _take_synchronised(self, step: Step, times: dict[str, list[int]]) -> None:
         self._device.flush()
         self._device.synchronize()
-        took, returned = self._synchronised(step)
-        times["wall_sync_ns"].append(took)
+        wall, returned = self._synchronised(step)
+        times["wall_sync_ns"].append(wall)
         times["return_ns"].append(returned)
 
     def _take_pipelined(self, step: Step, times: dict[str, list[int]]) -> None:
@@ -239,37 +239,37 @@ class DeviceTimer:
         returned = times.pop("return_ns", [])
         is_gated = len(times["device_ns"]) >= FEWEST
         method, gate = "gated", self._choice.gate() if is_gated else None
-        seen = self._device.observe(step, 1 if is_gated else self._observed_steps(times["wall_sync_ns"]))
+        observed = self._device.observe(step, 1 if is_gated else self._observed_steps(times["wall_sync_ns"]))
         if not is_gated:
             times["issue_ns"] = returned
-            if seen is not None and seen.busy_ns:
-                method, times["device_ns"] = "cupti", seen.busy_ns
+            if observed is not None and observed.busy_ns:
+                method, times["device_ns"] = "cupti", observed.busy_ns
             else:
                 method, times["device_ns"] = "ungated", self._ungated(step)
-        held = None if gate is None else {"kind": gate.kind, "steps": 1}
+        gate_facts = None if gate is None else {"kind": gate.kind, "steps": 1}
         counted = {"samples": self._samples, "verified": self._verified, "retries": self._retries}
         return times, {
             "method": method,
-            "gate": None if held is None else held | counted,
-            "launches": None if seen is None else seen.launches,
-            "graph_launches": None if seen is None else seen.graph_launches,
+            "gate": None if gate_facts is None else gate_facts | counted,
+            "launches": None if observed is None else observed.launches,
+            "graph_launches": None if observed is None else observed.graph_launches,
             # The device cannot have waited for a host that was done before it began.
-            "synchronises": False if is_gated else None if seen is None else seen.synchronises,
-            "streams": None if seen is None else seen.streams,
+            "synchronises": False if is_gated else None if observed is None else observed.synchronises,
+            "streams": None if observed is None else observed.streams,
             "pipelined_steps": self._pipelined_steps,
         }
 
     def _ungated(self, step: Step) -> list[int]:
         """Plain events around `FEWEST` steps: what is left where a device has neither gate nor tracing."""
-        found = []
+        times = []
         for _ in range(FEWEST):
             self._device.flush()
             self._device.record(self._start)
             step()
             self._device.record(self._end)
             self._device.synchronize()
-            found.append(self._device.elapsed_ns(self._start, self._end))
-        return found
+            times.append(self._device.elapsed_ns(self._start, self._end))
+        return times
 
     @staticmethod
     def _observed_steps(wall_ns: list[int]) -> int:

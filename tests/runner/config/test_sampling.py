@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from runner.config.settings import RunSettings, Settings
-from runner.plan.passes import NO_PASSES, Passes
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.plan import plan_run
 from runner.process.measured_process import worker_specification
 from runner.worker.sampling import SamplingPlan
@@ -57,19 +57,19 @@ def test_values_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
 
 
 def test_passes_follow_the_first_trial_of_every_case(tmp_path: Path) -> None:
-    passes = Passes(profile=True, trace_into=tmp_path)
+    diagnostics = Diagnostics(profile=True, trace_into=tmp_path)
     plan = plan_run(
         Settings(),
         workloads=["cnn", "encoder"],
         strategies=["eager", "default"],
         trials=3,
         device="cpu",
-        passes=passes,
+        diagnostics=diagnostics,
     )
-    looked = [spec for spec in plan.trials if spec.passes == passes]
+    looked = [spec for spec in plan.trials if spec.diagnostics == diagnostics]
     assert len({spec.case for spec in plan.trials}) == len(looked) == 4
     assert {spec.round for spec in looked} == {0}
-    assert all(spec.passes == NO_PASSES for spec in plan.trials if spec.round)
+    assert all(spec.diagnostics == NO_DIAGNOSTICS for spec in plan.trials if spec.round)
     # The measured process learns nothing of it.
     assert "passes" not in looked[0].model_dump()
 

@@ -29,10 +29,10 @@ from db.store.trials import save_trial
 from runner.config.sections import ServiceSettings
 from runner.config.settings import Settings
 from runner.fleet.host_watch import WorkerPlace
-from runner.fleet.listener import PERIOD_S, Chores, Listener, WorkerSettings, say_in_one_line
+from runner.fleet.listener import PERIOD_S, Chores, Listener, WorkerSettings, log_loop_error
 from runner.fleet.measurer import Inbox, Measurer
 from runner.fleet.queue import conninfo_of
-from runner.fleet.upkeep import look_after
+from runner.fleet.upkeep import do_chores
 from runner.storage.spool import Spool
 from tests.builders import make_trial
 from tests.house.test_imports import loaded_by
@@ -150,7 +150,7 @@ def test_the_hourly_work_stores_what_waits_and_deletes_old_traces(
     old = tmp_path / "traces" / "T1"
     old.mkdir(parents=True)
     os.utime(old, (0, 0))
-    look_after(settings, sqlite_database, host="box", owner="box:1", now=NOW)
+    do_chores(settings, sqlite_database, host="box", owner="box:1", now=NOW)
     assert [stored.trial_id for stored in trial_records(sqlite_database, Filters())] == [trial.trial_id]
     assert not old.exists()
 
@@ -215,7 +215,7 @@ def test_nothing_counts_as_stalled_right_after_an_outage(tmp_path: Path) -> None
 def test_what_the_queue_refuses_afterwards_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     async def refuse() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(say_in_one_line)
+        loop.set_exception_handler(log_loop_error)
         loop.call_exception_handler({"message": "never retrieved", "exception": ConnectorException("no job")})
 
     asyncio.run(refuse())

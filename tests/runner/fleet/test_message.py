@@ -19,7 +19,7 @@ from runner.fleet.dispatch import Fleet, jobs_with_ids, with_ids_of
 from runner.fleet.message import Message, RefusedError, job_of, message_of, read_message
 from runner.fleet.names import queue_of_device, queues_of_worker
 from runner.plan.canaries import canary_specs
-from runner.plan.host_stacks import HostStacks, StackGoneError
+from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.plan import plan_run
 from runner.plan.requests import plan_spec
 from runner.process.executor import Job
@@ -47,7 +47,7 @@ def test_a_message_becomes_the_same_job_with_this_hosts_code(job: Job, settings:
 
 def test_a_recorded_build_is_found_by_the_host_that_measures(settings: Settings, tmp_path: Path) -> None:
     """The service need not have it: its plan only names it."""
-    (build, stack), *_ = HostStacks.read(settings).found
+    (build, stack), *_ = HostStacks.read(settings).stacks
     spec = RequestSpec(suite="quick", stacks=(stack,))
     request = new_request("one", RequestKind.CONFIRMATION, spec, by="the judge", at=NOW)
     elsewhere = configuration(tmp_path / "service", tmp_path / "no" / "python", '[fleet]\nqueues = ["cpu"]')
@@ -65,7 +65,7 @@ def test_a_recorded_build_is_found_by_the_host_that_measures(settings: Settings,
     message = read_message(message_of(job).model_dump(mode="json"))
     assert [found.interpreter for found in job_of(message, settings, device="cpu").specs] == [build.python]
     gone = message.model_copy(update={"stack": stack.model_copy(update={"torch": "1.0.0"})})
-    with pytest.raises(StackGoneError, match="cannot be measured again"):
+    with pytest.raises(MissingBuildError, match="cannot be measured again"):
         job_of(gone, settings, device="cpu")
 
 

@@ -114,7 +114,7 @@ def test_that_no_worker_lives_is_said_once_and_not_at_once(caplog: pytest.LogCap
         caplog.clear()
         while clock[0] < until:
             clock[0] += 1
-            attendance.look()
+            attendance.check()
         return [record.getMessage() for record in caplog.records]
 
     with caplog.at_level("INFO", "compilewatch.fleet"):

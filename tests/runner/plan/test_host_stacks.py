@@ -10,7 +10,7 @@ import pytest
 from db.records.requests import RequestSpec
 from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings
-from runner.plan.host_stacks import HostStacks, StackGoneError
+from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.requests import plan_request
 from tests.runner.second_environment import make_environment
 
@@ -19,7 +19,7 @@ from tests.runner.second_environment import make_environment
 def this_stack() -> Build:
     """What a trial of this interpreter records."""
     (found,) = [
-        stack for build, stack in HostStacks.read(Settings()).found if build.name == "this-interpreter"
+        stack for build, stack in HostStacks.read(Settings()).stacks if build.name == "this-interpreter"
     ]
     return found
 
@@ -38,7 +38,7 @@ def test_this_interpreter_is_found_as_its_trials_record_it(this_stack: Build) ->
 
 def test_a_part_that_changed_makes_it_another_build(this_stack: Build) -> None:
     older = this_stack.model_copy(update={"compiler": "g++ 4.2.1", "packages": {"timm": "0.1"}})
-    with pytest.raises(StackGoneError) as gone:
+    with pytest.raises(MissingBuildError) as gone:
         host(this_stack).build_like(older)
     assert f"compiler {this_stack.compiler} instead of g++ 4.2.1" in gone.value.message
     assert "timm" in gone.value.message
@@ -48,13 +48,13 @@ def test_a_part_that_changed_makes_it_another_build(this_stack: Build) -> None:
 def test_the_nearest_of_several_is_named(this_stack: Build) -> None:
     far = this_stack.model_copy(update={"python": "3.9.1", "triton": "1.0", "os": "Linux 1"})
     near = this_stack.model_copy(update={"python": "3.9.1"})
-    with pytest.raises(StackGoneError, match=r"here it has python 3\.9\.1 instead of 3"):
+    with pytest.raises(MissingBuildError, match=r"here it has python 3\.9\.1 instead of 3"):
         host(far, near).build_like(this_stack)
 
 
 def test_a_part_is_named_in_words(this_stack: Build) -> None:
     other = this_stack.model_copy(update={"torch_variant": "cu999"})
-    with pytest.raises(StackGoneError, match=r"torch variant \w+ instead of cu999"):
+    with pytest.raises(MissingBuildError, match=r"torch variant \w+ instead of cu999"):
         host(this_stack).build_like(other)
 
 
@@ -68,13 +68,13 @@ def test_settings_label_and_what_was_never_recorded_decide_nothing(this_stack: B
 def test_of_several_builds_of_a_side_the_first_that_is_here_is_taken(this_stack: Build) -> None:
     gone = this_stack.model_copy(update={"torch": "1.0"})
     assert host(this_stack).first_of([gone, this_stack]) == this_stack
-    with pytest.raises(StackGoneError, match=r"torch 1\.0"):
+    with pytest.raises(MissingBuildError, match=r"torch 1\.0"):
         host(this_stack).first_of([gone])
 
 
 def test_an_interpreter_without_torch_or_that_is_gone_is_no_build(tmp_path: Path) -> None:
     settings = Settings(build=[{"name": "gone", "python": tmp_path / "python"}])
-    assert {build.name for build, _ in HostStacks.read(settings).found} == {"this-interpreter"}
+    assert {build.name for build, _ in HostStacks.read(settings).stacks} == {"this-interpreter"}
 
 
 def test_a_request_of_recorded_builds_is_planned_on_their_interpreters(
@@ -82,7 +82,7 @@ def test_a_request_of_recorded_builds_is_planned_on_their_interpreters(
 ) -> None:
     other = make_environment(tmp_path / "other", timm="9.9.9")
     settings = Settings(data_dir=tmp_path, build=[{"name": "other", "python": other}])
-    stacks = [stack for _, stack in HostStacks.read(settings).found]
+    stacks = [stack for _, stack in HostStacks.read(settings).stacks]
     assert [stack.packages.get("timm") == "9.9.9" for stack in stacks] == [True, False]
     spec = RequestSpec(cases=(("elementwise", "eager"),), stacks=(this_stack, stacks[0]), trials=2)
     plan = plan_request(settings, spec)
@@ -90,5 +90,5 @@ def test_a_request_of_recorded_builds_is_planned_on_their_interpreters(
     here = Path(sys.executable)
     assert [trial.interpreter for trial in plan.trials] == [here, other, other, here]
     gone = spec.model_copy(update={"stacks": (this_stack.model_copy(update={"torch": "1"}),)})
-    with pytest.raises(StackGoneError):
+    with pytest.raises(MissingBuildError):
         plan_request(settings, gone)

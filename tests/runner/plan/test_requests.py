@@ -16,7 +16,7 @@ from db.store.requests import cancel_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds
 from runner.plan.interpreter import InterpreterFacts, check_interpreter
-from runner.process.cancellation import require_wanted
+from runner.process.cancellation import check_cancelled
 from runner.service import keeper
 from tests.runner.service.test_service import FACTS, NOW, Measuring, ask, serving, wait_for
 
@@ -26,7 +26,7 @@ BOUND_S = 20.0
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "LOOK_S", 0.05)
+    monkeypatch.setattr(keeper, "POLL_S", 0.05)
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -81,9 +81,9 @@ def test_a_long_plan_is_not_made_to_its_end(
 
     def noticed() -> None:
         planned.set()
-        require_wanted()
+        check_cancelled()
 
-    monkeypatch.setattr("runner.plan.plan.require_wanted", noticed)
+    monkeypatch.setattr("runner.plan.plan.check_cancelled", noticed)
     limits = Limits(trials=10**9)
     settings = Settings(data_dir=tmp_path / "data", service={"watch_builds": False}, limits=limits)
     before = set(threading.enumerate())

@@ -98,8 +98,8 @@ def test_half_an_hour_of_the_standard_suite(
     measured = [job.specs[0] for job in done[1:-1]]
     assert cases(plan)[:30] == [(spec.workload.name, spec.strategy.name) for spec in measured[:30]]
     assert 1_700 < monotonic() - began <= 1_800
-    assert len(measured) + len(budget.left) == len(plan.trials)
-    assert (budget.left_text() or "").startswith(f"{len(budget.left)} trials of ")
+    assert len(measured) + len(budget.unmeasured) == len(plan.trials)
+    assert (budget.unmeasured_text() or "").startswith(f"{len(budget.unmeasured)} trials of ")
 
 
 def test_the_rest_of_the_order(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_what_does_not_fit_is_not_measured(
     assert [trial.trial_id for trial in trial_records(sqlite_database)] == [
         spec.trial_id for spec in plan.trials[:2]
     ]
-    assert budget.left == list(plan.trials[2:])
-    assert budget.left_text() == "2 trials of 1 case did not fit, about 50.0 s: elementwise / eager."
+    assert budget.unmeasured == list(plan.trials[2:])
+    assert budget.unmeasured_text() == "2 trials of 1 case did not fit, about 50.0 s: elementwise / eager."
 
 
 def test_a_run_that_measured_nothing_says_so_by_its_exit_code() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from db.records.trial import Status
-from runner.plan.passes import Passes
+from runner.plan.diagnostics import Diagnostics
 from runner.process import trace
 from runner.process.trace import forget_traces, trace_directory, trace_in
 from tests.runner.measuring import compiled, make_spec
@@ -87,7 +87,7 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
 
     heard: list[str] = []
     spec = make_spec("relu_function", compiled("inductor", mode="default"), task="function")
-    trial = run_trial(spec, on_phase=heard.append, passes=Passes(profile=True, trace_into=tmp_path))
+    trial = run_trial(spec, on_phase=heard.append, diagnostics=Diagnostics(profile=True, trace_into=tmp_path))
     assert trial.status is Status.OK, trial.failure
     assert trial.trace is not None
     directory = tmp_path / trial.trace.directory

@@ -91,7 +91,7 @@ def test_one_break_is_one_break_however_often_it_is_counted() -> None:
         compiled = torch.compile(function, backend="eager", dynamic=False)
         for length in (2, 3, 4):
             compiled(torch.ones(length))
-    (found,) = compiler_facts.facts(log, cudagraphs_asked=False)["graph_breaks"]
+    (found,) = compiler_facts.facts(log, cudagraphs_requested=False)["graph_breaks"]
     assert found["count"] == 3
     assert found["location"].startswith("test_traps.py:")
     assert sum(internals.counters()["graph_break"].values()) == 3
@@ -139,7 +139,7 @@ def test_bert_with_checkpointing_breaks_unless_its_cache_is_off() -> None:
         torch._dynamo.reset()
         with internals.collect_log() as log:
             torch.compile(model, backend="eager")(torch.ones(2, 4, dtype=torch.long))
-        found = compiler_facts.facts(log, cudagraphs_asked=False)["graph_breaks"]
+        found = compiler_facts.facts(log, cudagraphs_requested=False)["graph_breaks"]
         return sum(event["count"] for event in found)
 
     assert breaks(use_cache=True) > 0

@@ -19,7 +19,7 @@ from db.store.regressions import record_comparison, triage
 from db.store.requests import note_runs, take_request
 from db.store.trials import save_trials
 from runner.config.settings import BuildSettings, Settings
-from runner.plan.host_stacks import HostStacks, StackGoneError
+from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.regressions.confirmation import request_confirmation
 from runner.regressions.log import log_builds
 from tests.builders import make_build
@@ -128,7 +128,7 @@ def test_a_second_look_names_both_builds_and_is_asked_for_once(suspected: Databa
 def test_where_a_build_is_gone_nothing_is_asked_and_the_regressions_stay_suspected(
     suspected: Database,
 ) -> None:
-    with pytest.raises(StackGoneError) as gone:
+    with pytest.raises(MissingBuildError) as gone:
         request_confirmation(suspected, compared(suspected), Policy(), on_this_host("2.13.0"), at=NOW)
     assert str(gone.value).startswith(
         "torch 2.12.0 (cu130) cannot be measured again on this host: no build here has that torch."
@@ -141,7 +141,7 @@ def test_the_service_says_which_build_is_gone(
     sqlite_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     save_trials(sqlite_database, taking_turns(1.0, 1.1))
-    log_builds(sqlite_database, FRESH, Settings(), ask_again=True)
+    log_builds(sqlite_database, FRESH, Settings(), request_confirmations=True)
     assert queue(sqlite_database) == []
     said = [record.getMessage() for record in caplog.records if record.name == "compilewatch.regressions"]
     assert len(said) == 1
@@ -168,7 +168,7 @@ def test_what_was_only_suspected_is_confirmed_by_the_runs_it_asked_for(sqlite_da
     assert taken is not None
     note_runs(sqlite_database, taken.request_id, FRESH, owner=taken.owner or "", at=NOW)
     save_trials(sqlite_database, taking_turns(1.0, 1.1))
-    logged = log_builds(sqlite_database, FRESH, Settings(), ask_again=True)
+    logged = log_builds(sqlite_database, FRESH, Settings(), request_confirmations=True)
     assert logged.recorded.new
     assert logged.recorded.new == logged.recorded.confirmed
     assert {each.state for each in standing_regressions(sqlite_database)} == {TriageState.CONFIRMED}

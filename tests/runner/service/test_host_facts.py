@@ -12,7 +12,7 @@ from db.queries.schedules import hosts
 from db.records.schedules import HostDevice
 from runner.device import state as device_state
 from runner.device.host import disk_room
-from runner.service.host_facts import SAY_S, HostFacts, read_devices
+from runner.service.host_facts import SAVE_INTERVAL_S, HostFacts, read_devices
 from runner.service.timetable import Host
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
@@ -44,24 +44,24 @@ def test_devices_are_asked_only_while_nothing_is_measured(sqlite_database: Datab
         monotonic=clock.monotonic,
         devices=devices,
     )
-    facts.say(idle=False)
+    facts.save(idle=False)
     (state,) = hosts(sqlite_database)
     assert (state.devices, state.devices_read_at, state.seen_at) == (None, None, NOW)
     assert state.free_bytes is not None
     assert state.total_bytes is not None
     assert 0 < state.free_bytes <= state.total_bytes
-    clock.seconds = SAY_S - 1
-    facts.say(idle=True)
+    clock.seconds = SAVE_INTERVAL_S - 1
+    facts.save(idle=True)
     assert asked == []
-    clock.seconds = SAY_S
-    facts.say(idle=True)
-    clock.seconds = 2 * SAY_S
-    facts.say(idle=False)
+    clock.seconds = SAVE_INTERVAL_S
+    facts.save(idle=True)
+    clock.seconds = 2 * SAVE_INTERVAL_S
+    facts.save(idle=False)
     (state,) = hosts(sqlite_database)
-    assert asked == [SAY_S]
+    assert asked == [SAVE_INTERVAL_S]
     assert state.devices == (HostDevice(name="H200", temperature_c=31.0),)
-    assert state.devices_read_at == NOW + timedelta(seconds=SAY_S)
-    assert state.seen_at == NOW + timedelta(seconds=2 * SAY_S)
+    assert state.devices_read_at == NOW + timedelta(seconds=SAVE_INTERVAL_S)
+    assert state.seen_at == NOW + timedelta(seconds=2 * SAVE_INTERVAL_S)
     facts.stopped()
     assert hosts(sqlite_database)[0].stopped_at == clock.now()
 
@@ -69,10 +69,10 @@ def test_devices_are_asked_only_while_nothing_is_measured(sqlite_database: Datab
 def test_a_service_that_asks_no_gpu_leaves_what_a_worker_told(database: Database, tmp_path: Path) -> None:
     gpu = HostDevice(name="H200", uuid="GPU-1")
     box = Host("box", "box:1")
-    HostFacts(database, box, tmp_path, clock=Clock().now, devices=lambda: (gpu,)).say(idle=True)
+    HostFacts(database, box, tmp_path, clock=Clock().now, devices=lambda: (gpu,)).save(idle=True)
     later = Clock()
     later.seconds = 60
-    HostFacts(database, Host("box", "box:2"), tmp_path, clock=later.now).say(idle=False)
+    HostFacts(database, Host("box", "box:2"), tmp_path, clock=later.now).save(idle=False)
     (state,) = hosts(database)
     assert (state.owner, state.devices, state.devices_read_at) == ("box:2", (gpu,), NOW)
 

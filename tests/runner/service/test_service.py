@@ -19,8 +19,8 @@ from db.records.requests import RequestKind, RequestSpec, RequestState, RunReque
 from db.store.requests import cancel_request, new_request, save_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.interpreter import InterpreterFacts
-from runner.plan.passes import NO_PASSES, Passes
 from runner.plan.plan import Plan
 from runner.plan.requests import plan_request
 from runner.process.execution import RunOutcome
@@ -206,7 +206,7 @@ class Elsewhere(Here):
 
     elsewhere = True
 
-    def is_meant(self, machine: str | None, host: Host) -> bool:
+    def accepts(self, machine: str | None, host: Host) -> bool:
         return machine != host.name
 
     def has_room(self, request: RunRequest, under_way: Collection[RunRequest]) -> bool:
@@ -261,11 +261,11 @@ def test_an_outage_is_said_once_by_all_threads_together(caplog: pytest.LogCaptur
     with caplog.at_level("INFO", "compilewatch.schedule"):
         for patience in (taking, keeping, taking, keeping):
             database.fail(patience)
-        taking.over()
+        taking.recovered()
         # Its try had begun while the database was away.
         database.fail(keeping)
-        keeping.over()
-        taking.over()
+        keeping.recovered()
+        taking.recovered()
     assert [record.getMessage() for record in caplog.records] == [
         "No PostgreSQL server answers. Waiting for it.",
         "The database is back after 0 s.",
@@ -279,17 +279,17 @@ def test_a_request_whose_service_died_is_taken_over_after_the_lease(database: Da
     take_request(database, owner="dead:1", at=NOW, fits=lambda _request: True)
     seconds = [0.0]
     watcher = Abandoned(database, owner="watcher:2", monotonic=lambda: seconds[0])
-    assert watcher.look(NOW) == []
+    assert watcher.check(NOW) == []
     seconds[0] = LEASE_S - 1
     beat_request(database, "one", owner="dead:1")
-    assert watcher.look(NOW) == []
+    assert watcher.check(NOW) == []
     seconds[0] = 2 * LEASE_S - 2
-    assert watcher.look(NOW) == []
+    assert watcher.check(NOW) == []
     watcher.forget()
     seconds[0] = 3 * LEASE_S
-    assert watcher.look(NOW) == []
+    assert watcher.check(NOW) == []
     seconds[0] = 4 * LEASE_S
-    assert watcher.look(NOW) == ["one"]
+    assert watcher.check(NOW) == ["one"]
     assert run_request(database, "one").state is RequestState.QUEUED
 
 
@@ -329,8 +329,8 @@ def test_a_judge_that_fails_leaves_the_request_finished(
 def test_a_request_may_ask_for_profiles_and_traces(settings: Settings) -> None:
     spec = RequestSpec(workloads=("cnn",), strategies=("default",), trials=2, profile=True, trace=True)
     first, second = plan_request(settings, spec).trials
-    assert first.passes == Passes(profile=True, trace_into=settings.data_dir.absolute())
-    assert second.passes == NO_PASSES
+    assert first.diagnostics == Diagnostics(profile=True, trace_into=settings.data_dir.absolute())
+    assert second.diagnostics == NO_DIAGNOSTICS
 
 
 def test_a_request_names_what_is_configured_and_no_code(settings: Settings) -> None:

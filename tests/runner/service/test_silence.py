@@ -73,27 +73,27 @@ def test_silence_is_told_once_and_again_after_the_next_result(database: Database
     told = Told()
     silence = watching(database, told)
     for day in (20, 21):
-        assert silence.look(night(day, 13)) == []
-    assert silence.look(night(22, 2)) == []
+        assert silence.check(night(day, 13)) == []
+    assert silence.check(night(22, 2)) == []
     assert silent_schedules(database, night(22, 2)) == []
-    assert silence.look(night(22)) == ["nightly"]
-    assert silence.look(night(22, 5)) == silence.look(night(25)) == []
+    assert silence.check(night(22)) == ["nightly"]
+    assert silence.check(night(22, 5)) == silence.check(night(25)) == []
     assert [watch.schedule for watch in silent_schedules(database, night(25))] == ["nightly"]
     measure(database, night(25))
-    assert silence.look(night(25, 4)) == []
+    assert silence.check(night(25, 4)) == []
     assert silent_schedules(database, night(25, 4)) == []
-    assert silence.look(night(27)) == ["nightly"]
+    assert silence.check(night(27)) == ["nightly"]
     assert told.names == ["nightly", "nightly"]
 
 
 def test_of_two_services_one_tells(database: Database) -> None:
     told = Told()
     first, second = watching(database, told), watching(database, told)
-    assert [first.look(night(23)), second.look(night(23))] == [["nightly"], []]
+    assert [first.check(night(23)), second.check(night(23))] == [["nightly"], []]
 
 
 def test_a_dashboard_sees_it_when_no_service_lives(database: Database) -> None:
-    watching(database, Told()).look(night(20, 13))
+    watching(database, Told()).check(night(20, 13))
     (watch,) = silent_schedules(database, night(24))
     assert (watch.schedule, watch.due_at) == ("nightly", night(22))
 
@@ -103,19 +103,19 @@ def test_failures_are_results_and_cancelled_trials_are_none(database: Database) 
     measure(database, night(21), failure=FailureKind.OUT_OF_MEMORY)
     assert last_result_of(database, "nightly") is not None
     measure(database, night(22), failure=FailureKind.CANCELLED)
-    assert silence.look(night(22, 13)) == []
+    assert silence.check(night(22, 13)) == []
     assert schedule_watches(database)["nightly"].due_at == night(23)
 
 
 def test_a_paused_schedule_owes_nothing(database: Database) -> None:
     told = Told()
     silence = watching(database, told)
-    silence.look(START)
+    silence.check(START)
     pause_schedule(database, "nightly", by="ann", at=night(23))
     assert silent_schedules(database, night(24)) == []
-    assert silence.look(night(24)) == []
+    assert silence.check(night(24)) == []
     resume_schedule(database, "nightly", by="ann", at=night(24))
-    assert silence.look(night(24, 4)) == []
+    assert silence.check(night(24, 4)) == []
     assert told.names == []
 
 

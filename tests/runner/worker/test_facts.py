@@ -21,7 +21,7 @@ def facts_of(built, calls=1, **options):
         for _ in range(calls):
             with grad_context(built.task):
                 call(*built.inputs)
-    return compiler_facts.facts(log, cudagraphs_asked=False)
+    return compiler_facts.facts(log, cudagraphs_requested=False)
 
 
 def test_a_clean_workload():
@@ -86,7 +86,7 @@ def test_a_recompilation_has_its_reason_and_line():
         call = torch.compile(function, backend="eager", dynamic=False)
         for length in (3, 4, 5):
             call(torch.ones(length))
-    facts = compiler_facts.facts(log, cudagraphs_asked=False)
+    facts = compiler_facts.facts(log, cudagraphs_requested=False)
     assert facts["graphs"] == 3
     assert sum(event["count"] for event in facts["recompiles"]) == 2
     assert all(event["location"].startswith("test_facts.py:") for event in facts["recompiles"])
@@ -101,7 +101,7 @@ def test_the_recompile_limit_is_told_though_torch_goes_on_silently():
         call = torch.compile(function, backend="eager", dynamic=False)
         for length in range(3, 16):
             call(torch.ones(length))
-    facts = compiler_facts.facts(log, cudagraphs_asked=False)
+    facts = compiler_facts.facts(log, cudagraphs_requested=False)
     assert facts["recompile_limit_hit"] is True
     assert facts["graphs"] == 8
 

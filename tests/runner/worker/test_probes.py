@@ -90,7 +90,7 @@ def test_the_effect_of_a_flush_is_that_of_the_device_alone():
     found = probes.flush_effect(device, flushed, GateChoice(device), reduce)
     assert found["warm_ns"] == pytest.approx(10 * US, rel=0.01)
     assert found["cold_ns"] == pytest.approx(15 * US, rel=0.01)
-    assert flushed.flushes > probes.FLUSH_TURNS
+    assert flushed.flushes > probes.FLUSH_ROUNDS
 
 
 def test_what_tracing_saw():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.clock import Taken
+from runner.worker.clock import BlockTimes
 from runner.worker.evidence import Block
 from runner.worker.sampling import (
     PAIRS,
@@ -40,7 +40,7 @@ class FakeTimer:
     def block(self, step, size):
         samples = [step() for _ in range(size)]
         self.blocks.append((step, len(samples)))
-        return Taken({"samples_ns": samples}, sum(samples))
+        return BlockTimes({"samples_ns": samples}, sum(samples))
 
     def once(self, step):
         return step()
@@ -209,7 +209,7 @@ def test_all_times_of_a_block_are_kept_and_those_of_the_device_decide_when_it_is
     class Both(FakeTimer):
         def block(self, step, size):
             noisy = [round(MS * wall.uniform(1, 3)) for _ in range(size)]
-            return Taken({"device_ns": [MS] * size, "wall_sync_ns": noisy}, 3 * MS * size)
+            return BlockTimes({"device_ns": [MS] * size, "wall_sync_ns": noisy}, 3 * MS * size)
 
     eager = side(MS, Both())
     evidence = sampler().take([eager])
@@ -220,7 +220,7 @@ def test_all_times_of_a_block_are_kept_and_those_of_the_device_decide_when_it_is
 def test_where_no_device_time_was_taken_the_wall_time_decides_when_it_is_enough():
     class NotHeld(FakeTimer):
         def block(self, step, size):
-            return Taken({"device_ns": [], "wall_sync_ns": [step() for _ in range(size)]}, MS * size)
+            return BlockTimes({"device_ns": [], "wall_sync_ns": [step() for _ in range(size)]}, MS * size)
 
     evidence = sampler().take([side(MS, NotHeld())])
     assert (evidence.ended_by, evidence.reached_interval) == ("interval", 0.0)

@@ -61,7 +61,7 @@ def gone_through(built: Built, strategy: str) -> tuple[dict[str, Any], FirstIter
             call = compiling.apply(target, wanted, Path("unused"))
             with grad_context(built.task):
                 first.run(make_variant(target, call))
-        return compiler_facts.facts(log, cudagraphs_asked=False), first
+        return compiler_facts.facts(log, cudagraphs_requested=False), first
 
 
 def test_lengths_are_those_of_the_distribution_and_the_same_every_time() -> None:

@@ -1,4 +1,4 @@
-"""What is looked at beside the timed process of a trial, each in a process of its own afterwards."""
+"""Diagnostics of a trial: each is a process of its own after the timed one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Passes:
+class Diagnostics:
     """`profile`: a few steps under torch.profiler. `trace_into`: the data directory that gets the compiler's
     own log of a cold compilation; None for no log.
     """
@@ -16,4 +16,4 @@ class Passes:
     trace_into: Path | None = None
 
 
-NO_PASSES = Passes()
+NO_DIAGNOSTICS = Diagnostics()
