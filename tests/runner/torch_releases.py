@@ -112,8 +112,8 @@ def _known(value: object) -> str:
 
 
 FACTS: dict[str, Callable[[Trials], str]] = {
-    "phases told, cold inference": lambda t: _told_phases(t["cold"]),
-    "phases told, training": lambda t: _told_phases(t["training"]),
+    "phases, cold inference": lambda t: _told_phases(t["cold"]),
+    "phases, training": lambda t: _told_phases(t["training"]),
     "phases read from": lambda t: str(t["cold"].cold_start and t["cold"].cold_start.phase_source),
     "`other`, cold inference": lambda t: _rest(t["cold"]),
     "`other`, training": lambda t: _rest(t["training"]),
