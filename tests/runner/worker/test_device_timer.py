@@ -276,7 +276,7 @@ class Word:
     def __init__(self):
         self.memory = ctypes.create_string_buffer(Flag.BYTES + 64)
         address = ctypes.addressof(self.memory)
-        self.flag = Flag(address + -address % 64, keep=self.memory)
+        self.flag = Flag(address + -address % 64, owner=self.memory)
 
 
 def test_a_flag_is_raised_by_the_system_while_python_is_stuck():

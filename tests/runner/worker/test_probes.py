@@ -53,7 +53,7 @@ def test_a_step_that_keeps_the_device_busy_is_set_against_another_tool_in_turns(
     found, asked = timed(step, device, ratio)
     assert found["gated_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
     assert found["do_bench_ratio"] == pytest.approx(ratio, rel=0.01)
-    assert asked == probes.TURNS
+    assert asked == probes.ROUNDS
 
 
 def test_a_host_bound_step_is_not_set_against_a_tool_that_measures_the_host():
