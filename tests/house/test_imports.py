@@ -36,6 +36,7 @@ OF_TORCH = ("torch", "triton")
 MODEL_LIBRARIES = (*OF_TORCH, "transformers", "diffusers")
 
 PURE = (
+    "db/cause/",
     "db/metrics/",
     "db/wording/",
     "db/judge/compare/",

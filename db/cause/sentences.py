@@ -1,0 +1,189 @@
+"""Why a step got slower or faster, in a sentence that names kernels. Nothing is said without evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from db.cause.families import Family
+from db.cause.profile_change import (
+    Finding,
+    FindingKind,
+    ProfileChange,
+    compare_profiles,
+    findings,
+)
+from db.records.sampling import ProfileSide
+from db.records.trial import Trial
+from db.wording.units import count, duration, significant
+
+NAMED = 3
+"""So many findings stand in a sentence at most."""
+HOST_PAYS = 1.1
+"""A host time that grew by less, in one process and by turns, is no finding."""
+_NAME_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What two profiles say of a change. `sentence` is None where they show no cause."""
+
+    sentence: str | None
+    change: ProfileChange
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For documents: the sentence, what was found, and every family's time in nanoseconds of a step."""
+        return {
+            "sentence": self.sentence,
+            "before_ns": round(self.change.before_ns),
+            "after_ns": round(self.change.after_ns),
+            "findings": [
+                {
+                    "kind": each.kind.value,
+                    "family": each.family.value,
+                    "before": each.before,
+                    "after": each.after,
+                    "before_ns": round(each.before_ns),
+                    "after_ns": round(each.after_ns),
+                }
+                for each in self.findings
+            ],
+            "families": [
+                {
+                    "family": each.family.value,
+                    "before_ns": round(each.before_ns),
+                    "after_ns": round(each.after_ns),
+                    "before_calls": each.before_calls,
+                    "after_calls": each.after_calls,
+                }
+                for each in self.change.families
+            ],
+        }
+
+
+def cause_between(before: ProfileSide, after: ProfileSide) -> Cause | None:
+    """What differs between the profiles of two builds; None where they cannot be compared."""
+    change = compare_profiles(before, after)
+    if change is None:
+        return None
+    found = findings(change)
+    return Cause(_change_sentence(change, found), change, found)
+
+
+def cause_of_compiling(trial: Trial) -> Cause | None:
+    """What compiling changed, eager against compiled in one process; None without both profiles."""
+    profile = trial.profile
+    if profile is None or profile.control is None:
+        return None
+    cause = cause_between(profile.control, profile.own)
+    if cause is None or cause.sentence is not None or not cause.change.on_device:
+        return cause
+    return Cause(_host_sentence(trial, cause.change), cause.change, cause.findings)
+
+
+def _change_sentence(change: ProfileChange, found: Sequence[Finding]) -> str | None:
+    """ "Slower on the device (6.33 ms became 11.0 ms a step): attention lost its fused kernel ..." """
+    size = change.after_ns - change.before_ns
+    mine = [each for each in found if each.delta_ns * size > 0][:NAMED]
+    if not mine or abs(size) < change.smallest_ns:
+        return None
+    where = " on the device" if change.on_device else ""
+    times = f"{duration(change.before_ns)} became {duration(change.after_ns)} a step"
+    return f"{'Slower' if size > 0 else 'Faster'}{where} ({times}): {'; '.join(map(finding_text, mine))}."
+
+
+def _host_sentence(trial: Trial, change: ProfileChange) -> str | None:
+    """Where the device gained nothing and the caller waits longer: the host it is."""
+    if abs(change.after_ns - change.before_ns) >= change.smallest_ns:
+        return None
+    device = f"the device gained nothing ({_became(change.before_ns, change.after_ns)} a step)"
+    for name, what in _HOST_CLOCKS:
+        control, own = (getattr(trial, field) for field in (f"control_{name}", name))
+        if len(control) and len(own):
+            before, after = median(control), median(own)
+            if after >= HOST_PAYS * before:
+                return (
+                    f"{device[0].upper()}{device[1:]} and the host pays ({what}: {_became(before, after)})."
+                )
+    return None
+
+
+# Issue time is the host's alone; the wall time of a step shows the host where the device did not move.
+_HOST_CLOCKS = (
+    ("issue_ns", "issuing a step"),
+    ("host_samples_ns", "a step until the device has finished"),
+)
+
+
+def _became(before: float, after: float) -> str:
+    return f"{duration(before)} became {duration(after)}"
+
+
+_TEXTS = {
+    FindingKind.LOST_FUSED_ATTENTION: (
+        "attention lost its fused kernel ({before}, {old}) and runs unfused{in_after} ({new})"
+    ),
+    FindingKind.GAINED_FUSED_ATTENTION: (
+        "attention runs in a fused kernel ({after}, {new}) where it ran unfused{in_before} ({old})"
+    ),
+    FindingKind.OTHER_ATTENTION: "attention runs {after} ({new}) instead of {before} ({old})",
+    FindingKind.LEFT_TENSOR_CORES: "matrix products left the tensor cores{in_after} ({old} became {new})",
+    FindingKind.REACHED_TENSOR_CORES: (
+        "matrix products reached the tensor cores{in_after} ({old} became {new})"
+    ),
+    FindingKind.OTHER_PRECISION: ("matrix products run in {after} instead of {before} ({old} became {new})"),
+    FindingKind.COPIES: "{copies} ({old} became {new})",
+    FindingKind.KERNEL: "{kernel} takes {new} instead of {old}",
+    FindingKind.FAMILY: "{family} {takes} {new} instead of {old}",
+}
+_PLURAL = (Family.MATRIX, Family.COPY, Family.COLLECTIVE, Family.HOST)
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding as a clause."""
+    return _TEXTS[finding.kind].format(
+        old=duration(finding.before_ns) if finding.before_ns else "none",
+        new=duration(finding.after_ns) if finding.after_ns else "none",
+        before=finding.before,
+        after=finding.after,
+        in_before=f" in {finding.before}" if finding.before else "",
+        in_after=f" in {finding.after}" if finding.after else "",
+        family=finding.family.value,
+        takes="take" if finding.family in _PLURAL else "takes",
+        kernel=short_name(finding.after or ""),
+        copies=_copies(finding),
+    )
+
+
+def _copies(finding: Finding) -> str:
+    more = finding.calls or 0
+    if round(more) == 0:
+        return "copies and casts"
+    number = count(abs(more)) if float(more).is_integer() else significant(abs(more))
+    noun = "copy or cast" if abs(more) == 1 else "copies and casts"
+    return f"{number} {'more' if more > 0 else 'fewer'} {noun} a step"
+
+
+def short_name(name: str) -> str:
+    """A kernel's name without its template arguments, as long as a line bears."""
+    plain = name.removeprefix("void ")
+    head = plain.replace("(anonymous namespace)", "").split("<")[0].split("(")[0].replace("::::", "::")
+    shown = head if len(head) > len("cutlass::Kernel2") or "<" not in plain else plain
+    return shown if len(shown) <= _NAME_LENGTH else f"{shown[:_NAME_LENGTH]}…"
+
+
+def family_rows(change: ProfileChange) -> list[Mapping[str, str]]:
+    """Every family on both sides in words, the largest difference first, and what is not listed."""
+    rows = [
+        {
+            "family": each.family.value,
+            "before": duration(each.before_ns) if each.before_ns else "none",
+            "after": duration(each.after_ns) if each.after_ns else "none",
+        }
+        for each in change.families
+    ]
+    rest = {"family": "not listed", "before": duration(change.before_rest_ns)}
+    return [*rows, {**rest, "after": duration(change.after_rest_ns)}]

@@ -1,0 +1,178 @@
+"""The sentences on causes: recorded ones of an H100, made ones by hand, and none where nothing changed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from db.cause.families import Family
+from db.cause.profile_change import FindingKind, compare_profiles, findings
+from db.cause.sentences import cause_between, cause_of_compiling, family_rows, short_name
+from tests.db.cause.profiles import noisy, recorded, recorded_sides, side
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nn"
+SGEMM = "ampere_sgemm_128x64_tn"
+FLASH = "void pytorch_flash::flash_fwd_kernel<Traits>(pytorch_flash::Flash_fwd_params)"
+EFFICIENT = "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(Params)"
+GELU = "triton_poi_fused_gelu_0"
+CAST = "triton_poi_fused__to_copy_1"
+
+
+def sentence(before, after):
+    return cause_between(before, after).sentence
+
+
+def test_the_vision_transformer_names_its_lost_attention_with_both_times():
+    cause = cause_of_compiling(recorded("vit-b16"))
+    assert cause.sentence == (
+        "Slower on the device (6.33 ms became 11.0 ms a step): attention lost its fused kernel "
+        "(cuDNN flash, 538 µs) and runs unfused in float32 (5.26 ms)."
+    )
+    # By hand, from the record: 12 calls each of two float32 products, two of softmax and two of casts.
+    assert cause.findings[0].after_ns == 1364523 + 983662 + 1235336 + 1034459 + 413610 + 223725
+
+
+def test_the_perceptron_says_that_the_host_pays():
+    assert cause_of_compiling(recorded("mlp-4096")).sentence == (
+        "The device gained nothing (221 µs became 227 µs a step) and the host pays "
+        "(a step until the device has finished: 267 µs became 346 µs)."
+    )
+
+
+def test_a_trial_without_a_profile_has_no_cause():
+    trial = recorded("vit-b16")
+    assert cause_of_compiling(trial.model_copy(update={"profile": None})) is None
+    alone = trial.profile.model_copy(update={"control": None})
+    assert cause_of_compiling(trial.model_copy(update={"profile": alone})) is None
+
+
+def test_attention_found_again_and_another_kind_of_it():
+    profile = recorded("vit-b16").profile
+    found = sentence(profile.own, profile.control)
+    assert found == (
+        "Faster on the device (11.0 ms became 6.33 ms a step): attention runs in a fused kernel "
+        "(cuDNN flash, 538 µs) where it ran unfused in float32 (5.26 ms)."
+    )
+    assert sentence(side((GEMM, 4, 1000), (FLASH, 2, 500)), side((GEMM, 4, 1000), (EFFICIENT, 2, 900))) == (
+        "Slower on the device (1.50 µs became 1.90 µs a step): attention runs memory-efficient (900 ns) "
+        "instead of flash (500 ns)."
+    )
+
+
+def test_without_softmax_nobody_says_unfused():
+    before = side((GEMM, 4, 1000), (FLASH, 2, 500))
+    after = side((GEMM, 4, 1000), (SGEMM, 2, 3000))
+    assert {each.kind for each in findings(compare_profiles(before, after))}.isdisjoint(
+        {FindingKind.LOST_FUSED_ATTENTION, FindingKind.GAINED_FUSED_ATTENTION}
+    )
+
+
+def test_products_leave_and_reach_the_tensor_cores():
+    on, off = side((GEMM, 4, 1000), (GELU, 4, 200)), side((SGEMM, 4, 4000), (GELU, 4, 200))
+    assert sentence(on, off) == (
+        "Slower on the device (1.20 µs became 4.20 µs a step): matrix products left the tensor cores "
+        "in float32 (1.00 µs became 4.00 µs)."
+    )
+    assert sentence(off, on) == (
+        "Faster on the device (4.20 µs became 1.20 µs a step): matrix products reached the tensor cores "
+        "in bfloat16 (4.00 µs became 1.00 µs)."
+    )
+
+
+def test_products_in_another_precision():
+    tf32 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align1>(Params)"
+    assert sentence(side((GEMM, 4, 1000)), side((tf32, 4, 2000))) == (
+        "Slower on the device (1.00 µs became 2.00 µs a step): matrix products run in TF32 instead of "
+        "bfloat16 (1.00 µs became 2.00 µs)."
+    )
+
+
+def test_more_copies_are_counted():
+    before, after = side((GEMM, 4, 1000)), side((GEMM, 4, 1000), (CAST, 1, 400))
+    assert sentence(before, after) == (
+        "Slower on the device (1.00 µs became 1.40 µs a step): "
+        "1 more copy or cast a step (none became 400 ns)."
+    )
+    assert "3 fewer copies and casts a step" in sentence(
+        side((GEMM, 4, 1000), (CAST, 3, 400)), side((GEMM, 4, 1000))
+    )
+
+
+def test_one_kernel_is_named_where_it_makes_the_difference():
+    before, after = (
+        side((GEMM, 4, 1000), (GELU, 4, 200)),
+        side((GEMM, 4, 1000), ("triton_poi_fused_gelu_7", 4, 900)),
+    )
+    assert sentence(before, after) == (
+        "Slower on the device (1.20 µs became 1.90 µs a step): "
+        "triton_poi_fused_gelu takes 900 ns instead of 200 ns."
+    )
+
+
+def test_a_cpu_speaks_of_generated_code_and_not_of_a_device():
+    before = side(("generated code", 1, 400_000), ("aten::addmm", 2, 100_000), busy=None)
+    after = side(("generated code", 1, 1_200_000), ("aten::addmm", 2, 110_000), busy=None)
+    assert sentence(before, after) == (
+        "Slower (500 µs became 1.31 ms a step): generated code takes 1.20 ms instead of 400 µs."
+    )
+
+
+def test_what_is_not_listed_may_be_anything():
+    """400 ns of copies came, and the side before hides 500 ns: perhaps they were there."""
+    before = side((GEMM, 4, 1000), rest_ns=500)
+    assert sentence(before, side((GEMM, 4, 1000), (CAST, 4, 450), rest_ns=600)) is None
+    assert sentence(before, side((GEMM, 4, 1000), (CAST, 4, 900), rest_ns=600)) is not None
+
+
+def test_unknown_kernels_are_never_a_cause():
+    before, after = side((GEMM, 4, 1000)), side((GEMM, 4, 1000), ("my_kernel", 1, 900))
+    assert sentence(before, after) is None
+    assert cause_between(before, after).change.families[0].family is Family.UNKNOWN
+
+
+def test_a_profile_of_a_device_meets_none_of_a_host():
+    assert compare_profiles(side((GEMM, 1, 10)), side(("aten::mm", 1, 10), busy=None)) is None
+    assert cause_between(side(), side((GEMM, 1, 10))) is None
+
+
+@pytest.mark.parametrize(("spread", "on_device"), [(0.03, True), (0.10, False)])
+def test_identical_builds_have_no_cause(spread, on_device):
+    """Two thousand pairs of the same step with the noise that processes have: no sentence at all."""
+    rng = random.Random(0)
+    sides = recorded_sides()
+    if not on_device:
+        sides = [
+            each.model_copy(
+                update={"device_busy_fraction": None, "step_ns": sum(e.self_ns for e in each.top)}
+            )
+            for each in sides
+        ]
+    said = 0
+    for _ in range(500):
+        for each in sides:
+            pair = [noisy(each, rng, spread, rng.choice((8, 10))) for _ in range(2)]
+            said += cause_between(*pair).sentence is not None
+    assert said == 0
+
+
+def test_documents_hold_the_figures():
+    document = cause_of_compiling(recorded("vit-b16")).to_json()
+    assert document["findings"][0]["kind"] == "lost_fused_attention"
+    assert document["families"][0] == {
+        "family": "attention",
+        "before_ns": 537762,
+        "after_ns": 5255315,
+        "before_calls": 12.0,
+        "after_calls": 72.0,
+    }
+    rows = family_rows(cause_of_compiling(recorded("vit-b16")).change)
+    assert rows[0] == {"family": "attention", "before": "538 µs", "after": "5.26 ms"}
+    assert rows[-1] == {"family": "not listed", "before": "25.2 µs", "after": "1.16 ms"}
+
+
+def test_names_are_cut_to_what_a_line_bears():
+    assert short_name("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>(int)") == (
+        "at::native::vectorized_layer_norm_kernel"
+    )
+    assert len(short_name("x" * 300)) == 61
