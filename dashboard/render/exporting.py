@@ -24,7 +24,7 @@ from dashboard.reports import svg
 from db.metrics.groups import row_dicts
 from db.wording import units
 from db.wording.csv_cells import harmless
-from db.wording.markdown_cells import as_it_stands
+from db.wording.markdown_cells import escaped_text
 
 TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.
@@ -127,9 +127,9 @@ def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
     names = [name for name in table.columns if not _holds_lists(table.frame[name])]
     lines = [
-        f"**{as_it_stands(table.title)}**",
+        f"**{escaped_text(table.title)}**",
         "",
-        f"{as_it_stands(origin.line(at))} [Open the view]({origin.permalink.replace(')', '%29')})",
+        f"{escaped_text(origin.line(at))} [Open the view]({origin.permalink.replace(')', '%29')})",
         "",
         _line([table.columns[name] for name in names]),
         _line(["---"] * len(names), escape=False),
@@ -203,4 +203,4 @@ def _cell(text: str) -> str:
 
 
 def _line(cells: Sequence[str], *, escape: bool = True) -> str:
-    return f"| {' | '.join(as_it_stands(cell) if escape else cell for cell in cells)} |"
+    return f"| {' | '.join(escaped_text(cell) if escape else cell for cell in cells)} |"

@@ -135,10 +135,10 @@ def _upgraded(part: Path) -> int:
 
 def _require_sound(part: Path) -> None:
     with closing(sqlite3.connect(part)) as reading:
-        told = [str(row[0]) for row in reading.execute("PRAGMA integrity_check(1)")]
-    if told != ["ok"]:
+        problems = [str(row[0]) for row in reading.execute("PRAGMA integrity_check(1)")]
+    if problems != ["ok"]:
         raise DatabaseError(
-            f"The database is damaged ({told[0]}), and so would be its backup.",
+            f"The database is damaged ({problems[0]}), and so would be its backup.",
             "See `compilewatch db check`; an older backup is the one to keep.",
         )
 

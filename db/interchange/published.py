@@ -77,7 +77,7 @@ def published_for(
 ) -> list[PublishedFigure]:
     """The figures that speak of this case, in the order of device, torch and batch size; often none."""
     names = {workload, *_ALSO_KNOWN_AS.get(workload, ())}
-    found = [
+    published = [
         figure
         for figure in published_figures()
         if figure.model in names
@@ -85,7 +85,7 @@ def published_for(
         and _same_precision(figure.dtype, dtype)
         and figure.shape.items() <= dict(shape).items()
     ]
-    return sorted(found, key=lambda figure: (figure.device_name, figure.torch, figure.batch_size))
+    return sorted(published, key=lambda figure: (figure.device_name, figure.torch, figure.batch_size))
 
 
 def _same_precision(published: str, own: str) -> bool:

@@ -24,6 +24,6 @@ def floors_by_machine(trials: pd.DataFrame | None) -> dict[str, tuple[NoiseFloor
         return floors
     newest_first = trials.sort_values("started_at", ascending=False)
     for (machine_id, _run_id), mine in newest_first.groupby(["machine_id", "run_id"], sort=False):
-        if str(machine_id) not in floors and (found := noise_floors(scatters(mine))):
-            floors[str(machine_id)] = found
+        if str(machine_id) not in floors and (of_run := noise_floors(scatters(mine))):
+            floors[str(machine_id)] = of_run
     return floors

@@ -328,11 +328,11 @@ class Policy(PolicyPart):
     def with_margin(self, minimum_effect: float) -> Policy:
         """The same policy with another minimum effect of latency and speedup (`compare --margin`)."""
         margin = max(minimum_effect, _default_thresholds()[Metric.LATENCY].unchanged_margin)
-        asked = tuple(
+        overrides = tuple(
             Override(metric=metric, minimum_effect=minimum_effect, unchanged_margin=margin)
             for metric in (Metric.LATENCY, Metric.SPEEDUP)
         )
-        return Policy.model_validate(self.model_dump() | {"overrides": (*self.overrides, *asked)})
+        return Policy.model_validate(self.model_dump() | {"overrides": (*self.overrides, *overrides)})
 
     def to_json(self) -> dict[str, Any]:
         """Every threshold in force, as `compare --json` prints it and a frozen report keeps it."""

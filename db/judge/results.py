@@ -24,15 +24,15 @@ class Result(BaseModel):
 
         As `model_construct`, which looks through the fields once more and takes longer than a check.
         """
-        made = cls.__new__(cls)
+        result = cls.__new__(cls)
         for name, value in (
             ("__dict__", values),
             ("__pydantic_fields_set__", set(values)),
             ("__pydantic_extra__", None),
             ("__pydantic_private__", None),
         ):
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(result, name, value)
+        return result
 
 
 class CaseKey(Result):
@@ -214,22 +214,22 @@ class Comparison(Result):
     @property
     def counts(self) -> dict[Verdict, int]:
         """How many rows got each verdict. A case has one row for each of its metrics."""
-        found = Counter(row.verdict for row in self.rows)
-        return {verdict: found[verdict] for verdict in Verdict}
+        verdicts = Counter(row.verdict for row in self.rows)
+        return {verdict: verdicts[verdict] for verdict in Verdict}
 
     @property
     def case_verdicts(self) -> dict[tuple[str, str], Verdict]:
         """What became of each case, by workload and strategy id. A case that moved in any metric has moved,
         for the worse where any did; only where none moved it counts what is open.
         """
-        found: dict[tuple[str, str], Verdict] = {}
+        verdicts: dict[tuple[str, str], Verdict] = {}
         for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.REGRESSED):
-            found |= {
+            verdicts |= {
                 (row.case.workload_id, row.case.strategy_id): verdict
                 for row in self.rows
                 if row.verdict is verdict
             }
-        return found
+        return verdicts
 
     def to_json(self) -> dict[str, Any]:
         """The document `compare --json` prints, without its `schema` key."""

@@ -121,6 +121,6 @@ def _typed(value: Any, dtype: Any) -> Any:
     if isinstance(value, list):
         # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
         value = np.array(value, dtype=np.object_)
-    found = value.array if isinstance(value, pd.Series) else value
-    kept = isinstance(found, ExtensionArray) and found.dtype == dtype
-    return found if kept else pd.array(found, dtype=dtype)
+    values = value.array if isinstance(value, pd.Series) else value
+    is_typed = isinstance(values, ExtensionArray) and values.dtype == dtype
+    return values if is_typed else pd.array(values, dtype=dtype)

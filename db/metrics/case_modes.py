@@ -20,7 +20,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from db.metrics.case_columns import empty_frame, typed_frame
-from db.metrics.eligibility import LeftOut, why_left_out
+from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option
 from db.metrics.quantities import Subject, nanoseconds, require_one
@@ -60,7 +60,7 @@ def _is_eager(row: _Row) -> bool:
 
 
 def _reason(row: _Row) -> str | None:
-    return why_left_out(row, _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
+    return exclusion_reason(row, _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
 
 
 def with_strategies(cases: DataFrame, chosen: Sequence[str]) -> DataFrame:

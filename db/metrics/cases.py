@@ -22,7 +22,7 @@ from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empt
 from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS, device_time_columns
 from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
-from db.metrics.groups import Bools, Floats, Groups, floats, says
+from db.metrics.groups import Bools, Floats, Groups, equal_to, floats
 from db.metrics.intervals import (
     RESAMPLES,
     Medians,
@@ -123,7 +123,7 @@ def case_values(trials: DataFrame) -> DataFrame:
     newest = groups.last_row(np.arange(len(trials)))
     latency, cost = groups.median(times.latency_ns), groups.median(times.compile_cost_ns)
     eager = is_eager(trials)[newest]
-    compiled = says(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest]
+    compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest]
     graphs = _largest_count(groups, trials["graphs"], passed)
     values: dict[str, object] = {
         **{name: trials[name].array.take(newest) for name in VALUE_COLUMNS[:7]},
@@ -160,7 +160,7 @@ def summary_columns(
     columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     columns |= _compiler_columns(
-        trials, groups, passed, says(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
+        trials, groups, passed, equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
     )
     items = floats(trials["items_per_iteration"])[newest_rows]
     columns["throughput_per_s"] = items * 1e9 / np.asarray(columns["latency_ns"])
@@ -192,8 +192,8 @@ def _most_frequent(groups: Groups, values: Series) -> ExtensionArray:
     cells = groups.codes[present] * width + codes[present]
     counts = np.bincount(cells, minlength=groups.count * width).reshape(groups.count, width)
     most = counts.argmax(axis=1)  # the first of equals
-    found: ExtensionArray = names.take(np.where(counts.any(axis=1), most, -1), allow_fill=True)
-    return found
+    most_frequent: ExtensionArray = names.take(np.where(counts.any(axis=1), most, -1), allow_fill=True)
+    return most_frequent
 
 
 def _worst_numerics(groups: Groups, statuses: Series) -> list[str | None]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from pandas import DataFrame
 
-from db.metrics.groups import Bools, Floats, Groups, says
+from db.metrics.groups import Bools, Floats, Groups, equal_to
 from db.records.trial import StrategyKind
 
 _RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
@@ -23,7 +23,7 @@ class Control(StrEnum):
 
 def is_eager(trials: DataFrame) -> Bools:
     """One flag per row of a frame with column `strategy_kind`."""
-    return says(trials["strategy_kind"], StrategyKind.EAGER.value)
+    return equal_to(trials["strategy_kind"], StrategyKind.EAGER.value)
 
 
 def with_same_run(
@@ -43,9 +43,9 @@ def with_same_run(
         runs = Groups.by(trials, _RUN_KEYS)
         eager_of_run = runs.median(np.where(eager, values, np.nan))[runs.codes]
         control = np.where(wanting, eager_of_run, own)
-    found = cases.sum(~np.isnan(control)) > 0
+    has_control = cases.sum(~np.isnan(control)) > 0
     origin = [
         Control.IN_PROCESS if mine else Control.SAME_RUN if some else Control.NONE
-        for mine, some in zip(has_own.tolist(), found.tolist(), strict=True)
+        for mine, some in zip(has_own.tolist(), has_control.tolist(), strict=True)
     ]
     return control, origin

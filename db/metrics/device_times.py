@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from db.metrics.eligibility import positive
-from db.metrics.groups import Bools, Floats, Groups, says
+from db.metrics.groups import Bools, Floats, Groups, equal_to
 from db.records.trial import DEVICE_TIMES, TimingMethod
 
 TIME_COLUMNS = (*DEVICE_TIMES, *(f"control_{name}" for name in DEVICE_TIMES))
@@ -22,7 +22,7 @@ def without_mixing(trials: DataFrame, groups: Groups, timed: Bools) -> Bools:
     """`timed` without the ungated events of version 1 in groups that have wall times too: one is not the
     other, so they share no median.
     """
-    events = says(trials["timing_method"], TimingMethod.UNGATED.value) & (_versions(trials) == 1)
+    events = equal_to(trials["timing_method"], TimingMethod.UNGATED.value) & (_versions(trials) == 1)
     if not events.any():
         return timed
     others: Bools = groups.sum(timed & ~events) > 0
@@ -54,10 +54,10 @@ def trial_device_times(trials: DataFrame, groups: Groups, timed: Bools) -> dict[
 
 
 def _ranks(trials: DataFrame, column: str) -> NDArray[np.int64]:
-    found = np.full(len(trials), len(_METHODS), dtype=np.int64)
+    ranks = np.full(len(trials), len(_METHODS), dtype=np.int64)
     for rank, method in enumerate(_METHODS):
-        found[says(trials[column], method.value)] = rank
-    return found
+        ranks[equal_to(trials[column], method.value)] = rank
+    return ranks
 
 
 def device_time_columns(
@@ -76,10 +76,10 @@ def device_time_columns(
     ranks[has_device[groups.codes] & np.isnan(times["device_ns"])] = np.nan
     best = -groups.max(-ranks)
     methods: list[str | None] = [*(method.value for method in _METHODS), None]
-    found = [None if np.isnan(rank) else methods[int(rank)] for rank in best.tolist()]
+    names = [None if np.isnan(rank) else methods[int(rank)] for rank in best.tolist()]
     device, wall = (np.asarray(columns[name], np.float64) for name in ("device_ns", "wall_pipelined_ns"))
-    bounds = [bound_of(*each) for each in zip(found, device.tolist(), wall.tolist(), strict=True)]
-    return {"timing_method": found, **columns, "bound": bounds}
+    bounds = [bound_of(*each) for each in zip(names, device.tolist(), wall.tolist(), strict=True)]
+    return {"timing_method": names, **columns, "bound": bounds}
 
 
 def bound_of(method: object, device_ns: float | None, wall_pipelined_ns: float | None) -> str | None:

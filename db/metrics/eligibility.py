@@ -17,25 +17,25 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from db.metrics.groups import Bools, Floats, flags, floats, says
+from db.metrics.groups import Bools, Floats, equal_to, flags, floats
 from db.records.trial import FailureKind, NumericsStatus, Status
 from db.wording.units import words
 
 
 def _wrong_result(trials: DataFrame) -> Bools:
-    return says(trials["numerics_status"], NumericsStatus.FAIL.value)
+    return equal_to(trials["numerics_status"], NumericsStatus.FAIL.value)
 
 
 def passed_mask(trials: DataFrame) -> Bools:
     """One flag per trial: it ran to its end and its result was not wrong."""
-    return ~(says(trials["status"], Status.FAILED.value) | _wrong_result(trials))
+    return ~(equal_to(trials["status"], Status.FAILED.value) | _wrong_result(trials))
 
 
 def without_cancelled(trials: DataFrame) -> DataFrame:
     """The rows of trials that were not cancelled: one that somebody stopped says nothing about its case."""
     if trials.empty:
         return trials
-    cancelled = says(trials["failure_kind"], FailureKind.CANCELLED.value)
+    cancelled = equal_to(trials["failure_kind"], FailureKind.CANCELLED.value)
     return trials[~cancelled] if cancelled.any() else trials
 
 
@@ -67,7 +67,7 @@ class LeftOut:
     side: str | None = None
 
 
-def why_left_out(case: Mapping[str, Any], needed: Mapping[str, str]) -> str | None:
+def exclusion_reason(case: Mapping[str, Any], needed: Mapping[str, str]) -> str | None:
     """Why a row of cases cannot take part, or None where it can.
 
     `needed` names the columns that must hold a value and what to call each in the reason.

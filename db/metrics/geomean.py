@@ -16,7 +16,7 @@ from pandas import DataFrame
 
 from db.errors import UnitError
 from db.metrics.case_columns import MIXED
-from db.metrics.eligibility import LeftOut, why_left_out
+from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.groups import row_dicts
 from db.metrics.quantities import require_same
 from db.records.trial import StrategyKind
@@ -83,7 +83,7 @@ def geomeans_of_rows(
     taking_part = {name: list(filter(_is_compiled, rows)) for name, rows in sides.items()}
     machines = {row["machine_id"] for rows in taking_part.values() for row in rows}
     require_same("machine_id", machines, "A geometric mean")
-    rows = {name: _by_key(name, found, on) for name, found in taking_part.items()}
+    rows = {name: _by_key(name, taking_part_rows, on) for name, taking_part_rows in taking_part.items()}
     labels = {key: row for by_key in rows.values() for key, row in by_key.items()}
     left_out, matched = [], []
     for key, label in sorted(labels.items(), key=lambda item: item[0]):
@@ -106,15 +106,15 @@ def _is_compiled(row: CaseRow) -> bool:
 
 
 def _by_key(side: str, rows: list[CaseRow], on: tuple[str, ...]) -> dict[_Key, CaseRow]:
-    found: dict[_Key, CaseRow] = {}
+    rows_by_key: dict[_Key, CaseRow] = {}
     for row in rows:
         key = tuple(str(row[name]) for name in on)
-        if key in found:
+        if key in rows_by_key:
             raise UnitError(
                 f"{side} has several rows for {row['workload']}.", "Choose one build or run a side."
             )
-        found[key] = row
-    return found
+        rows_by_key[key] = row
+    return rows_by_key
 
 
 def _reason(row: CaseRow | None, value: str) -> str | None:
@@ -123,7 +123,7 @@ def _reason(row: CaseRow | None, value: str) -> str | None:
         return "not measured"
     if row["status"] == MIXED:
         return f"failed in some trials: {words(row['failure_kind'])}"
-    return why_left_out(row, {value: value})
+    return exclusion_reason(row, {value: value})
 
 
 def _side_mean(rows: dict[_Key, CaseRow], matched: list[_Key], value: str) -> SideMean:

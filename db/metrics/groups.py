@@ -28,7 +28,7 @@ def flags(column: Series) -> Bools:
     return column.to_numpy(dtype=np.bool_, na_value=False)
 
 
-def says(column: Series, word: str) -> Bools:
+def equal_to(column: Series, word: str) -> Bools:
     """Where a column of text is `word`; a missing text is not."""
     # Of the array: a series is brought into line and wrapped again, which costs more than comparing.
     return np.asarray(column.array == word, dtype=np.bool_)
@@ -94,11 +94,11 @@ class Groups:
         for key in keys:
             of_rows, more = ranks(frame[key])
             if width * more > _MOST_CODES:
-                codes, found = pd.factorize(codes, sort=True)
-                width = len(found)
+                codes, uniques = pd.factorize(codes, sort=True)
+                width = len(uniques)
             codes, width = codes * more + of_rows, width * more
-        codes, found = pd.factorize(codes, sort=True)
-        return cls(codes, len(found))
+        codes, uniques = pd.factorize(codes, sort=True)
+        return cls(codes, len(uniques))
 
     def renumbered(self, order: NDArray[np.generic]) -> Groups:
         """The same groups, numbered by `order` (one entry per group), equal ones as they were."""
@@ -108,12 +108,12 @@ class Groups:
 
     def present(self, values: Floats) -> Present:
         """The values, one per row, that are not NaN."""
-        kept = ~np.isnan(values)
-        order = np.lexsort((values[kept], self.codes[kept]))
-        codes = self.codes[kept][order]
+        mask = ~np.isnan(values)
+        order = np.lexsort((values[mask], self.codes[mask]))
+        codes = self.codes[mask][order]
         n = np.bincount(codes, minlength=self.count).astype(np.int64)
         return Present(
-            values[kept][order], codes, np.concatenate(([0], np.cumsum(n)[:-1])).astype(np.int64), n
+            values[mask][order], codes, np.concatenate(([0], np.cumsum(n)[:-1])).astype(np.int64), n
         )
 
     def median(self, values: Floats) -> Floats:

@@ -57,17 +57,17 @@ def series_points(
     passed, suspect = passed_mask(trials), suspect_mask(trials)
     sound = groups.sum(passed & ~suspect) > 0
     only_suspect = ~sound & (groups.sum(passed) > 0)
-    drawn = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
+    marked_trials = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
-    times = trial_times(drawn, groups)
-    columns = summary_columns(drawn, groups, times, seed=seed, resamples=resamples)
+    times = trial_times(marked_trials, groups)
+    columns = summary_columns(marked_trials, groups, times, seed=seed, resamples=resamples)
     columns |= {
         "run_id": trials["run_id"].array.take(newest),
         "first_started_at": started.array.take(first),
         "suspect_trials": groups.sum(suspect),
         "point_suspect": only_suspect,
-        **_bands(drawn, groups, times, passed),
+        **_bands(marked_trials, groups, times, passed),
     }
     return typed_frame(columns, POINT_COLUMNS)
 

@@ -35,19 +35,19 @@ def cold_starts(db: Database, trial_ids: Sequence[str]) -> dict[str, list[int]]:
     time to first result holds beyond all measured phases is `unattributed`, so the phases of a trial add up
     to it wherever it is known and not exceeded.
     """
-    found: dict[str, list[int]] = {}
+    times: dict[str, list[int]] = {}
     with db.read() as connection:
         for start in range(0, len(trial_ids), _AT_ONCE):
             these = _STORED.where(TRIAL_DETAIL.c.trial_id.in_(trial_ids[start : start + _AT_ONCE]))
             for trial_id, cold_start in connection.execute(these):
                 phases = dict(phases_of(cold_start or {}))
-                found[trial_id] = [phases.get(phase, 0) for phase in PHASES]
-    return found
+                times[trial_id] = [phases.get(phase, 0) for phase in PHASES]
+    return times
 
 
 def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:
     """The measured phases of a stored cold start with their nanoseconds, in order."""
-    found = [
+    phases = [
         (phase, cold_start[f"{phase}_ns"])
         for phase in _BEFORE_FIRST_CALL
         if cold_start.get(f"{phase}_ns") is not None
@@ -55,8 +55,8 @@ def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:
     parts: dict[str, int | None] = cold_start.get("phases_ns") or {}
     if parts:
         measured = ((phase, parts.get(phase)) for phase in PhasesNs.model_fields)
-        found += [(phase, phase_ns) for phase, phase_ns in measured if phase_ns is not None]
+        phases += [(phase, phase_ns) for phase, phase_ns in measured if phase_ns is not None]
     elif cold_start.get("first_call_ns") is not None:
-        found.append(("first_call", cold_start["first_call_ns"]))
-    rest = (cold_start.get("total_ns") or 0) - sum(phase_ns for _, phase_ns in found)
-    return [*found, (UNATTRIBUTED, rest)] if rest > 0 else found
+        phases.append(("first_call", cold_start["first_call_ns"]))
+    rest = (cold_start.get("total_ns") or 0) - sum(phase_ns for _, phase_ns in phases)
+    return [*phases, (UNATTRIBUTED, rest)] if rest > 0 else phases

@@ -51,8 +51,8 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
     sides = frame_where(connection, conditions, filters)
     clocks: dict[str, float] = {}
     if sides["device_ns"].notna().any():
-        found = select(TRIAL.c.trial_id, _SM_CLOCK).join_from(TRIAL, TRIAL_DETAIL)
-        timed = found.where(TRIAL.c.device_ns.is_not(None), *conditions)
+        statement = select(TRIAL.c.trial_id, _SM_CLOCK).join_from(TRIAL, TRIAL_DETAIL)
+        timed = statement.where(TRIAL.c.device_ns.is_not(None), *conditions)
         clocks = dict(connection.execute(timed).all())
     return sides.assign(
         sm_clock_mhz=pd.array([clocks.get(each) for each in sides["trial_id"]], dtype="Float64")
@@ -88,8 +88,8 @@ def past_frame(
     suites = Filters(machines=filters.machines, suites=filters.suites)
     nearest = runs_near(connection, suites, moment, searched, but=but)
     ids = [str(each) for each in series["series_id"]]
-    found = list(_by_batch(connection, ids, nearest, filters, runs))
-    past = pd.concat(found, ignore_index=True) if found else frame_of([], _COLUMNS)
+    frames = list(_by_batch(connection, ids, nearest, filters, runs))
+    past = pd.concat(frames, ignore_index=True) if frames else frame_of([], _COLUMNS)
     past = past.sort_values(["started_at", "trial_id"], ignore_index=True).merge(series, on="series_id")
     past["trial_compile_cost_ns"] = compile_cost_ns(
         past["until_steady_ns"], past["calls_until_steady"], past["latency_ns"]
@@ -104,13 +104,13 @@ def _by_batch(
     lacking = dict.fromkeys(series, runs)
     for start in range(0, len(nearest), runs):
         batch = nearest[start : start + runs]
-        found = _trials(connection, batch, lacking, filters)
-        if not found.empty:
-            cells = found[["series_id", "run_id"]].drop_duplicates()
+        frame = _trials(connection, batch, lacking, filters)
+        if not frame.empty:
+            cells = frame[["series_id", "run_id"]].drop_duplicates()
             order = cells["run_id"].map({run: place for place, run in enumerate(batch)})
             place = order.groupby(cells["series_id"]).rank(method="first")
             chosen = cells[place <= cells["series_id"].map(lacking)]
-            yield found.merge(chosen, on=["series_id", "run_id"])
+            yield frame.merge(chosen, on=["series_id", "run_id"])
             for name, number in chosen["series_id"].value_counts().items():
                 lacking[str(name)] -= int(number)
             lacking = {name: number for name, number in lacking.items() if number}
@@ -128,5 +128,5 @@ def _trials(
     if named:
         conditions.append(TRIAL.c.series_id.in_(list(series)))
     columns = (plain(TRIAL.c[name], dtype) for name, dtype in _COLUMNS.items())
-    found = frame_of(connection.execute(select(*columns).where(*conditions)).all(), _COLUMNS)
-    return found if named else found[found["series_id"].isin(list(series))]
+    frame = frame_of(connection.execute(select(*columns).where(*conditions)).all(), _COLUMNS)
+    return frame if named else frame[frame["series_id"].isin(list(series))]

@@ -23,7 +23,7 @@ def data_version(db: Database) -> int:
 
 def service_pulse(db: Database) -> object:
     """Of the queue, the schedules and the hosts; that a host lives counts once a minute."""
-    asked = (
+    pulses = (
         select(RUN_REQUEST.c.request_id, RUN_REQUEST.c.state, RUN_REQUEST.c.cancel_asked, RUN_REQUEST.c.owner)
         .where(RUN_REQUEST.c.state.in_(UNFINISHED))
         .order_by(RUN_REQUEST.c.request_id)
@@ -36,7 +36,7 @@ def service_pulse(db: Database) -> object:
             for row in connection.execute(living)
         ]
         requests, schedules = (
-            [tuple(row) for row in connection.execute(statement)] for statement in (asked, planned)
+            [tuple(row) for row in connection.execute(statement)] for statement in (pulses, planned)
         )
         ever = connection.scalar(select(func.count()).select_from(RUN_REQUEST))
     return ever, requests, schedules, hosts

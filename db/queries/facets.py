@@ -166,8 +166,8 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
     frame = _facet(db, RUN, columns, where=of_suite, order=order, limit=newest)
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
     sources = _sources(db, None if newest is None else list(frame["run_id"]))
-    found = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
-    frame["source"] = pd.Series(found, dtype="str")
+    kinds = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
+    frame["source"] = pd.Series(kinds, dtype="str")
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
 
 

@@ -94,12 +94,12 @@ def _file(connection: Connection) -> Iterator[Damage]:
     if connection.dialect.name != "sqlite":
         return
     try:
-        told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+        problems = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
     except DBAPIError as error:
         # So damaged that SQLite gives up looking.
-        told = [str(error.orig)]
-    if told != ["ok"]:
-        yield Damage(f"The file is damaged: {'; '.join(told[:_EXAMPLES])}.", len(told), _BACKUP)
+        problems = [str(error.orig)]
+    if problems != ["ok"]:
+        yield Damage(f"The file is damaged: {'; '.join(problems[:_EXAMPLES])}.", len(problems), _BACKUP)
 
 
 def _values(connection: Connection) -> Iterator[Damage]:
@@ -131,15 +131,15 @@ def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool] | None
 
 def _orphans(connection: Connection) -> Iterator[Damage]:
     for table in METADATA.sorted_tables:
-        for constraint in sorted(table.foreign_key_constraints, key=lambda found: str(found.name)):
+        for constraint in sorted(table.foreign_key_constraints, key=lambda orphans: str(orphans.name)):
             parent = constraint.referred_table.alias()
             pairs = [(key.parent, parent.c[key.column.name]) for key in constraint.elements]
             joined = and_(*(child == other for child, other in pairs))
             lost = and_(pairs[0][1].is_(None), *(child.is_not(None) for child, _ in pairs))
-            found = (
+            orphans = (
                 select(*table.primary_key.columns).select_from(table.outerjoin(parent, joined)).where(lost)
             )
-            rows = connection.execute(found).all()
+            rows = connection.execute(orphans).all()
             if rows:
                 names = " and ".join(sorted(key.parent.name for key in constraint.elements))
                 what = (
@@ -164,8 +164,8 @@ def _impossible(connection: Connection) -> Select[tuple[str]]:
     latest = latest_moment(connection)
     wrong = or_(began < EARLIEST, began > latest, ended > latest, ended < began)
     # A moment that cannot be read is damage: its trial is restored, not taken out.
-    asked = ((moment, _unreadable(moment, connection.dialect.name)) for moment in (began, ended))
-    readable = [moment.is_(None) | ~unreadable for moment, unreadable in asked if unreadable is not None]
+    moments = ((moment, _unreadable(moment, connection.dialect.name)) for moment in (began, ended))
+    readable = [moment.is_(None) | ~unreadable for moment, unreadable in moments if unreadable is not None]
     return select(TRIAL.c.trial_id).where(wrong, *readable).order_by(TRIAL.c.trial_id)
 
 
@@ -176,12 +176,12 @@ def trials_of_impossible_moments(db: Database) -> list[str]:
 
 
 def _without_detail(connection: Connection) -> Iterator[Damage]:
-    found = (
+    trials = (
         select(TRIAL.c.trial_id)
         .outerjoin(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
         .where(TRIAL_DETAIL.c.trial_id.is_(None))
     )
-    rows = connection.execute(found).all()
+    rows = connection.execute(trials).all()
     if rows:
         yield Damage(f"{plural(len(rows), 'trial')} without details: {_examples(rows)}.", len(rows), _BACKUP)
 
@@ -190,7 +190,7 @@ def _without_samples(connection: Connection) -> Iterator[Damage]:
     """Samples that were forgotten with time leave a summary in the record; these left none."""
     headlines = [f"{headline.value}_ns" for headline in Headline]
     stored = and_(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id, TRIAL_SAMPLES.c.kind.in_(headlines))
-    found = (
+    trials = (
         select(TRIAL.c.trial_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
         .where(
@@ -199,7 +199,7 @@ def _without_samples(connection: Connection) -> Iterator[Damage]:
             ~select(TRIAL_SAMPLES.c.kind).where(stored).exists(),
         )
     )
-    rows = connection.execute(found).all()
+    rows = connection.execute(trials).all()
     if rows:
         yield Damage(f"{plural(len(rows), 'trial')} without samples: {_examples(rows)}.", len(rows), _SAMPLES)
 
@@ -249,14 +249,14 @@ def trials_of_impossible_samples(db: Database) -> list[str]:
     """The ids of all trials with a sample or an imported latency of 0 ns, which no record has any more."""
     stored = TRIAL_SAMPLES.c
     with db.read() as connection:
-        found = set(connection.scalars(_TIMELESS))
+        trials = set(connection.scalars(_TIMELESS))
         statement = select(stored.trial_id, stored.n, stored.codec, stored.data)
         for row in connection.execution_options(yield_per=500).execute(statement):
             # An array that cannot be read is damage of its own.
             with contextlib.suppress(DatabaseError):
                 if min(decode_samples([Blob(row.data, row.codec, row.n)])[0], default=1) < 1:
-                    found.add(row.trial_id)
-    return sorted(found)
+                    trials.add(row.trial_id)
+    return sorted(trials)
 
 
 def _follows(values: RowMapping, ordered: list[int]) -> bool:
@@ -298,12 +298,12 @@ def _tally(connection: Connection, table: Table, key: str, *, in_series: bool) -
     counted = (
         select(column.label("key"), func.count().label("trials")).select_from(source).group_by(column)
     ).subquery()
-    found = (
+    tallies = (
         select(table.c[key])
         .outerjoin(counted, counted.c.key == table.c[key])
         .where(table.c.trials != func.coalesce(counted.c.trials, 0))
     )
-    rows = connection.execute(found).all()
+    rows = connection.execute(tallies).all()
     if rows:
         yield Damage(
             f"Wrong count of trials in {plural(len(rows), 'row')} of {table.name}: {_examples(rows)}.",
@@ -317,13 +317,13 @@ def _latest(connection: Connection) -> Iterator[Damage]:
     trial = and_(TRIAL.c.series_id == LATEST.c.series_id, TRIAL.c.run_id == LATEST.c.run_id)
     newer = and_(TRIAL.c.series_id == LATEST.c.series_id, TRIAL.c.started_at > LATEST.c.started_at)
     cancelled = and_(TRIAL.c.failure_kind.is_not(None), TRIAL.c.failure_kind == FailureKind.CANCELLED)
-    found = select(LATEST.c.series_id).where(
+    latest = select(LATEST.c.series_id).where(
         or_(
             ~select(TRIAL.c.trial_id).where(trial).exists(),
             select(TRIAL.c.trial_id).where(newer, ~cancelled).exists(),
         )
     )
-    rows = connection.execute(found).all()
+    rows = connection.execute(latest).all()
     if rows:
         yield Damage(
             f"{len(rows)} series with a newest run not theirs: {_examples(rows)}.", len(rows), _BACKUP

@@ -138,21 +138,21 @@ class Stacks:
 
     def of(self, key: StackKey) -> Stack:
         """What the trials with a loaded key share."""
-        found = self._known.get(key)
-        if found is None:
+        stack = self._known.get(key)
+        if stack is None:
             case, build = self._cases[key.series_id], self._builds[key.build_id]
-            found = self._known[key] = _stack(key, case, build)
-        return found
+            stack = self._known[key] = _stack(key, case, build)
+        return stack
 
 
 def load_samples(connection: Connection, trial_ids: list[str]) -> dict[str, dict[str, list[int]]]:
     """Trial id -> kind of array -> its values."""
-    found: dict[str, dict[str, list[int]]] = defaultdict(dict)
+    samples: dict[str, dict[str, list[int]]] = defaultdict(dict)
     statement = select(TRIAL_SAMPLES).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
     rows = connection.execute(statement).all()
     for row, values in zip(rows, decode_samples([Blob(r.data, r.codec, r.n) for r in rows]), strict=True):
-        found[row.trial_id][row.kind] = values
-    return found
+        samples[row.trial_id][row.kind] = values
+    return samples
 
 
 def _load_cases(connection: Connection, series_ids: Iterable[str], into: dict[str, dict[str, Any]]) -> None:

@@ -72,8 +72,8 @@ def regression_state(db: Database, regression_id: str) -> RegressionState:
     """
     with db.read() as connection:
         regression = find_regression(connection, regression_id)
-        found = _with_states(connection, [regression])
-    return found[0]
+        states = _with_states(connection, [regression])
+    return states[0]
 
 
 def standing_regressions(db: Database, *, machine_id: str | None = None) -> tuple[RegressionState, ...]:
@@ -106,10 +106,10 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
     return frame_of([_cells(each) for each in shown], REGRESSION_COLUMNS)
 
 
-def _cells(found: RegressionState) -> tuple[object, ...]:
-    regression, row = found.regression, found.regression.row
+def _cells(state: RegressionState) -> tuple[object, ...]:
+    regression, row = state.regression, state.regression.row
     low, high = row.interval or (None, None)
-    last = found.triage[-1] if found.triage else None
+    last = state.triage[-1] if state.triage else None
     changed = regression.changed_components
     return (
         regression.regression_id,
@@ -131,14 +131,14 @@ def _cells(found: RegressionState) -> tuple[object, ...]:
         row.verdict.value,
         row.cause.value if row.cause else None,
         row.who_moved.value if row.who_moved else None,
-        found.state.value,
+        state.state.value,
         last.author if last else None,
         last.at if last else None,
         last.note if last else None,
         last.url if last else None,
         regression.revision,
         regression.revises,
-        found.revised_by,
+        state.revised_by,
         row.reason,
     )
 
@@ -181,14 +181,14 @@ def states_of(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[Tri
             .order_by(TRIAGE_EVENT.c.regression_id, TRIAGE_EVENT.c.number)
         ).mappings()
         for row in rows:
-            said = TriageEvent(**{name: row[name] for name in TriageEvent.model_fields})
-            events[row["regression_id"]] = (*events.get(row["regression_id"], ()), said)
+            event = TriageEvent(**{name: row[name] for name in TriageEvent.model_fields})
+            events[row["regression_id"]] = (*events.get(row["regression_id"], ()), event)
     return events
 
 
 def _with_states(connection: Connection, regressions: Sequence[Regression]) -> tuple[RegressionState, ...]:
     ids = [each.regression_id for each in regressions]
-    said = states_of(connection, ids)
+    states = states_of(connection, ids)
     revised: dict[str, str] = {}
     for chunk in _chunks(ids):
         rows = connection.execute(
@@ -196,7 +196,7 @@ def _with_states(connection: Connection, regressions: Sequence[Regression]) -> t
         )
         revised |= {row.revises: row.regression_id for row in rows}
     return tuple(
-        RegressionState(each, said.get(each.regression_id, ()), revised.get(each.regression_id))
+        RegressionState(each, states.get(each.regression_id, ()), revised.get(each.regression_id))
         for each in regressions
     )
 

@@ -91,8 +91,8 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]
     statement = select(build, last).where(*conditions, *([measured] if only_measured else []))
     statement = statement.group_by(build).order_by(last.desc(), build)
     with db.read() as connection:
-        found = connection.execute(statement).all()
-        alike = [[row.build_id for row in rows] for _, rows in groupby(found, attrgetter("last"))]
+        rows = connection.execute(statement).all()
+        alike = [[row.build_id for row in group] for _, group in groupby(rows, attrgetter("last"))]
         torch = _torch_of(connection, chain.from_iterable(builds for builds in alike if len(builds) > 1))
     return [
         build_id
@@ -129,8 +129,8 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
         of_builds.join(newest, of_series_too & (TRIAL.c.started_at == newest.c.started_at)),
     ]
     with db.read() as connection:
-        found = [row for statement in statements for row in connection.execute(statement)]
-        measured = [row for row in found if row.source_kind is SourceKind.MEASURED] or found
+        rows = [row for statement in statements for row in connection.execute(statement)]
+        measured = [row for row in rows if row.source_kind is SourceKind.MEASURED] or rows
         last = max((row.last for row in measured), default=None)
         builds: set[str] = {row.build_id for row in measured if row.last == last}
         torch = _torch_of(connection, builds) if len(builds) > 1 else {}
@@ -157,8 +157,8 @@ def last_measured_at(db: Database, filters: Filters = Filters()) -> datetime | N
     """When the newest trial of the machines, builds and suites selected began."""
     statement = select(func.max(RUN_PART.c.last_seen_at)).where(*_of_parts(filters))
     with db.read() as connection:
-        found: datetime | None = connection.scalar(statement)
-    return found
+        moment: datetime | None = connection.scalar(statement)
+    return moment
 
 
 def newest_runs_began(db: Database, filters: Filters, runs: int) -> datetime | None:

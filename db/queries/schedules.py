@@ -68,11 +68,11 @@ def cancelled_requests(db: Database, request_ids: Collection[str]) -> list[str]:
     """Those of these requests that somebody asked to cancel."""
     if not request_ids:
         return []
-    asked = select(RUN_REQUEST.c.request_id).where(
+    statement = select(RUN_REQUEST.c.request_id).where(
         RUN_REQUEST.c.request_id.in_(request_ids), RUN_REQUEST.c.cancel_asked
     )
     with db.read() as connection:
-        return list(connection.scalars(asked))
+        return list(connection.scalars(statement))
 
 
 def run_request(db: Database, request_id: str) -> RunRequest:
@@ -94,13 +94,13 @@ def unended_runs(db: Database, run_ids: Collection[str]) -> list[str]:
 
 def unfinished_request_of(connection: Connection, schedule: str) -> str | None:
     """The id of a request that a firing of `schedule` queued and that is not done, if there is one."""
-    found: str | None = connection.scalar(
+    request_id: str | None = connection.scalar(
         select(RUN_REQUEST.c.request_id)
         .join(FIRING, FIRING.c.request_id == RUN_REQUEST.c.request_id)
         .where(FIRING.c.schedule == schedule, RUN_REQUEST.c.state.in_(UNFINISHED))
         .limit(1)
     )
-    return found
+    return request_id
 
 
 def measured_stacks(db: Database, machine: str) -> set[tuple[str, str | None, str | None]]:
@@ -124,8 +124,8 @@ def names_of_machine(db: Database, host: str) -> set[str]:
         .distinct()
     )
     with db.read() as connection:
-        found = connection.execute(statement).all()
-    return {host}.union(*((row.machine_id, row.device_name) for row in found))
+        rows = connection.execute(statement).all()
+    return {host}.union(*((row.machine_id, row.device_name) for row in rows))
 
 
 def _requests(db: Database, statement: Select[Any], states: tuple[RequestState, ...]) -> list[RunRequest]:
@@ -141,7 +141,7 @@ def as_request(row: Mapping[Any, Any]) -> RunRequest:
 
 # Reads of what watches the watcher.
 
-_REQUESTS_LOOKED_AT = 20
+_RECENT_REQUESTS = 20
 
 
 def schedule_watches(db: Database) -> dict[str, ScheduleWatch]:
@@ -165,15 +165,15 @@ def silent_schedules(db: Database, now: datetime) -> list[ScheduleWatch]:
 
 def last_result_of(db: Database, schedule: str) -> datetime | None:
     """When the newest trial ended that a firing of `schedule` led to; cancelled ones are no result."""
-    asked = (
+    recent = (
         select(RUN_REQUEST.c.run_ids)
         .join(FIRING, FIRING.c.request_id == RUN_REQUEST.c.request_id)
         .where(FIRING.c.schedule == schedule)
         .order_by(FIRING.c.fire_at.desc())
-        .limit(_REQUESTS_LOOKED_AT)
+        .limit(_RECENT_REQUESTS)
     )
     with db.read() as connection:
-        run_ids = [run_id for (each,) in connection.execute(asked) for run_id in each]
+        run_ids = [run_id for (each,) in connection.execute(recent) for run_id in each]
         if not run_ids:
             return None
         newest: datetime | None = connection.scalar(
@@ -200,8 +200,8 @@ def requests_by_state(db: Database) -> dict[RequestState, int]:
         .group_by(RUN_REQUEST.c.state)
     )
     with db.read() as connection:
-        found = {row.state: row.waiting for row in connection.execute(statement)}
-    return {state: found.get(state, 0) for state in UNFINISHED}
+        counts = {row.state: row.waiting for row in connection.execute(statement)}
+    return {state: counts.get(state, 0) for state in UNFINISHED}
 
 
 # Reads of measuring hosts.
@@ -219,8 +219,8 @@ def measuring_hosts(db: Database) -> dict[str, set[str]]:
 
     A service that leaves measuring to others asks no GPU of its host.
     """
-    heard = select(HOST.c.name).where(HOST.c.devices.is_not(null())).order_by(HOST.c.seen_at.desc())
+    statement = select(HOST.c.name).where(HOST.c.devices.is_not(null())).order_by(HOST.c.seen_at.desc())
     measured = select(MACHINE.c.name).distinct().order_by(MACHINE.c.name)
     with db.read() as connection:
-        names = dict.fromkeys([*connection.scalars(heard), *connection.scalars(measured)])
+        names = dict.fromkeys([*connection.scalars(statement), *connection.scalars(measured)])
     return {name: names_of_machine(db, name) for name in names}

@@ -64,11 +64,11 @@ def _by_recency(name: str, database: Database) -> Selection:
 def _by_component(name: str, component: str, version: str, builds: DataFrame) -> Selection:
     if component not in COMPONENTS:
         raise ConfigError(f"A build has no component {component!r}.", f"Name one of {', '.join(COMPONENTS)}.")
-    found = builds.loc[builds[component] == version, "build_id"]
-    if found.empty:
+    matching = builds.loc[builds[component] == version, "build_id"]
+    if matching.empty:
         measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"
         raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
-    return Selection(name=name, build_ids=tuple(found))
+    return Selection(name=name, build_ids=tuple(matching))
 
 
 def _unknown(name: str, builds: DataFrame, runs: DataFrame) -> NotFoundError:
@@ -109,17 +109,17 @@ def require_stored(db: Database, filters: Filters) -> None:
     """
     with db.read() as connection:
         for kind in _KINDS:
-            asked: Sequence[str] = getattr(filters, kind.field)
-            for name in _unknown_names(connection, kind, asked):
+            names: Sequence[str] = getattr(filters, kind.field)
+            for name in _unknown_names(connection, kind, names):
                 next_step = _which_there_are(connection, kind, name)
                 raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
 
 
-def _unknown_names(connection: Connection, kind: _Kind, asked: Sequence[str]) -> list[str]:
-    if not asked:
+def _unknown_names(connection: Connection, kind: _Kind, names: Sequence[str]) -> list[str]:
+    if not names:
         return []
-    known = set(connection.scalars(select(kind.column).where(kind.column.in_(asked))))
-    return [name for name in asked if name not in known]
+    known = set(connection.scalars(select(kind.column).where(kind.column.in_(names))))
+    return [name for name in names if name not in known]
 
 
 def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
@@ -131,6 +131,6 @@ def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
     if near := difflib.get_close_matches(name, called, n=2):
         return f"Did you mean {' or '.join(near)}?"
     ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
-    told = [each if each == label else f"{each} ({label})" for each, label in ordered]
-    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return f"Stored: {', '.join(told[:_MOST_NAMED])}{more}."
+    choices = [each if each == label else f"{each} ({label})" for each, label in ordered]
+    more = f" and {len(choices) - _MOST_NAMED} more" if len(choices) > _MOST_NAMED else ""
+    return f"Stored: {', '.join(choices[:_MOST_NAMED])}{more}."

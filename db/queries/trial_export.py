@@ -49,13 +49,13 @@ class TrialBatch:
         entry is where all end. In ns.
         """
         trial_ids = self.columns["trial_id"]
-        found: dict[str, dict[str, Blob]] = {kind: {} for kind in SAMPLE_KINDS}
+        blobs: dict[str, dict[str, Blob]] = {kind: {} for kind in SAMPLE_KINDS}
         statement = select(*TRIAL_SAMPLES.c).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
         for trial_id, kind, n, codec, data in self._connection.execute(statement).all():
-            found[kind][trial_id] = Blob(data, codec, n)
+            blobs[kind][trial_id] = Blob(data, codec, n)
         return {
-            kind: decode_together([blobs.get(trial_id, _NOTHING) for trial_id in trial_ids])
-            for kind, blobs in found.items()
+            kind: decode_together([of_kind.get(trial_id, _NOTHING) for trial_id in trial_ids])
+            for kind, of_kind in blobs.items()
         }
 
 

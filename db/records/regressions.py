@@ -151,7 +151,7 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
 
     What the machine explains, or an eager that got faster, is no regression of the build and is not recorded.
     A verdict is revised only by another that is decided, or by one that cannot tell although it rests on more
-    trials: a quick second look never takes back what a thorough one found. It is confirmed by head trials of
+    trials: a quick comparison never revises a thorough one. It is confirmed by head trials of
     other runs than those it was found in.
     """
     regressed = counts_as_regression(row)
@@ -167,15 +167,15 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
     return FollowUp.REVISE if decided or open_again else None
 
 
-def second_look(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
+def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
     """What `row`, judged on fresh trials alone, means for a suspected regression; None with too few of them.
 
     What the fresh trials do not show is not reproduced, and its cause is noise.
     """
     if counts_as_regression(row):
         return FollowUp.CONFIRM, row
-    judged = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
-    if not judged or min(row.trials) < policy.minimum_trials:
+    is_judged = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
+    if not is_judged or min(row.trials) < policy.minimum_trials:
         return None
     reason = f"{row.trials[0]} and {row.trials[1]} fresh trials do not show it: {row.reason}"
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})

@@ -72,7 +72,7 @@ class SampleArrays:
 
     def percentiles_ns(self, shares: Sequence[float], of: Sequence[int]) -> list[list[float]]:
         """Quantiles in ns of the arrays with the numbers `of`, as `percentile_ns` computes them."""
-        found: list[list[float]] = [[] for _ in of]
+        percentiles: list[list[float]] = [[] for _ in of]
         lengths = np.array([self._lengths[number] for number in of])
         starts = np.array([self._starts[number] for number in of])
         for length in set(lengths.tolist()):
@@ -80,8 +80,8 @@ class SampleArrays:
             ordered = np.sort(self._values[starts[which, None] + np.arange(length)], axis=1)
             columns = [_between(ordered, (length - 1) * share) for share in shares]
             for number, quantiles in zip(which.tolist(), np.stack(columns, axis=1).tolist(), strict=True):
-                found[number] = quantiles
-        return found
+                percentiles[number] = quantiles
+        return percentiles
 
 
 def _between(ordered: NDArray[Any], position: float) -> NDArray[Any]:

@@ -342,19 +342,19 @@ def _referred(field: Mapping[str, Any]) -> str:
 
 def _reachable(document: Mapping[str, Any]) -> list[str]:
     """The definitions that the record's fields lead to, in the order they are defined."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting: list[Any] = [document["properties"]]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping):
             name = str(part.get("$ref", "")).rpartition("/")[2]
-            if name and name not in found:
-                found.add(name)
+            if name and name not in names:
+                names.add(name)
                 waiting.append(document["$defs"][name])
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
-    return [name for name in document["$defs"] if name in found]
+    return [name for name in document["$defs"] if name in names]
 
 
 def parse_trial(data: bytes | str, *, where: str = "record") -> Trial:

@@ -58,7 +58,7 @@ def _give_up_abandoned(connection: Connection, channel: str, at: datetime) -> in
 def _confirmed_and_waiting(connection: Connection, channel: str) -> tuple[Regression, ...]:
     """Those that wait on `channel`, still stand as regressions, and whose last state is `confirmed`."""
     failed = NOTIFICATION.c.state == NotificationState.FAILED
-    asked = select(NOTIFICATION.c.regression_id).where(
+    waiting = select(NOTIFICATION.c.regression_id).where(
         NOTIFICATION.c.channel == channel,
         or_(
             NOTIFICATION.c.state == NotificationState.QUEUED,
@@ -66,7 +66,7 @@ def _confirmed_and_waiting(connection: Connection, channel: str) -> tuple[Regres
         ),
     )
     standing = newest_revisions(
-        connection, (REGRESSION.c.verdict == Verdict.REGRESSED) & REGRESSION.c.regression_id.in_(asked)
+        connection, (REGRESSION.c.verdict == Verdict.REGRESSED) & REGRESSION.c.regression_id.in_(waiting)
     )
     states = states_of(connection, [each.regression_id for each in standing])
     return tuple(

@@ -20,11 +20,11 @@ from db.records.regressions import (
     Regression,
     TriageEvent,
     TriageState,
+    confirmation_of,
     follow_up,
     freeze,
     needs_no_confirmation,
     row_subject,
-    second_look,
     side_keys,
 )
 from db.store.trial_writer import bump_data_version, lock_data_version, upsert
@@ -92,16 +92,17 @@ def record_confirmation(
 
     Regressions that were revised in the meantime are passed over.
     """
-    asked = {each.regression_id for each in regressions}
+    ids = {each.regression_id for each in regressions}
     rows = {row_subject(row): row for row in comparison.rows}
     with db.write() as connection:
         lock_data_version(connection)
-        found = newest_revisions(connection, REGRESSION.c.regression_id.in_(asked)) if asked else ()
+        newest = newest_revisions(connection, REGRESSION.c.regression_id.in_(ids)) if ids else ()
         writer = _Writer(connection, comparison, at, channels, fresh=False)
-        for known in found:
-            seen = second_look(rows[known.subject], comparison.policy) if known.subject in rows else None
-            if seen is not None:
-                writer.apply(*seen, known)
+        for known in newest:
+            row = rows.get(known.subject)
+            outcome = None if row is None else confirmation_of(row, comparison.policy)
+            if outcome is not None:
+                writer.apply(*outcome, known)
         recorded = writer.recorded
         if recorded:
             bump_data_version(connection)
@@ -131,12 +132,12 @@ def triage(db: Database, regression_id: str, event: TriageEvent) -> bool:
         events = states_of(connection, [regression.regression_id]).get(regression.regression_id, ())
         if events and events[-1].model_copy(update={"at": event.at}) == event:
             return False
-        _say(connection, regression.regression_id, event)
+        _save_event(connection, regression.regression_id, event)
         bump_data_version(connection)
     return True
 
 
-def _say(connection: Connection, regression_id: str, event: TriageEvent) -> None:
+def _save_event(connection: Connection, regression_id: str, event: TriageEvent) -> None:
     number = connection.scalar(
         select(func.coalesce(func.max(TRIAGE_EVENT.c.number), 0) + 1).where(
             TRIAGE_EVENT.c.regression_id == regression_id
@@ -189,19 +190,19 @@ class _Writer:
                 self._confirm(fresh, f"Suspected before, found on {min(row.trials)} fresh trials a side.")
 
     def _series_id(self, row: Row) -> str:
-        found: str | None = self._connection.scalar(
+        series_id: str | None = self._connection.scalar(
             select(SERIES.c.series_id).where(
                 SERIES.c.machine_id == self._comparison.machine_id,
                 SERIES.c.workload_id == row.case.workload_id,
                 SERIES.c.strategy_id == row.case.strategy_id,
             )
         )
-        if found is None:
+        if series_id is None:
             raise NotFoundError(
                 f"{row.workload} / {row.strategy} was never stored in this database.",
                 "Record regressions where their trials are.",
             )
-        return found
+        return series_id
 
     def _insert(self, regression: Regression) -> None:
         self._connection.execute(
@@ -221,7 +222,7 @@ class _Writer:
 
     def _confirm(self, regression: Regression, note: str) -> None:
         event = TriageEvent(state=TriageState.CONFIRMED, author=BY_THE_JUDGE, at=self._at, note=note)
-        _say(self._connection, regression.regression_id, event)
+        _save_event(self._connection, regression.regression_id, event)
         for channel in self._channels:
             self._connection.execute(
                 upsert(self._connection, NOTIFICATION)

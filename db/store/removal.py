@@ -81,8 +81,8 @@ def _require_stored(connection: Connection, wanted: list[str]) -> None:
 
 
 def _keys(connection: Connection, key: Column[Any], trial_ids: list[str]) -> list[str]:
-    found = select(key).select_from(_CASES).where(TRIAL.c.trial_id.in_(trial_ids)).distinct()
-    return list(connection.scalars(found))
+    keys = select(key).select_from(_CASES).where(TRIAL.c.trial_id.in_(trial_ids)).distinct()
+    return list(connection.scalars(keys))
 
 
 def _set_latest(connection: Connection, series_ids: list[str]) -> None:
@@ -121,9 +121,9 @@ def _count(connection: Connection, table: Table, key: Column[Any], row_id: str) 
         func.coalesce(func.sum(case((condition, 1), else_=0)), 0) for condition in (has_failed, is_cancelled)
     )
     columns = (func.count(), failed, cancelled, func.min(began), func.max(began))
-    found = connection.execute(select(*columns).select_from(_CASES).where(key == row_id)).one()
+    counts = connection.execute(select(*columns).select_from(_CASES).where(key == row_id)).one()
     names = ("trials", "failed_trials", "cancelled_trials", "first_seen_at", "last_seen_at")
-    values = dict(zip(names, found, strict=True))
+    values = dict(zip(names, counts, strict=True))
     connection.execute(update(table).where(table.c[key.name] == row_id).values(**values))
 
 
@@ -132,11 +132,11 @@ def _call(
 ) -> None:
     """By the name that the newest trial left gives it."""
     newest = select(calls).select_from(_CASES).where(key == row_id).order_by(TRIAL.c.started_at.desc())
-    found = connection.execute(newest.limit(1)).first()
-    if found is not None:
+    call = connection.execute(newest.limit(1)).first()
+    if call is not None:
         table = called.table
         statement = update(table).where(table.c[key.name] == row_id)
-        connection.execute(statement.values({called.name: found[0]}))
+        connection.execute(statement.values({called.name: call[0]}))
 
 
 def _delete_unused(connection: Connection, table: Table, row_ids: list[str]) -> None:

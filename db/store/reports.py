@@ -25,12 +25,12 @@ def revoke_report(db: Database, report_id: str, *, at: datetime, by: str) -> Rep
 
     Raises NotFoundError.
     """
-    gone = {"revoked_at": at, "revoked_by": by, "content": None}
+    values = {"revoked_at": at, "revoked_by": by, "content": None}
     with db.write() as connection:
         connection.execute(
             update(REPORT)
             .where(REPORT.c.report_id == report_id, REPORT.c.revoked_at.is_(None))
-            .values(**gone)
+            .values(**values)
         )
     report = find_report(db, report_id)
     if report is None:
@@ -40,12 +40,12 @@ def revoke_report(db: Database, report_id: str, *, at: datetime, by: str) -> Rep
 
 def expire_reports(db: Database, frozen_before: datetime, *, at: datetime) -> int:
     """Take away the content of every report that was frozen earlier; how many those are."""
-    gone = {"revoked_at": at, "revoked_by": BY_RETENTION, "content": None}
+    values = {"revoked_at": at, "revoked_by": BY_RETENTION, "content": None}
     with db.write() as connection:
         expired = connection.execute(
             update(REPORT)
             .where(REPORT.c.created_at < frozen_before, REPORT.c.revoked_at.is_(None))
-            .values(**gone)
+            .values(**values)
             .returning(REPORT.c.report_id)
         ).all()
     return len(expired)
@@ -63,7 +63,7 @@ def save_sign_off(db: Database, sign_off: SignOff) -> None:
 def withdraw_sign_off(db: Database, sign_off_id: str, *, by: str, at: datetime) -> bool:
     """Take a decision back: False where it was withdrawn already. Raises NotFoundError."""
     with db.write() as connection:
-        done = connection.execute(
+        result = connection.execute(
             update(SIGN_OFF)
             .where(SIGN_OFF.c.sign_off_id == sign_off_id, SIGN_OFF.c.withdrawn_at.is_(None))
             .values(withdrawn_at=at, withdrawn_by=by)
@@ -76,7 +76,7 @@ def withdraw_sign_off(db: Database, sign_off_id: str, *, by: str, at: datetime) 
         raise NotFoundError(
             f"There is no sign-off {sign_off_id}.", "Reload the page: it shows what is there."
         )
-    return bool(done)
+    return bool(result)
 
 
 # Writes about stored views. They are no measurements: the data version stays as it is.

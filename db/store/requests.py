@@ -77,8 +77,8 @@ def take_request(
             begun = {"attempts": row["attempts"] + 1, "run_ids": []} if counts else {}
             if counts:
                 _give_up_runs(connection, row["run_ids"], at)
-            taken = {"owner": owner, "beat": row["beat"] + 1, **begun}
-            _change(connection, row, RequestState.RUNNING, by=owner, at=at, values=taken)
+            values = {"owner": owner, "beat": row["beat"] + 1, **begun}
+            _change(connection, row, RequestState.RUNNING, by=owner, at=at, values=values)
         return run_request(db, request.request_id)
     return None
 
@@ -149,8 +149,8 @@ def cancel_request(db: Database, request_id: str, *, by: str, at: datetime) -> R
             _change(connection, row, RequestState.CANCELLED, by=by, at=at)
             return RequestState.CANCELLED
         if not row["cancel_asked"]:
-            asked = {"cancel_asked": True}
-            _change(connection, row, state, by=by, at=at, note="asked to cancel", values=asked)
+            values = {"cancel_asked": True}
+            _change(connection, row, state, by=by, at=at, note="asked to cancel", values=values)
             cancel_jobs_of_runs(connection, row["run_ids"])
         return state
 

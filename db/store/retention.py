@@ -31,28 +31,30 @@ def compact_samples(
             rows = _with_samples(connection, before)
             if not rows:
                 break
-            _keep_summaries(connection, rows)
-            gone = TRIAL_SAMPLES.c.trial_id.in_([row["trial_id"] for row in rows])
-            connection.execute(delete(TRIAL_SAMPLES).where(gone))
+            _save_summaries(connection, rows)
+            samples = TRIAL_SAMPLES.c.trial_id.in_([row["trial_id"] for row in rows])
+            connection.execute(delete(TRIAL_SAMPLES).where(samples))
             bump_data_version(connection)
         compacted += len(rows)
     return compacted
 
 
 def _with_samples(connection: Connection, before: datetime) -> list[RowMapping]:
-    kept = select(TRIAL_SAMPLES.c.trial_id).where(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id).exists()
+    has_samples = (
+        select(TRIAL_SAMPLES.c.trial_id).where(TRIAL_SAMPLES.c.trial_id == TRIAL.c.trial_id).exists()
+    )
     columns = ("trial_id", "latency_ns", "control_latency_ns", "samples")
     statement = (
         select(*(TRIAL.c[name] for name in columns), TRIAL_DETAIL.c.summary)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
-        .where(TRIAL.c.started_at < before, kept)
+        .where(TRIAL.c.started_at < before, has_samples)
         .order_by(TRIAL.c.started_at)
         .limit(_BATCH)
     )
     return list(connection.execute(statement).mappings())
 
 
-def _keep_summaries(connection: Connection, rows: list[RowMapping]) -> None:
+def _save_summaries(connection: Connection, rows: list[RowMapping]) -> None:
     for row in rows:
         if row["summary"] is None:
             this = TRIAL_DETAIL.c.trial_id == row["trial_id"]

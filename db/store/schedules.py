@@ -126,8 +126,8 @@ def save_host(db: Database, state: HostState) -> None:
     with db.write() as connection:
         statement = upsert(connection, HOST).values(**content)
         unasked = ("devices", "devices_read_at") if state.devices is None else ()
-        told = {name: value for name, value in content.items() if name not in unasked}
-        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=told))
+        values = {name: value for name, value in content.items() if name not in unasked}
+        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
 
 
 def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> None:
@@ -141,7 +141,7 @@ def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> N
 # Writes about the watcher: when results are due, that people were told, how hosts are.
 
 
-def note_due(
+def save_due(
     db: Database, schedule: str, *, last_result_at: datetime | None, due_at: datetime | None
 ) -> None:
     """Say by when a schedule must have produced something; None where nothing is awaited, as when paused."""

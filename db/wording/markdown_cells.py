@@ -9,10 +9,10 @@ _SIGNS = re.compile(r"([\\`*_~\[\]<>|#!&])")
 _FOUND = re.compile(r"@|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 
 
-def as_it_stands(text: str) -> str:
+def escaped_text(text: str) -> str:
     """`text` in one line and without control characters, whatever Markdown would make of it.
 
     An invisible space (U+200B) keeps the parts of an address apart, and an @ from its name.
     """
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return _FOUND.sub(lambda found: f"{found[0]}\N{ZERO WIDTH SPACE}", _SIGNS.sub(r"\\\1", line))
+    return _FOUND.sub(lambda match: f"{match[0]}\N{ZERO WIDTH SPACE}", _SIGNS.sub(r"\\\1", line))

@@ -30,7 +30,7 @@ def origin_mark_of(row: Mapping[Any, Any]) -> str:
     return origin_mark(row["source_kind"], row["source_name"], row.get("timing_method"))
 
 
-def timing_words(method: object, bound: object) -> str:
+def timing_text(method: object, bound: object) -> str:
     """How a case was timed and what bounds it: "gated, host-bound"; empty where nothing is known."""
     known = [method if isinstance(method, str) and method != TimingMethod.HOST else "", bound_word(bound)]
     return ", ".join(filter(None, known))

@@ -13,23 +13,23 @@ _STEPS = {
 """Short name and unit roundoff of a dtype: half the distance from 1 to the next larger number (IEEE 754)."""
 
 
-def numerics_sentence(found: Numerics) -> str:
+def numerics_sentence(numerics: Numerics) -> str:
     """ "relative error 0.38 %, 3.8 x eager's, about one bf16 step"; empty without a float64 reference.
 
     Records of version 1 do not hold the size of the result: there the error is given as it is.
     """
-    error, eager, size = found.rmse_result, found.rmse_reference, found.rms_exact
+    error, eager, size = numerics.rmse_result, numerics.rmse_reference, numerics.rms_exact
     if error is None:
         return ""
     relative = error / size if size else None
-    said = [
+    parts = [
         f"error (RMSE) {_two_digits(error)}" if relative is None else f"relative error {_share(relative)}"
     ]
     if eager:
-        said.append(f"{_two_digits(error / eager)} x eager's")
-    if relative is not None and found.dtype in _STEPS:
-        said.append(_in_steps(relative, *_STEPS[found.dtype]))
-    return ", ".join(said)
+        parts.append(f"{_two_digits(error / eager)} x eager's")
+    if relative is not None and numerics.dtype in _STEPS:
+        parts.append(_in_steps(relative, *_STEPS[numerics.dtype]))
+    return ", ".join(parts)
 
 
 def _share(value: float) -> str:

@@ -77,16 +77,18 @@ def ranked() -> str:
 
 def device_and_host(device: Clock, issue: Clock) -> str:
     """What the two clocks say of a step whose wall time moved, the one that did not move first."""
-    told = [("the host", issue), ("the device", device)]
-    told.sort(key=lambda part: part[1].moved)
-    (first, still), (second, moved_one) = told
+    clocks = [("the host", issue), ("the device", device)]
+    clocks.sort(key=lambda part: part[1].moved)
+    (first, still), (second, moved_one) = clocks
     if still.moved:
-        said = f"{first} moved ({_of(still)}), and so did {second} ({_of(moved_one)})"
+        sentence = f"{first} moved ({_of(still)}), and so did {second} ({_of(moved_one)})"
     elif moved_one.moved:
-        said = f"{first} {_at_rest(still)} ({_of(still)}), {second} did ({_of(moved_one)})"
+        sentence = f"{first} {_at_rest(still)} ({_of(still)}), {second} did ({_of(moved_one)})"
     else:
-        said = f"{second} {_at_rest(moved_one)} ({_of(moved_one)}), {first} {_at_rest(still)} ({_of(still)})"
-    return f"{said[0].upper()}{said[1:]}."
+        sentence = (
+            f"{second} {_at_rest(moved_one)} ({_of(moved_one)}), {first} {_at_rest(still)} ({_of(still)})"
+        )
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _at_rest(clock: Clock) -> str:
@@ -104,8 +106,8 @@ def in_cycles(cycles: float, clock: float) -> str:
 
 def few_and_noisy(trials: tuple[int, int], needed: int) -> str:
     """Why a change that few trials show is not announced."""
-    said = f"Suspected: {min(trials)} trials a side show it, and cases like this are noisy"
-    return f"{said}; {needed} a side, or a confirmation, decide."
+    sentence = f"Suspected: {min(trials)} trials a side show it, and cases like this are noisy"
+    return f"{sentence}; {needed} a side, or a confirmation, decide."
 
 
 def timed_by_two(compiled: str, eager: str) -> str:
@@ -153,7 +155,7 @@ def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdic
     coverage = f"Compared {matched} of {total} cases"
     if verdict is Verdict.NOT_COMPARABLE:
         return f"{coverage}: nothing can be compared."
-    told = [
+    counts = [
         f"{units.count(cases[each])} {word}"
         for each, word in (
             (Verdict.REGRESSED, "regressed"),
@@ -162,7 +164,7 @@ def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdic
             (Verdict.INCONCLUSIVE, "not decided"),
         )
     ]
-    return f"{coverage}: {', '.join(told)}."
+    return f"{coverage}: {', '.join(counts)}."
 
 
 @dataclass(frozen=True)
@@ -185,18 +187,20 @@ def latency_moved(compiled: Moved, eager: Moved, confirmed: int | None = None) -
     `confirmed`: how many of the slower cases are recorded as confirmed; None where that was not looked up.
     """
     slower, faster = compiled.slower + eager.slower, compiled.faster + eager.faster
-    said = f"Latency: {units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
+    sentence = (
+        f"Latency: {units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
+    )
     if slower and confirmed is not None:
-        said += f", {units.count(confirmed) if confirmed else 'none'} confirmed"
-    said += f", {units.count(faster)} faster" if faster else ""
+        sentence += f", {units.count(confirmed) if confirmed else 'none'} confirmed"
+    sentence += f", {units.count(faster)} faster" if faster else ""
     if compiled.any and eager.any:
-        return f"{said}; compiled and eager moved."
+        return f"{sentence}; compiled and eager moved."
     if not (compiled.cases and eager.cases and (compiled.any or eager.any)):
-        return f"{said}."
+        return f"{sentence}."
     return (
-        f"{said}; compiled moved, eager did not."
+        f"{sentence}; compiled moved, eager did not."
         if compiled.any
-        else f"{said}; eager moved, compiled did not."
+        else f"{sentence}; eager moved, compiled did not."
     )
 
 
@@ -220,17 +224,19 @@ def weighted_mean(
 def clocks_moved(device: Moved, issue: Moved) -> str:
     """Of a GPU's cases, how many moved on the device and how many on the host."""
     parts = [f"{name} {_how_many(moved)}" for name, moved in (("the device", device), ("the host", issue))]
-    said = f"{parts[0]}, {parts[1]}" if device.any or issue.any else "neither the device nor the host moved"
-    return f"{said[0].upper()}{said[1:]}."
+    sentence = (
+        f"{parts[0]}, {parts[1]}" if device.any or issue.any else "neither the device nor the host moved"
+    )
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _how_many(moved: Moved) -> str:
     if not moved.any:
         return f"did not move in any of {units.plural(moved.cases, 'case')}"
     some = ((moved.slower, "slower"), (moved.faster, "faster"))
-    told = " and ".join(f"{units.count(number)} {word}" for number, word in some if number)
+    text = " and ".join(f"{units.count(number)} {word}" for number, word in some if number)
     return (
-        f"moved in {units.count(moved.slower + moved.faster)} of {units.plural(moved.cases, 'case')} ({told})"
+        f"moved in {units.count(moved.slower + moved.faster)} of {units.plural(moved.cases, 'case')} ({text})"
     )
 
 
@@ -262,8 +268,8 @@ def never(base: bool, head: bool, *, sure: bool) -> str:
     """A break-even that is never on the base side, the head side or both."""
     if base and head:
         return "Compilation never pays off, on either side."
-    said = "Compilation no longer pays off" if head else "Compilation pays off now"
-    return f"{said}." if sure else f"{said}, but the change of speedup behind it is not sure."
+    sentence = "Compilation no longer pays off" if head else "Compilation pays off now"
+    return f"{sentence}." if sure else f"{sentence}, but the change of speedup behind it is not sure."
 
 
 def machine_moved(canary_change: float | None) -> str:

@@ -201,17 +201,17 @@ _ENDED_BY = {
 _FLUSHED = {True: "L2 cache flushed before each", False: "L2 cache not flushed"}
 
 
-def samples_taken(found: SamplingFacts) -> str:
+def sample_count_text(sampling: SamplingFacts) -> str:
     """How well the median is known, what ended sampling and warm-up: "median known to ±1.10 %, ..." """
     known = "too few samples to say how well the median is known"
-    if found.reached_interval is not None:
-        asked = f" (asked: ±{percent(found.relative_interval)})" if found.relative_interval else ""
-        known = f"median known to ±{percent(found.reached_interval)}{asked}"
-    ended = _ENDED_BY.get(found.ended_by, "ended by {ended_by}")
-    parts = [known, ended.format(max_samples=count(found.max_samples), ended_by=found.ended_by)]
-    if found.flush_l2 is not None:
-        parts.append(_FLUSHED[found.flush_l2])
-    if found.warmup_ended_by not in (None, "steady"):
+    if sampling.reached_interval is not None:
+        target = f" (asked: ±{percent(sampling.relative_interval)})" if sampling.relative_interval else ""
+        known = f"median known to ±{percent(sampling.reached_interval)}{target}"
+    ended = _ENDED_BY.get(sampling.ended_by, "ended by {ended_by}")
+    parts = [known, ended.format(max_samples=count(sampling.max_samples), ended_by=sampling.ended_by)]
+    if sampling.flush_l2 is not None:
+        parts.append(_FLUSHED[sampling.flush_l2])
+    if sampling.warmup_ended_by not in (None, "steady"):
         parts.append("latency had not settled")
     return ", ".join(parts)
 
@@ -222,14 +222,14 @@ def samples_taken(found: SamplingFacts) -> str:
 def main_figures(summary: Summary) -> list[tuple[str, str]]:
     """Latency with how many measurements it is made of, eager's, and the speedup; those that are stated."""
     latency, eager = summary.latency_ns, summary.control_latency_ns
-    found: list[tuple[str, str]] = []
+    figures: list[tuple[str, str]] = []
     if latency is not None:
-        found.append(("latency", f"{duration(latency)} as stated, {measurements(summary)}"))
+        figures.append(("latency", f"{duration(latency)} as stated, {measurements(summary)}"))
     if eager is not None:
-        found.append(("eager control", duration(eager)))
+        figures.append(("eager control", duration(eager)))
     if latency and eager is not None:
-        found.append(("speedup", ratio(eager / latency)))
-    return found
+        figures.append(("speedup", ratio(eager / latency)))
+    return figures
 
 
 def other_figures(summary: Summary) -> list[tuple[str, str]]:
@@ -329,10 +329,10 @@ def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
     if not times:
         return []
     ungated = timing_method_of(trial) is TimingMethod.UNGATED
-    found = [("timing", UNGATED_MEANS if ungated else str(timing_method_of(trial)))]
-    found += [(each.name.lower(), _beside_eager(each)) for each in times]
+    figures = [("timing", UNGATED_MEANS if ungated else str(timing_method_of(trial)))]
+    figures += [(each.name.lower(), _beside_eager(each)) for each in times]
     if trial_bound(trial):
-        found.append(("bound", bound_word(trial_bound(trial))))
+        figures.append(("bound", bound_word(trial_bound(trial))))
     if trial.timing is not None:
         own = timing_facts(trial.timing.side)
         eager = timing_facts(trial.timing.control) if trial.timing.control else own
@@ -345,8 +345,8 @@ def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
             "Throttled by",
         ):
             beside = "" if eager[name] == own[name] else f" (eager {eager[name]})"
-            found += [(f"  {name}", own[name] + beside)] if own[name] != MISSING else []
-    return found
+            figures += [(f"  {name}", own[name] + beside)] if own[name] != MISSING else []
+    return figures
 
 
 def _beside_eager(time: TimeOfSides) -> str:

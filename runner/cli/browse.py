@@ -28,7 +28,7 @@ from db.wording.trials import (
     main_figures,
     other_figures,
     profile_rows,
-    samples_taken,
+    sample_count_text,
     step_times,
     stream_texts,
     why,
@@ -102,7 +102,7 @@ Facts = list[tuple[str, str]]
 
 def sampling_texts(trial: Trial) -> Facts:
     """Why there are as many samples as there are."""
-    return [] if trial.sampling is None else [("sampling", samples_taken(trial.sampling))]
+    return [] if trial.sampling is None else [("sampling", sample_count_text(trial.sampling))]
 
 
 def stated_texts(trial: Trial) -> Facts:

@@ -18,7 +18,7 @@ from db.queries.schedules import last_result_of, schedule_watches, schedules
 from db.records.requests import RunRequest
 from db.records.schedules import Schedule, ScheduleSpec, ScheduleWatch
 from db.store.requests import take_request
-from db.store.schedules import claim_silence, note_due
+from db.store.schedules import claim_silence, save_due
 from runner.config.settings import Settings
 from runner.plan.plan import Plan
 from runner.process.cancellation import PreparationCancelledError, cancellable
@@ -92,7 +92,7 @@ class Silence:
         except ValueError:
             return None
         if known is None or (known.last_result_at, known.due_at) != (last, due):
-            note_due(self._database, schedule.name, last_result_at=last, due_at=due)
+            save_due(self._database, schedule.name, last_result_at=last, due_at=due)
         told_due_at = known.told_due_at if known else None
         return ScheduleWatch(schedule=schedule.name, last_result_at=last, due_at=due, told_due_at=told_due_at)
 

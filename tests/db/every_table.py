@@ -22,9 +22,9 @@ from db.store.reports import save_report, save_sign_off, store_view
 from db.store.requests import end_request, new_request, save_request, take_request
 from db.store.schedules import (
     claim_firing,
-    note_due,
     note_next_runs,
     pause_schedule,
+    save_due,
     save_health,
     save_host,
     save_schedule,
@@ -65,7 +65,7 @@ def _plan(database: Database) -> None:
     save_schedule(database, "weekly", ScheduleSpec(cron="0 3 * * mon"), at=START)
     note_next_runs(database, "nightly", [START + timedelta(days=1), START + timedelta(days=2)])
     assert pause_schedule(database, "weekly", by="ann", at=START)
-    note_due(database, "nightly", last_result_at=START, due_at=START + timedelta(days=3))
+    save_due(database, "nightly", last_result_at=START, due_at=START + timedelta(days=3))
     request = new_request(
         "fired", RequestKind.SCHEDULE, RequestSpec(suite="standard"), by="schedule nightly", at=START
     )

@@ -13,7 +13,7 @@ import pandas as pd
 from dashboard.render import theme
 from db.metrics.eligibility import LeftOut
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
-from db.metrics.groups import floats, row_dicts, says
+from db.metrics.groups import equal_to, floats, row_dicts
 from db.records.strategies import EAGER
 from db.records.trial import Task
 from db.wording import units
@@ -57,7 +57,7 @@ class Coverage:
 
 def build_before(points: pd.DataFrame, build_id: str) -> str | None:
     """The build measured last before `build_id` that shares a case with it. `points`: one machine's runs."""
-    mine = says(points["build_id"], build_id)
+    mine = equal_to(points["build_id"], build_id)
     if not mine.any():
         return None
     last = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)
@@ -122,7 +122,7 @@ def _history(points: pd.DataFrame, task: str, strategy: str) -> tuple[float, ...
     """Mean per run over the workloads of the newest run; runs that lack one of them are left out."""
     speedups = floats(points["speedup"])
     places = np.flatnonzero(
-        ~np.isnan(speedups) & says(points["task"], task) & says(points["strategy"], strategy)
+        ~np.isnan(speedups) & equal_to(points["task"], task) & equal_to(points["strategy"], strategy)
     )
     ids = (points[name].array.take(places).tolist() for name in ("run_id", "workload_id"))
     by_run: dict[str, dict[str, float]] = {}

@@ -18,7 +18,7 @@ from db.records.schedules import SILENT_AFTER as HOST_SILENT_AFTER
 from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
 from db.wording import units
-from db.wording.noise import floor_words
+from db.wording.noise import floor_text
 
 SILENT_AFTER = timedelta(hours=1)
 """A run that claims to be running and stored nothing for so long may have been killed."""
@@ -132,7 +132,7 @@ def machine_rows(
         {
             "machine": row["machine"],
             **heard.get(row["machine"], unheard),
-            "noise": floor_words(noise.get(row["machine_id"], ())) or None,
+            "noise": floor_text(noise.get(row["machine_id"], ())) or None,
             "device": row["device_name"],
             "cpu": row["cpu_name"],
             "threads": row["threads"],

@@ -25,7 +25,7 @@ from db.records.trial import (
     Trial,
 )
 from db.wording import units
-from db.wording.marks import UNGATED_MEANS, timing_words
+from db.wording.marks import UNGATED_MEANS, timing_text
 from db.wording.metrics import METRICS
 from db.wording.numerics import numerics_sentence
 from db.wording.trials import device_times, measurements, timing_facts, timing_finding
@@ -318,7 +318,7 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
 def _timing(method: object, device_ns: Any, wall_pipelined_ns: Any) -> str:
     """How the trial was timed and what bounds it: "gated, host-bound"; a dash on a CPU."""
     times = (number(device_ns), number(wall_pipelined_ns))
-    return timing_words(method, bound_of(method, *times)) or units.MISSING
+    return timing_text(method, bound_of(method, *times)) or units.MISSING
 
 
 def _why(kind: object, message: object) -> str | None:

@@ -36,7 +36,7 @@ from db.wording.trials import (
     longest_rows,
     other_figures,
     profile_rows,
-    samples_taken,
+    sample_count_text,
     step_times,
     stream_texts,
     why,
@@ -286,7 +286,7 @@ def _taken(record: Trial) -> Section:
     lasted = f", took {units.duration(took.total_seconds() * 1e9)}" if took else ""
     lines = [f"In run {record.run_id}, started {units.moment(record.started_at)}{lasted}."]
     if record.sampling is not None:
-        text = samples_taken(record.sampling)
+        text = sample_count_text(record.sampling)
         lines.append(f"{text[0].upper()}{text[1:]}.")
     if not record.latency_samples_ns and record.summary is not None:
         lines.append(only_a_summary(record.summary))

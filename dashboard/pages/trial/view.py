@@ -21,8 +21,8 @@ from db.queries.filters import Filters
 from db.records.ids import series_identity
 from db.records.trial import Failure, SourceKind, Status, StrategyKind, Trial, timing_method_of
 from db.wording import units
-from db.wording.marks import timing_words
-from db.wording.trials import samples_taken, trial_bound
+from db.wording.marks import timing_text
+from db.wording.trials import sample_count_text, trial_bound
 
 # The top of a trial's page: what it is, how it ended, its neighbours, and its main figures.
 
@@ -81,7 +81,7 @@ def _badges(trial: Trial) -> None:
         st.badge("imported", icon=":material/download:", color="gray")
     if trial.device_state and trial.device_state.suspect:
         st.badge("suspect", icon=":material/warning:", color="orange")
-    if times := timing_words(timing_method_of(trial), trial_bound(trial)):
+    if times := timing_text(timing_method_of(trial), trial_bound(trial)):
         st.badge(times, icon=":material/timer:", color="gray")
     # A program that torch.export made counts no graph of Dynamo's.
     compiles = trial.strategy.kind is StrategyKind.COMPILE
@@ -254,7 +254,7 @@ def _samples(trial: Trial) -> None:
             "the slowest 1 % of samples stand in the last bin. Dashed: medians.",
         )
         if trial.sampling is not None:
-            text = samples_taken(trial.sampling)
+            text = sample_count_text(trial.sampling)
             elements.note(f"{text[0].upper()}{text[1:]}.")
         left, right = st.columns(2)
         with left:

@@ -43,8 +43,8 @@ def schema_state(connection: Connection) -> SchemaState:
     revision = schema_revision(connection)
     if revision is None:
         present = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
-        in_the_way = present if connection.dialect.name == "sqlite" else present & set(METADATA.tables)
-        return SchemaState.FOREIGN if in_the_way else SchemaState.EMPTY
+        conflicting = present if connection.dialect.name == "sqlite" else present & set(METADATA.tables)
+        return SchemaState.FOREIGN if conflicting else SchemaState.EMPTY
     if revision == HEAD:
         return SchemaState.CURRENT
     return SchemaState.OLDER if revision < HEAD else SchemaState.NEWER

@@ -188,8 +188,8 @@ def load_json(data: bytes, place: Place) -> object:
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        names: set[str] = set()
+        twice = next(key for key, _ in pairs if key in names or names.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {_shown(twice)} occurs twice in one object")
     return unique
 

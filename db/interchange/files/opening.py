@@ -219,9 +219,9 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder:
 
     def sibling(other: str) -> InputFile | None:
         for candidate in (other, other + ".gz"):
-            found = beside(candidate)
-            if found is not None:
-                return _plain_file(found[0], candidate, found[1], beside, folder)
+            file = beside(candidate)
+            if file is not None:
+                return _plain_file(file[0], candidate, file[1], beside, folder)
         return None
 
     return InputFile(shown, name.removesuffix(".gz"), opener, sibling, folder)
@@ -253,8 +253,8 @@ def _contents(shown: str, packed: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo
         )
     infos = [info for info in files if not any(part.startswith((".", "__MACOSX")) for part in _parts(info))]
     if not infos:
-        held = "hidden files only" if files else "no file"
-        raise RecordError(f"{shown}: the archive holds {held}.", "Pack the result files into it.")
+        content = "hidden files only" if files else "no file"
+        raise RecordError(f"{shown}: the archive holds {content}.", "Pack the result files into it.")
     return infos
 
 

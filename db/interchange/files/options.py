@@ -65,19 +65,19 @@ class ImportOptions:
     pair_key: str | None = None
 
 
-def past(told: datetime) -> datetime:
+def past(at: datetime) -> datetime:
     """`told`, an aware moment at which something was measured. Raises ConfigError for one to come."""
-    if told > datetime.now(UTC) + _AHEAD:
+    if at > datetime.now(UTC) + _AHEAD:
         raise ConfigError(
-            f"It cannot have been measured on {told:%Y-%m-%d}, which is yet to come.",
+            f"It cannot have been measured on {at:%Y-%m-%d}, which is yet to come.",
             "Say when it was measured.",
         )
-    return told
+    return at
 
 
-def torch_version(told: str) -> str:
-    """`told` as a version of torch. Raises ConfigError for what does not begin like one."""
-    version = told.strip()
+def torch_version(version: str) -> str:
+    """`version` checked as a version of torch. Raises ConfigError for what does not begin like one."""
+    version = version.strip()
     if not _TORCH.match(version):
         raise ConfigError(
             f"{version or 'Nothing'} is no version of torch.", "Write it as 2.13.0 or 2.13.0+cu130."

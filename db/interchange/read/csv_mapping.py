@@ -46,11 +46,11 @@ def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
     that the file lacks; one of the configuration only where the file needs it.
     """
     header = csv_header(file)
-    told = _stated(file, header, options)
-    usual = _usual(file, header, options, told)
-    explicit = _over(usual, told)
-    meant = {*explicit.values(), *options.meanings}
-    mapping = _over(_own(name for name in header if name not in meant), explicit)
+    stated = _stated(file, header, options)
+    usual = _usual(file, header, options, stated)
+    explicit = _over(usual, stated)
+    meanings = {*explicit.values(), *options.meanings}
+    mapping = _over(_own(name for name in header if name not in meanings), explicit)
     if not _suffices(mapping):
         raise UnmappedError(
             f"{file.shown}: no column is mapped to workload and to a latency; its columns are "
@@ -82,10 +82,10 @@ def _stated(file: InputFile, header: Sequence[str], options: ImportOptions) -> d
 
 
 def _usual(
-    file: InputFile, header: Sequence[str], options: ImportOptions, told: Mapping[str, str]
+    file: InputFile, header: Sequence[str], options: ImportOptions, stated: Mapping[str, str]
 ) -> dict[str, str]:
     """What the configuration says of columns that the file has."""
-    otherwise = _over(_own(header), told)
+    otherwise = _over(_own(header), stated)
     known = set(map(_quantity, otherwise))
     for field, column in options.usual_columns.items():
         _require_field(file, field)
@@ -116,8 +116,10 @@ def _own(names: Iterable[str]) -> dict[str, str]:
 
 def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:
     """Both, and `upper` where both tell the same, be it in another unit."""
-    told = set(map(_quantity, upper))
-    return {field: column for field, column in lower.items() if _quantity(field) not in told} | dict(upper)
+    quantities = set(map(_quantity, upper))
+    return {field: column for field, column in lower.items() if _quantity(field) not in quantities} | dict(
+        upper
+    )
 
 
 def _quantity(field: str) -> str:
@@ -125,8 +127,8 @@ def _quantity(field: str) -> str:
 
 
 def _suffices(mapping: Iterable[str]) -> bool:
-    told = set(map(_quantity, mapping))
-    return "workload" in told and not told.isdisjoint(("latency", "eager_latency"))
+    quantities = set(map(_quantity, mapping))
+    return "workload" in quantities and not quantities.isdisjoint(("latency", "eager_latency"))
 
 
 def _first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:

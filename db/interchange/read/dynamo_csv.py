@@ -56,10 +56,10 @@ class Verdicts:
             first = self._first.setdefault(self._key(row), row)
             if row.text("accuracy") != first.text("accuracy"):
                 self._contrary.setdefault(self._key(row), row)
-        self._spoken: set[_Key] = set()
+        self._covered: set[_Key] = set()
 
     def of(self, row: Fields) -> Fields | None:
-        """The row that speaks of this row of the performance file, and of every repeat of it.
+        """The row about this row of the performance file, and about every repeat of it.
 
         Raises RecordError where two do and differ.
         """
@@ -71,12 +71,12 @@ class Verdicts:
                 f"says {contrary.text('accuracy')} of the row that line {first.place.line} calls "
                 f"{first.text('accuracy')}",
             )
-        self._spoken.add(key)
+        self._covered.add(key)
         return first
 
-    def left(self) -> Iterator[Fields]:
-        """Rows that spoke of none so far, in the order of the file."""
-        return (row for row in self._rows if self._key(row) not in self._spoken)
+    def unmatched(self) -> Iterator[Fields]:
+        """Rows that matched no row of the performance file, in the order of the file."""
+        return (row for row in self._rows if self._key(row) not in self._covered)
 
     def _of_several(self, rows: Iterable[Fields]) -> set[_Key]:
         """Models with rows of more than one batch size."""
@@ -85,7 +85,7 @@ class Verdicts:
             size = _batch_size(row)
             if size is not None:
                 sizes[self._model(row)].add(size)
-        return {model for model, found in sizes.items() if len(found) > 1}
+        return {model for model, of_model in sizes.items() if len(of_model) > 1}
 
     def _model(self, row: Fields) -> _Key:
         return (*map(row.text, self._columns), tag_of(row) if self._tagged else None)
@@ -163,7 +163,7 @@ def _read_pair(
             verdict = verdicts.of(row) if verdicts else None
             yield to_trial(_result(row, performance, verdict), SOURCE, options)
     if accuracy and verdicts:
-        for row in verdicts.left():
+        for row in verdicts.unmatched():
             yield to_trial(_result(row, accuracy, row), SOURCE, options)
 
 
@@ -178,7 +178,7 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
         strategy=_strategy(file.name, named.pop("compiler", None)),
         raw=dict(row.data),
         # An empty batch size and the 0 of a failed row both mean that the file does not say it.
-        said={"device": row.text("dev"), "batch_size": row.count("batch_size") or None},
+        stated={"device": row.text("dev"), "batch_size": row.count("batch_size") or None},
         named=named,
         failure=failure,
         parts=parts,

@@ -80,7 +80,7 @@ class Result:
     workload: str
     strategy: Strategy | None
     raw: Any
-    said: Mapping[str, Any] = field(default_factory=dict)
+    stated: Mapping[str, Any] = field(default_factory=dict)
     named: Mapping[str, Any] = field(default_factory=dict)
     shape: dict[str, int] = field(default_factory=dict)
     item: str | None = None
@@ -113,7 +113,7 @@ def strategy_called(word: str) -> Strategy:
     return compiled(word)
 
 
-def tells_strategy(word: str) -> bool:
+def names_strategy(word: str) -> bool:
     """Whether `word` is a mode, a backend, or a yes or no, and so no name that says something else."""
     return word in MODES | BACKENDS or word.lower() in _EAGER_WORDS | _COMPILED_WORDS
 
@@ -196,14 +196,14 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
 
 
 def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
-    told: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
+    given: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
     if options.torch:
-        told |= torch_facts(options.torch)
-        told["cuda"] = options.cuda or told.get("cuda")
+        given |= torch_facts(options.torch)
+        given["cuda"] = options.cuda or given.get("cuda")
     if options.strategy:
-        told["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+        given["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
     facts: dict[str, Any] = {}
-    for origin in (result.named, told, result.said, {"strategy": result.strategy}):
+    for origin in (result.named, given, result.stated, {"strategy": result.strategy}):
         facts |= {key: value for key, value in origin.items() if value is not None}
     missing = [key for key in _NEEDED if key not in facts]
     if missing:

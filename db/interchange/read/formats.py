@@ -127,14 +127,14 @@ def detect(file: InputFile) -> Format:
     head = file.head().lstrip()
     if not head:
         raise RecordError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
-    found = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
-    if found is None:
+    detected = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
+    if detected is None:
         _expand(file)
         raise RecordError(
             f"{file.shown}: is in no known format.",
             f"Name it with --format, one of {', '.join(Format)}.",
         )
-    return found
+    return detected
 
 
 def _json_format(head: bytes) -> Format | None:

@@ -75,7 +75,7 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
         workload=row.required_text("workload"),
         strategy=strategy,
         raw=dict(raw),
-        said=_facts(row),
+        stated=_facts(row),
         shape={
             name: size for name in _group(row, "shape") if (size := row.count(f"shape.{name}")) is not None
         },
@@ -146,10 +146,10 @@ def _scaled(row: Fields, name: str, units: Mapping[str, int], *, zero_too: bool 
     """The value of the one column that carries `name` with a unit; one of 0 is refused unless `zero_too`."""
     read = row.scaled if zero_too else row.duration_ns
     values = [(f"{name}_{unit}", read(f"{name}_{unit}", scale)) for unit, scale in units.items()]
-    told = [(field, value) for field, value in values if value is not None]
-    if len(told) > 1:
-        row.fail(told[1][0], f"is told twice, also as {told[0][0]}")
-    return told[0][1] if told else None
+    given = [(field, value) for field, value in values if value is not None]
+    if len(given) > 1:
+        row.fail(given[1][0], f"is told twice, also as {given[0][0]}")
+    return given[0][1] if given else None
 
 
 def _group(row: Fields, group: str) -> list[str]:

@@ -61,7 +61,7 @@ def _result(target: str, measured: Fields, config: Fields, load_ns: int | None) 
         workload=backend.storable("model", f"{backend.required_text('model')} {target}"),
         strategy=_strategy(backend),
         raw={"target": target, "measured": dict(measured.data), "config": dict(config.data)},
-        said={**_facts(config), "task": _TASKS.get(scenario.text("name") or ""), "batch_size": batch},
+        stated={**_facts(config), "task": _TASKS.get(scenario.text("name") or ""), "batch_size": batch},
         shape={
             key: size
             for key in inputs.data

@@ -85,16 +85,16 @@ def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Sett
     if of_benchmark:
         parts.append(("benchmark.extra_info", benchmark.part("extra_info"), _READ))
     parts.append(("inputs", _inputs(record), set()))
-    found: dict[str, tuple[str, object]] = {}
+    named: dict[str, tuple[str, object]] = {}
     for origin, part, read in parts:
         for key, value in _settings(part.data):
             if key not in read:
                 path = f"{origin}.{key}"
-                found[path if key in found else part.storable(key, key)] = path, value
-    settings = _sorted_out(record, found)
+                named[path if key in named else part.storable(key, key)] = path, value
+    settings = _sorted_out(record, named)
     if len(settings.named(name)) <= _LONGEST_NAME:
         return settings
-    words = {found[key][0]: json.dumps(word) for key, word in settings.words.items()}
+    words = {named[key][0]: json.dumps(word) for key, word in settings.words.items()}
     return Settings(settings.shape, {}, settings.untold | words)
 
 
@@ -123,9 +123,9 @@ def _whole(text: str) -> int | None:
     return size if size is None or abs(size) <= INT64_MAX else None
 
 
-def _sorted_out(record: Fields, found: Mapping[str, tuple[str, object]]) -> Settings:
+def _sorted_out(record: Fields, named: Mapping[str, tuple[str, object]]) -> Settings:
     settings = Settings({}, {}, {})
-    for key, (path, value) in found.items():
+    for key, (path, value) in named.items():
         text = value.strip() if isinstance(value, str) else json.dumps(value)
         if text.lower() in _UNSET:
             continue
@@ -167,10 +167,10 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         rest = {key: value for key, value in fields.data.items() if key != "metric"}
         key = json.dumps(rest, sort_keys=True)
         groups.setdefault(key, _Group(Fields(fields.place, rest, fields.path))).add(metric)
-    yield from _told_apart(groups.values(), options)
+    yield from _distinct_settings(groups.values(), options)
 
 
-def _told_apart(groups: Iterable[_Group], options: ImportOptions) -> Iterator[Trial]:
+def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iterator[Trial]:
     first: dict[tuple[str, ...], _Group] = {}
     for group in groups:
         trial = to_trial(group.result(options), SOURCE, options)
@@ -251,14 +251,14 @@ class _Group:
             metric.fail("benchmark_values", f"{name} has no value")
 
     def result(self, options: ImportOptions) -> Result:
-        said = _facts(self.fields, options)
-        parts, failure = self._outcome(str(said["device"] or options.device))
+        facts = _facts(self.fields, options)
+        parts, failure = self._outcome(str(facts["device"] or options.device))
         return Result(
             place=self.fields.place,
             workload=self.settings.named(self._name),
             strategy=_strategy(self.fields),
             raw={"values": self.values, "texts": self.texts},
-            said=said,
+            stated=facts,
             shape=self.settings.shape,
             failure=failure,
             parts=parts,

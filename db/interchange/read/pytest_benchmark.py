@@ -15,7 +15,7 @@ from db.errors import RecordError
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, stated_strategy, tells_strategy, to_trial, torch_facts
+from db.interchange.read.foreign_trials import Result, names_strategy, stated_strategy, to_trial, torch_facts
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 
@@ -74,7 +74,7 @@ def _benchmark(fields: Fields, document: Fields, options: ImportOptions) -> tupl
         workload=workload,
         strategy=_strategy(fields, key, value),
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
-        said=_facts(fields, document, options),
+        stated=_facts(fields, document, options),
         named={"task": Task.FUNCTION},
         parts=_parts(fields.part("stats")),
     )
@@ -85,7 +85,7 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
     keys = (options.pair_key,) if options.pair_key else PAIR_KEYS
     for part in (fields.part("params"), fields.part("extra_info")):
         for key in keys:
-            if key in part.data and (options.pair_key or tells_strategy(_word(part.data[key]))):
+            if key in part.data and (options.pair_key or names_strategy(_word(part.data[key]))):
                 return key, part.data[key]
     raise RecordError(
         f"{fields.place}: {fields.path}: nothing tells eager from compiled (looked for {', '.join(keys)}).",

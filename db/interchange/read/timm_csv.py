@@ -78,12 +78,12 @@ def _first_rows(file: InputFile) -> Iterator[Fields]:
     prefix = column_prefix(csv_header(file))
     if prefix is None:
         raise Place(file.shown, 1).error("the header", "has no *_step_time column")
-    seen: set[_Key] = set()
+    keys: set[_Key] = set()
     for row in csv_rows(file):
         unprefixed = {name.removeprefix(prefix): cell for name, cell in row.data.items()}
         fields = Fields(row.place, unprefixed)
-        if _key(fields) not in seen:
-            seen.add(_key(fields))
+        if _key(fields) not in keys:
+            keys.add(_key(fields))
             yield fields
 
 
@@ -113,7 +113,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
         workload=row.required_text("model"),
         strategy=strategy,
         raw=dict(row.data),
-        said={"batch_size": batch},
+        stated={"batch_size": batch},
         named=_file_name_facts(file.name),
         shape={"image_size": image} if image else {},
         item="image",

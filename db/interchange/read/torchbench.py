@@ -47,15 +47,15 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     for key, value in metrics.data.items():
         match = _TEST_BENCH.fullmatch(key) or _NIGHTLY.fullmatch(key)
         if match:
-            found = match.groupdict()
+            groups = match.groupdict()
             case = (
-                found["model"],
-                found["test"],
-                found["device"],
-                found.get("batch") or "None",
-                found.get("args") or "",
+                groups["model"],
+                groups["test"],
+                groups["device"],
+                groups.get("batch") or "None",
+                groups.get("args") or "",
             )
-            name = _METRICS.get(found["metric"], found["metric"])
+            name = _METRICS.get(groups["metric"], groups["metric"])
             cases.setdefault(case, {})[name] = value
     if metrics.data and not cases:
         metrics.fail(
@@ -73,7 +73,7 @@ def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, An
         workload=fields.storable("model", model),
         strategy=_strategy(fields, arguments),
         raw={"case": list(case), "values": values},
-        said={
+        stated={
             **_facts(document, device),
             "task": _TASKS.get(test, Task.FUNCTION),
             "batch_size": None if batch == "None" else int(batch) or None,

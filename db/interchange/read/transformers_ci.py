@@ -90,7 +90,7 @@ def _result(file: InputFile, entry: _Entry, phase: str) -> Result:
         workload=workload,
         strategy=strategy,
         raw={"commit": commit, "config": config, "phase": phase, "metrics": dict(metrics.data)},
-        said={"packages": {"transformers": f"git {commit}"}},
+        stated={"packages": {"transformers": f"git {commit}"}},
         named={"task": Task.INFERENCE, "measured_at": _date(file)},
         parts={"summary": summary},
     )

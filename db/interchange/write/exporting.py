@@ -22,7 +22,7 @@ from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch, trial_batches, trial_lines
 from db.records.trial import SourceKind
 from db.wording import units
-from db.wording.markdown_cells import as_it_stands
+from db.wording.markdown_cells import escaped_text
 from db.wording.marks import origin_mark
 
 # Markdown for issues and pull requests: one table row per trial, in the units people read.
@@ -80,16 +80,16 @@ def _case(stack: Stack) -> str:
         stack.machine.device_name,
         stack.build.torch,
     )
-    return " | ".join(map(as_it_stands, cells))
+    return " | ".join(map(escaped_text, cells))
 
 
 @lru_cache
 def _source(kind: str, name: str) -> str:
-    return as_it_stands("measured" if kind == SourceKind.MEASURED else f"imported ({name})")
+    return escaped_text("measured" if kind == SourceKind.MEASURED else f"imported ({name})")
 
 
 def _line(cells: Iterable[str]) -> bytes:
-    return f"| {' | '.join(as_it_stands(cell) for cell in cells)} |\n".encode()
+    return f"| {' | '.join(escaped_text(cell) for cell in cells)} |\n".encode()
 
 
 Writer = Callable[[Iterable[TrialBatch], BinaryIO], int]
@@ -128,20 +128,20 @@ _OF_SUFFIX: dict[str, tuple[ExportFormat, ...]] = {
 }
 
 
-def format_of(output: Path | None, told: str | None) -> str:
+def format_of(output: Path | None, name: str | None) -> str:
     """The format that was `told`, else that of the name of `output`, else jsonl.
 
     Raises CompilewatchError where the name is that of another format.
     """
     fitting = _OF_SUFFIX.get(output.suffix.lower(), ()) if output else ()
-    if told is None:
+    if name is None:
         return fitting[0] if fitting else ExportFormat.JSONL
-    if fitting and told in list(ExportFormat) and told not in fitting:
+    if fitting and name in list(ExportFormat) and name not in fitting:
         raise CompilewatchError(
-            f"{output}: is the name of a {fitting[0]} file, and --format says {told}.",
+            f"{output}: is the name of a {fitting[0]} file, and --format says {name}.",
             "Leave out --format, or give the file another suffix.",
         )
-    return told
+    return name
 
 
 def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Path) -> int:

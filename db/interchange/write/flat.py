@@ -145,11 +145,11 @@ def _latencies(batch: TrialBatch) -> tuple[Column, Column]:
 
 def _throughput(batch: TrialBatch, latency: Column) -> Column:
     """Items per second: of the source where it says so, else items per iteration over latency."""
-    found: list[float | None] = []
+    rates: list[float | None] = []
     for stack, summary, each in zip(batch.stacks, batch.summaries, latency, strict=True):
-        items, told = stack.workload.items_per_iteration, summary.throughput_per_s if summary else None
-        found.append(told if told is not None or items is None or not each else items / each * 1e9)
-    return found
+        items, rate = stack.workload.items_per_iteration, summary.throughput_per_s if summary else None
+        rates.append(rate if rate is not None or items is None or not each else items / each * 1e9)
+    return rates
 
 
 def latencies_ns(trial: Trial) -> tuple[float | None, float | None]:

@@ -162,9 +162,9 @@ def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[s
         yield f'{{"name": "accuracy", "extra_info": {{"benchmark_values": ["{accuracy}"]}}}}'
     if row.status == Status.FAILED:
         return
-    told = summary.metrics if summary else {}
-    figures = {name: value for name, value in _figures(stack, row, told).items() if value is not None}
-    for name, value in {**told, **figures}.items():
+    metrics = summary.metrics if summary else {}
+    figures = {name: value for name, value in _figures(stack, row, metrics).items() if value is not None}
+    for name, value in {**metrics, **figures}.items():
         # A finite number is the same in Python and in JSON.
         info = _timing(row) if name in _TIMED else "{}"
         yield (
@@ -187,7 +187,7 @@ def _accuracy(row: _Figures) -> str | None:
     return _ACCURACY[NumericsStatus(row.numerics_status)] if row.numerics_status else None
 
 
-def _figures(stack: Stack, row: _Figures, told: Mapping[str, float]) -> dict[str, float | None]:
+def _figures(stack: Stack, row: _Figures, metrics: Mapping[str, float]) -> dict[str, float | None]:
     peak = _peak_bytes(stack, row)
     ratio = row.control_peak_bytes / peak if peak and row.control_peak_bytes else None
     return {
@@ -195,7 +195,7 @@ def _figures(stack: Stack, row: _Figures, told: Mapping[str, float]) -> dict[str
         "speedup": row.speedup,
         "compilation_latency": _compile_seconds(stack, row.trial_compile_cost_ns),
         # The source's own comes from peaks before they were rounded.
-        "compression_ratio": told.get("compression_ratio", ratio),
+        "compression_ratio": metrics.get("compression_ratio", ratio),
         "eager_peak_mem": _scaled(row.control_peak_bytes, BYTES_PER_GB),
         "dynamo_peak_mem": _scaled(peak, BYTES_PER_GB),
         "unique_graphs": row.graphs,

@@ -78,15 +78,15 @@ class Canaries:
         Of a case on a GPU whose class nobody knows, either may.
         """
         if not self.gpu:
-            found = [self.everything]
+            chosen = [self.everything]
         elif metric in _ON_DEVICE:
-            found = [self.device[Metric.DEVICE_TIME]]
+            chosen = [self.device[Metric.DEVICE_TIME]]
         elif metric is Metric.ISSUE_TIME:
-            found = [self.host[Metric.ISSUE_TIME]]
+            chosen = [self.host[Metric.ISSUE_TIME]]
         else:
             host, device = self.host[Metric.LATENCY], self.device[Metric.LATENCY]
-            found = [host] if bound is Bound.HOST else [device] if bound is Bound.DEVICE else [device, host]
-        return tuple(each for each in found if each is not None)
+            chosen = [host] if bound is Bound.HOST else [device] if bound is Bound.DEVICE else [device, host]
+        return tuple(each for each in chosen if each is not None)
 
     @property
     def shown(self) -> float | None:

@@ -67,14 +67,14 @@ def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
     """
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in comparison.rows:
-        if _is_suspicious(row) and _looks_worse(row):
+        if _is_suspicious(row) and _is_worse(row):
             by_case.setdefault(_ids(row.case), []).append(row)
-    found = []
+    suspected = []
     for rows in by_case.values():
         rows.sort(key=_strength)
         metrics = tuple(row.metric for row in rows)
-        found.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
-    return tuple(sorted(found, key=lambda s: 1.0 if s.p_value is None else s.p_value))
+        suspected.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
+    return tuple(sorted(suspected, key=lambda s: 1.0 if s.p_value is None else s.p_value))
 
 
 def _is_suspicious(row: Row) -> bool:
@@ -87,7 +87,7 @@ def _strength(row: Row) -> float:
     return 1.0 if row.p_value is None else row.p_value
 
 
-def _looks_worse(row: Row) -> bool:
+def _is_worse(row: Row) -> bool:
     if row.change is None:
         return True
     return (row.change > 0) != higher_is_better(row.metric)
@@ -101,14 +101,14 @@ def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> C
     policy = policy or comparison.policy
     if set(comparison.base.build_ids) == set(comparison.head.build_ids):
         return None
-    found = suspicions(comparison)
+    suspected = suspicions(comparison)
     affordable = policy.confirm.budget_trials // (2 * policy.confirm.fresh_trials)
-    if not found[:affordable]:
+    if not suspected[:affordable]:
         return None
     return ConfirmationPlan(
         trials_per_side=policy.confirm.fresh_trials,
-        suspicions=found[:affordable],
-        over_budget=found[affordable:],
+        suspicions=suspected[:affordable],
+        over_budget=suspected[affordable:],
     )
 
 

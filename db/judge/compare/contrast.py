@@ -24,9 +24,9 @@ class Observations:
     order: Ints
     x: Floats
 
-    def keep(self, kept: Bools) -> Observations:
+    def where(self, mask: Bools) -> Observations:
         """Those that the flags `kept` choose; `kept` has one entry per trial."""
-        return Observations(self.case[kept], self.side[kept], self.run[kept], self.order[kept], self.x[kept])
+        return Observations(self.case[mask], self.side[mask], self.run[mask], self.order[mask], self.x[mask])
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def contrast(observed: Observations, cases: int, policy: Policy) -> Contrasts:
     Where trials stand in pairs and the pairs take out more noise than the runs do, over all cases together,
     the variance is that of paired differences.
     """
-    interleaved, kept = _shared_runs(observed, cases, policy.minimum_trials)
-    used = observed.keep(kept)
+    interleaved, mask = _shared_runs(observed, cases, policy.minimum_trials)
+    used = observed.where(mask)
     in_blocks = interleaved[used.case]
     by_run = _blocked(used, np.where(in_blocks, used.run, 0), cases)
     paired = _paired(used, in_blocks, by_run, policy.pairing_gain)
@@ -157,7 +157,7 @@ def _paired(used: Observations, in_blocks: Bools, by_run: Contrasts, gain: float
     if not chosen.any():
         return by_run
     in_pairs = chosen[used.case]
-    pairs = _blocked(used.keep(in_pairs), pair[in_pairs], cases)
+    pairs = _blocked(used.where(in_pairs), pair[in_pairs], cases)
     known = chosen & (pairs.df > 0)
     if np.sum(pairs.df[known]) < 2 or not _pairs_are_calmer(pairs, by_run, known, gain):
         return by_run

@@ -16,7 +16,7 @@ from pandas import DataFrame
 
 from db.judge.vocabulary import Metric, Verdict
 from db.metrics.eligibility import failure_kinds, passed_mask
-from db.metrics.groups import Bools, Floats, Groups, Ints, floats, says
+from db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
 from db.records.trial import NumericsStatus
 from db.wording.units import words
 
@@ -54,8 +54,8 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
                 rows.append(compare_counts(number, metric, base, head))
     outcomes = _outcomes(cells, passed, trials)
     for number, (before, now) in enumerate(zip(outcomes[::2], outcomes[1::2], strict=True)):
-        told = (before.known and now.known) or before.failed or now.failed
-        if told and before.trials and now.trials:
+        is_decided = (before.known and now.known) or before.failed or now.failed
+        if is_decided and before.trials and now.trials:
             rows.append(compare_outcomes(number, before, now))
     return rows
 
@@ -84,7 +84,7 @@ def _outcomes(cells: Groups, passed: Bools, trials: DataFrame) -> list[CaseOutco
 def checked_mask(trials: DataFrame) -> Bools:
     """One flag per trial: it ran, and somebody looked at its numbers. Imported results often say nothing."""
     status = trials["numerics_status"]
-    return ~(status.isna().to_numpy() | says(status, NumericsStatus.NOT_CHECKED.value))
+    return ~(status.isna().to_numpy() | equal_to(status, NumericsStatus.NOT_CHECKED.value))
 
 
 def known(values: Floats, chosen: Bools) -> Floats:

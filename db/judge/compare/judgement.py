@@ -86,25 +86,25 @@ def examine_cases(
     numbers = np.unique(np.zeros(1, dtype=np.int64) if classes is None else classes)
     if classes is None or len(numbers) < 2:
         return _examine_class(observed, past, cases, policy, of_gpu=(numbers != ONE_CLASS).any())
-    found = {
+    by_class = {
         number: _examine_class(
-            observed.keep(classes[observed.case] == number),
-            past.keep(classes[past.series] == number),
+            observed.where(classes[observed.case] == number),
+            past.where(classes[past.series] == number),
             cases,
             policy,
             of_gpu=number != ONE_CLASS,
         )
         for number in numbers.tolist()
     }
-    return _merged(classes, found)
+    return _merged(classes, by_class)
 
 
 def _examine_class(observed: Observations, past: Past, cases: int, policy: Policy, *, of_gpu: bool) -> Tested:
     contrasts = contrast(observed, cases, policy)
     history = series_noise(past, cases, policy)
     # A trial's own spread, which the history knows, says nothing of the difference between two neighbours.
-    told = np.where(contrasts.paired, np.nan, history.variance)
-    variance, df = pool(contrasts.variance, contrasts.df, told, history.df)
+    variances = np.where(contrasts.paired, np.nan, history.variance)
+    variance, df = pool(contrasts.variance, contrasts.df, variances, history.df)
     moderated = moderate(
         variance,
         df,
@@ -126,8 +126,8 @@ def _examine_class(observed: Observations, past: Past, cases: int, policy: Polic
         extra_df=runs.df,
     )
     ranked = np.zeros(cases, dtype=np.bool_)
-    for case, found in rank_tests(observed, contrasts, policy).items():
-        noisy = with_run_noise(found, float(contrasts.run_scale[case] * np.max(runs.variance)))
+    for case, by_rank in rank_tests(observed, contrasts, policy).items():
+        noisy = with_run_noise(by_rank, float(contrasts.run_scale[case] * np.max(runs.variance)))
         ranked[case] = True
         for column, value in (
             (test.difference, noisy.shift),
@@ -156,8 +156,8 @@ def _identical(observed: Observations, contrasts: Contrasts) -> Bools:
     low, high = np.full(cases, np.inf), np.full(cases, -np.inf)
     np.minimum.at(low, observed.case, observed.x)
     np.maximum.at(high, observed.case, observed.x)
-    found: Bools = (low == high) & (contrasts.trials.min(axis=1) >= 2)
-    return found
+    identical: Bools = (low == high) & (contrasts.trials.min(axis=1) >= 2)
+    return identical
 
 
 def _rates(contrasts: Contrasts, policy: Policy, *, of_gpu: bool) -> Floats:
@@ -176,14 +176,14 @@ def _scatter(prior: Prior, *, of_gpu: bool) -> float:
     return prior.variance * (prior.df / float(special.chdtri(prior.df, 0.95)) if of_gpu else 1.0)
 
 
-def _merged(classes: Ints, found: dict[int, Tested]) -> Tested:
+def _merged(classes: Ints, by_class: dict[int, Tested]) -> Tested:
     """Of every case what was found in its own class."""
 
     def merged(several: list[Any]) -> Any:
         first = several[0]
         if isinstance(first, np.ndarray):
             whole = first.copy()
-            for number, each in zip(found, several, strict=True):
+            for number, each in zip(by_class, several, strict=True):
                 whole[classes == number] = each[classes == number]
             return whole
         changed = {
@@ -193,7 +193,7 @@ def _merged(classes: Ints, found: dict[int, Tested]) -> Tested:
         }
         return replace(first, **changed)
 
-    whole: Tested = merged(list(found.values()))
+    whole: Tested = merged(list(by_class.values()))
     return whole
 
 
@@ -204,7 +204,7 @@ def judge_cases(
     minimum_effect: Floats,
     margin: Floats,
     families: int,
-    judged: Bools | None = None,
+    counted: Bools | None = None,
     planned: bool = True,
     floor_cv: Callable[[], Floats] | None = None,
 ) -> MetricDecisions:
@@ -223,16 +223,16 @@ def judge_cases(
     """
     test = tested.test
     enough = enough_trials(tested, policy)
-    if judged is not None:
-        enough &= judged
+    if counted is not None:
+        enough &= counted
     q_value = false_discovery_q(np.where(enough, test.p_value, np.nan))
     something = np.nanmin(q_value / tested.rate, initial=np.inf) <= 1.0 / families
     size = np.abs(np.nan_to_num(test.difference))
     large = size >= np.log1p(minimum_effect)
-    found = enough & something & large & (q_value <= tested.rate)
+    significant = enough & something & large & (q_value <= tested.rate)
     noisy = np.nan_to_num(tested.scatter) > policy.noisy_class_cv**2
-    real = found & ~(noisy & (tested.fewest_trials < policy.few_trials))
-    identical = tested.identical & (judged if judged is not None else True)
+    real = significant & ~(noisy & (tested.fewest_trials < policy.few_trials))
+    identical = tested.identical & (counted if counted is not None else True)
     same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
     more, unseen = _more_trials(tested, policy, floor_cv, planned=planned)
     decided = real | same
@@ -242,10 +242,10 @@ def judge_cases(
         shrank=real & (test.difference < 0),
         same=same,
         enough_trials=enough,
-        suspected=(_suspected(tested, size, enough, policy) | (found & ~real)) & ~identical,
+        suspected=(_suspected(tested, size, enough, policy) | (significant & ~real)) & ~identical,
         more_trials=np.where(decided, 0, more),
         unseen=np.where(decided, 0, unseen),
-        held_back=found & ~real & ~same,
+        held_back=significant & ~real & ~same,
     )
 
 

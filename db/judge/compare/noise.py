@@ -38,9 +38,9 @@ class Past:
         build[cell] = self.build
         return Cells((keys // width).astype(np.int64), build, n, mean, squares)
 
-    def keep(self, kept: Bools) -> Past:
+    def where(self, mask: Bools) -> Past:
         """Those that the flags `kept` choose; `kept` has one entry per trial."""
-        return Past(self.series[kept], self.run[kept], self.build[kept], self.x[kept])
+        return Past(self.series[mask], self.run[mask], self.build[mask], self.x[mask])
 
     @classmethod
     def empty(cls) -> Past:
@@ -135,16 +135,16 @@ class _KnownSpreads:
     def of(self, points: Floats) -> list[tuple[float, float]]:
         """As `db.judge.history.segments.spread_within`."""
         keys = [row.tobytes() for row in points]
-        found = {key: spread for key in keys if (spread := self._known.get(key)) is not None}
-        new = [place for place, key in enumerate(keys) if key not in found]
+        spreads = {key: spread for key in keys if (spread := self._known.get(key)) is not None}
+        new = [place for place, key in enumerate(keys) if key not in spreads]
         if new:
-            found |= zip(
+            spreads |= zip(
                 (keys[place] for place in new), spread_within(points[new], self._policy), strict=True
             )
             if len(self._known) + len(new) > MOST_SERIES_KNOWN:
                 self._known.clear()
-            self._known.update(found)
-        return [found[key] for key in keys]
+            self._known.update(spreads)
+        return [spreads[key] for key in keys]
 
 
 @lru_cache(maxsize=4)

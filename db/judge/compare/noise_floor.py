@@ -18,7 +18,7 @@ from db.judge.compare.significance import Z_LEVEL, Z_POWER
 from db.judge.policy import Policy
 from db.judge.vocabulary import Bound
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import Floats, says
+from db.metrics.groups import Floats, equal_to
 from db.records.trial import TimingMethod
 
 VALIDATION_SUITE = "validate"
@@ -74,17 +74,17 @@ def scatters(trials: DataFrame) -> list[Scatter]:
     same processes. Cases with fewer than `MIN_PROCESSES` trials are left out; so are failed and suspect
     trials, and device times that were not gated, which are another figure.
     """
-    found = []
+    of_sides = []
     calm = trials[passed_mask(trials) & ~suspect_mask(trials)]
     for (workload, strategy), mine in calm.groupby(["workload", "strategy"], sort=False):
         for prefix, name in (("", str(strategy)), ("control_", "eager")):
-            found += _of_side(mine, str(workload), name, prefix)
-    return found
+            of_sides += _of_side(mine, str(workload), name, prefix)
+    return of_sides
 
 
 def _of_side(mine: DataFrame, workload: str, strategy: str, prefix: str) -> list[Scatter]:
     values = {metric: positive(mine[prefix + column]) for metric, column in CLOCKS.items()}
-    gated = says(mine[f"{prefix}timing_method"], TimingMethod.GATED.value)
+    gated = equal_to(mine[f"{prefix}timing_method"], TimingMethod.GATED.value)
     values["device_time"] = values["device_time"][gated]
     columns = {metric: each[each > 0].tolist() for metric, each in values.items()}
     bound = _bound(columns["device_time"], columns["wall_pipelined"])
@@ -105,12 +105,12 @@ def _bound(device_ns: Sequence[float], wall_pipelined_ns: Sequence[float]) -> Bo
     return Bound.HOST if ratio > Policy().host_bound_ratio else Bound.DEVICE
 
 
-def noise_floors(found: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
+def noise_floors(variations: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
     """One per metric and class, in the order of `CLOCKS` with speedup last. A class's variance is the mean of
     its cases', weighted by their degrees of freedom.
     """
     groups: dict[tuple[str, Bound | None], list[Scatter]] = {}
-    for each in found:
+    for each in variations:
         groups.setdefault((each.metric, each.bound), []).append(each)
     order = [*CLOCKS, SPEEDUP]
     floors = []

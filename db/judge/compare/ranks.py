@@ -34,19 +34,19 @@ def rank_tests(observed: Observations, contrasts: Contrasts, policy: Policy) -> 
     many = np.flatnonzero(contrasts.trials.min(axis=1) >= policy.rank_trials)
     by_length: dict[int, dict[int, tuple[Floats, Floats]]] = {}
     for case in many.tolist():
-        mine = observed.keep(observed.case == case)
+        mine = observed.where(observed.case == case)
         x = _without_runs(mine) if contrasts.interleaved[case] else mine.x
         base, head = x[mine.side == 0], x[mine.side == 1]
         if min(len(base), len(head)) >= policy.rank_trials:
             by_length.setdefault(len(x), {})[case] = base, head
-    found = {}
+    tests = {}
     for sides in by_length.values():
         both = np.stack([np.concatenate(each) for each in sides.values()])
         modes = two_modes_of_each(both, policy.history)
         for (case, (base, head)), known in zip(sides.items(), modes, strict=True):
-            if known is not None and seen_in_both(base, head, known):
-                found[case] = rank_test(base, head)
-    return found
+            if known is not None and is_bimodal_in_both(base, head, known):
+                tests[case] = rank_test(base, head)
+    return tests
 
 
 def _without_runs(mine: Observations) -> Floats:
@@ -61,7 +61,7 @@ def _without_runs(mine: Observations) -> Floats:
     return x
 
 
-def seen_in_both(base: Floats, head: Floats, modes: TwoModes) -> bool:
+def is_bimodal_in_both(base: Floats, head: Floats, modes: TwoModes) -> bool:
     """Whether one side alone was seen in both `modes` that the sides have together: two sides that are only
     apart have changed.
     """

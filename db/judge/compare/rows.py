@@ -29,7 +29,7 @@ from db.judge.vocabulary import (
     WhoMoved,
     higher_is_better,
 )
-from db.metrics.groups import Floats, Ints, floats, says
+from db.metrics.groups import Floats, Ints, equal_to, floats
 from db.wording import sentences
 
 NEVER = "never"
@@ -57,27 +57,27 @@ class Context:
     bounds: tuple[Bound | None, ...]
     canaries: Canaries
     cycles: list[float]
-    found: dict[Metric, Findings]
+    findings: dict[Metric, Findings]
     timed_by_two: dict[int, tuple[str, str]]
     same_build: bool
     policy: Policy
 
     def clock(self, metric: Metric, case: int) -> Clock:
         """What device time or issue time says of the case."""
-        findings = self.found[metric]
+        findings = self.findings[metric]
         verdict = findings.verdict[case]
         return Clock(findings.difference[case], verdict in _MOVED, verdict is Verdict.UNCHANGED)
 
     def timed_apart(self, case: int) -> bool:
         """Whether device and issue time of this case were measured."""
-        both = (self.found[metric].difference[case] for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
+        both = (self.findings[metric].difference[case] for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
         return all(math.isfinite(each) for each in both)
 
-    def came_from(self, metric: Metric, case: int) -> Bound | None:
+    def bound_moved(self, metric: Metric, case: int) -> Bound | None:
         """Whether what changed the wall time of this case is the device or the host."""
         if not self.timed_apart(case):
             return None
-        latency = self.found[Metric.LATENCY].difference[case]
+        latency = self.findings[Metric.LATENCY].difference[case]
         change = latency if metric is Metric.LATENCY else float(self.parts.compiled[case])
         device, issue = (self.clock(each, case) for each in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
         return moved_on(change, device, issue, self.bounds[case])
@@ -95,8 +95,8 @@ class Context:
         """What every row of the case says of its clocks."""
         return {
             "bound": self.bounds[case],
-            "device_change": self.found[Metric.DEVICE_TIME].change[case],
-            "issue_change": self.found[Metric.ISSUE_TIME].change[case],
+            "device_change": self.findings[Metric.DEVICE_TIME].change[case],
+            "issue_change": self.findings[Metric.ISSUE_TIME].change[case],
             "cycles_change": _relative(self.cycles[case]),
         }
 
@@ -147,7 +147,7 @@ def side_values(summary: DataFrame, places: Ints) -> SideValues:
     for metric in _SUMMED_UP:
         numbers = floats(summary[SUMMARY_COLUMNS[metric]])[places].tolist()
         values[metric] = [None if math.isnan(each) else each for each in numbers]
-    never = says(summary["break_even"], NEVER)[places].tolist()
+    never = equal_to(summary["break_even"], NEVER)[places].tolist()
     steps = values[Metric.BREAK_EVEN]
     values[Metric.BREAK_EVEN] = [NEVER if each else n for each, n in zip(never, steps, strict=True)]
     return values
@@ -185,7 +185,7 @@ class Findings:
 
     @classmethod
     def of(
-        cls, metric: Metric, tested: Tested, judged: MetricDecisions, margin: Floats, confidence: float
+        cls, metric: Metric, tested: Tested, decisions: MetricDecisions, margin: Floats, confidence: float
     ) -> Findings:
         """With intervals at this confidence. `margin`: within which each case counts as unchanged."""
         low, high = (ends.tolist() for ends in interval(tested.test, confidence))
@@ -203,17 +203,17 @@ class Findings:
             ],
             threshold=_finite(smallest_visible_change(tested.test, confidence)),
             p_value=_finite(tested.test.p_value),
-            q_value=_finite(judged.q_value),
-            verdict=_verdicts(metric, judged),
-            suspected=judged.suspected.tolist(),
-            enough_trials=judged.enough_trials.tolist(),
+            q_value=_finite(decisions.q_value),
+            verdict=_verdicts(metric, decisions),
+            suspected=decisions.suspected.tolist(),
+            enough_trials=decisions.enough_trials.tolist(),
             level=[(base, head) for base, head in contrasts.level.tolist()],
             trials=[(base, head) for base, head in contrasts.trials.tolist()],
-            more_trials=[more or None for more in judged.more_trials.tolist()],
-            unseen=[needed or None for needed in judged.unseen.tolist()],
+            more_trials=[more or None for more in decisions.more_trials.tolist()],
+            unseen=[needed or None for needed in decisions.unseen.tolist()],
             identical=tested.identical.tolist(),
             ranked=tested.ranked.tolist(),
-            held_back=judged.held_back.tolist(),
+            held_back=decisions.held_back.tolist(),
             design=[designs[each] for each in contrasts.interleaved.tolist()],
         )
 
@@ -240,12 +240,12 @@ def _level(log: float) -> float:
     return float(f"{math.exp(log):.12g}")
 
 
-def _verdicts(metric: Metric, judged: MetricDecisions) -> list[Verdict]:
+def _verdicts(metric: Metric, decisions: MetricDecisions) -> list[Verdict]:
     """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
     rise, fall = Verdict.REGRESSED, Verdict.IMPROVED
     if higher_is_better(metric):
         rise, fall = fall, rise
-    flags = zip(judged.grew.tolist(), judged.shrank.tolist(), judged.same.tolist(), strict=True)
+    flags = zip(decisions.grew.tolist(), decisions.shrank.tolist(), decisions.same.tolist(), strict=True)
     return [
         rise if grew else fall if shrank else Verdict.UNCHANGED if same else Verdict.INCONCLUSIVE
         for grew, shrank, same in flags
@@ -319,9 +319,9 @@ def _never_row(
     """Break-even is never on a side: no number to test. It came or went because the speedup did."""
     both = values == (NEVER, NEVER)
     verdict = Verdict.UNCHANGED if both else Verdict.INCONCLUSIVE
-    told = Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED
-    if not both and speedup.verdict[case] is told:
-        verdict = told
+    direction = Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED
+    if not both and speedup.verdict[case] is direction:
+        verdict = direction
     moved = verdict in _MOVED
     return Row(
         case=context.keys[case],
@@ -388,13 +388,13 @@ def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None
         same_build=context.same_build,
         policy=policy,
         timed_apart=context.timed_apart(case),
-        on=context.came_from(metric, case),
+        on=context.bound_moved(metric, case),
     )
 
 
 def _same_in_cycles(context: Context, case: int) -> bool:
     """Whether device time changed because the SM clock did: in cycles less than half of it is left."""
-    seconds, cycles = context.found[Metric.DEVICE_TIME].difference[case], context.cycles[case]
+    seconds, cycles = context.findings[Metric.DEVICE_TIME].difference[case], context.cycles[case]
     return math.isfinite(cycles) and abs(cycles) < (1.0 - context.policy.canary_share) * abs(seconds)
 
 
@@ -403,7 +403,7 @@ def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PL
     metric = findings.metric
     if verdict in _MOVED:
         parts = context.parts_of(metric, case)
-        said = sentences.moved(
+        sentence = sentences.moved(
             metric,
             math.expm1(findings.difference[case]),
             context.who(metric, case),
@@ -411,8 +411,8 @@ def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PL
             compiled=parts["compiled_change"],
         )
         if findings.ranked[case]:
-            said += f" {sentences.ranked()}"
-        return " ".join((said, *_clocks(context, case, metric)))
+            sentence += f" {sentences.ranked()}"
+        return " ".join((sentence, *_clocks(context, case, metric)))
     if findings.identical[case] and verdict is Verdict.UNCHANGED:
         return sentences.identical()
     if verdict is Verdict.UNCHANGED and reach is not None:
@@ -436,5 +436,5 @@ def _clocks(context: Context, case: int, metric: Metric) -> Iterator[str]:
         yield sentences.device_and_host(device, issue)
     cycles = context.cycles[case]
     if metric is Metric.DEVICE_TIME and math.isfinite(cycles):
-        clock = cycles - context.found[Metric.DEVICE_TIME].difference[case]
+        clock = cycles - context.findings[Metric.DEVICE_TIME].difference[case]
         yield sentences.in_cycles(math.expm1(cycles), math.expm1(clock))

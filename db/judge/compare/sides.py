@@ -124,8 +124,8 @@ def describe_sides(sides: DataFrame, base: Selection, head: Selection) -> tuple[
 def _values_by_side(column: Series, of_side: Ints) -> tuple[list[Any], list[Any]]:
     """The distinct values of each side in the order in which they come, missing ones left out."""
     # Both sides at once, as numbers: choosing a side's rows of every column costs ten times as much.
-    codes, found = column.array.factorize()
-    values = found.tolist()
+    codes, uniques = column.array.factorize()
+    values = uniques.tolist()
     base, head = (
         [values[code] for code in pd.unique(codes[of_side == side]).tolist() if code >= 0] for side in (0, 1)
     )

@@ -125,11 +125,11 @@ def moderate(
     prior = fit_prior(variance, df, df_limit)
     shrunk = squeeze(variance, df, prior)
     own = np.where(df > 0, variance, np.nan)
-    keep = np.full_like(shrunk, 1.0 - prior.df / df_limit)
+    weights = np.full_like(shrunk, 1.0 - prior.df / df_limit)
     if prior.df > 0 and prior.variance > 0:
         upper_tail = special.fdtrc(np.maximum(df, 1.0), prior.df, own / prior.variance)
-        keep[upper_tail < outlier_level] = 1.0
-    used = np.fmax(shrunk + keep * np.nan_to_num(np.maximum(own - shrunk, 0.0)), floor)
+        weights[upper_tail < outlier_level] = 1.0
+    used = np.fmax(shrunk + weights * np.nan_to_num(np.maximum(own - shrunk, 0.0)), floor)
     used = np.where(prior.df + df > 0, used, np.nan)
     total = np.where(np.isnan(used), 0.0, np.minimum(prior.df + df, max(float(np.sum(df)), 1.0)))
     return Moderated(used, total, prior)

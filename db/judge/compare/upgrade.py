@@ -45,7 +45,7 @@ from db.judge.vocabulary import MEASURED_METRICS, Bound, Metric
 from db.metrics.cases import case_values
 from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans
-from db.metrics.groups import Bools, Floats, Ints, says
+from db.metrics.groups import Bools, Floats, Ints, equal_to
 from db.records.trial import StrategyKind
 
 # By how much a metric changed over all matched cases together: one geometric mean with its interval.
@@ -179,7 +179,7 @@ def compare_builds(
 @dataclass(frozen=True)
 class _Metric:
     tested: Tested
-    judged: MetricDecisions
+    decisions: MetricDecisions
     margin: Floats
 
 
@@ -210,21 +210,21 @@ def _judge_measured(
         earlier = nothing if past is None or before is None else past.observe(before)
         return examine_cases(layout.observe(x), earlier, cases, policy, classes)
 
-    judged_ones = ~np.array(matched.canary, dtype=np.bool_)
+    is_measured = ~np.array(matched.canary, dtype=np.bool_)
 
     def judge(tested: Tested, metric: Metric, families: int) -> _Metric:
         effect, margin = _thresholds(matched, metric, policy)
-        judged = judge_cases(
+        decisions = judge_cases(
             tested,
             policy,
             minimum_effect=effect,
             margin=margin,
             families=families,
-            judged=judged_ones,
+            counted=is_measured,
             planned=metric in _PLANNED,
             floor_cv=lambda: floor_variations(floors(), metric, bounds),
         )
-        return _Metric(tested, judged, margin)
+        return _Metric(tested, decisions, margin)
 
     earlier = None if past is None else past.values
     tested = {
@@ -235,12 +235,12 @@ def _judge_measured(
 
     def part(name: str) -> tuple[Tested, MetricDecisions]:
         before = None if earlier is None else getattr(earlier, name)
-        found = judge(test(getattr(values, name), before), Metric.LATENCY, 1)
-        return found.tested, found.judged
+        decisions = judge(test(getattr(values, name), before), Metric.LATENCY, 1)
+        return decisions.tested, decisions.decisions
 
-    judged = {metric: judge(each, metric, families) for metric, each in tested.items()}
+    decided = {metric: judge(each, metric, families) for metric, each in tested.items()}
     return _Measured(
-        judged,
+        decided,
         parts=Parts.of(part("eager"), part("compiled")),
         device_parts=Parts.of(part("eager_device"), part("compiled_device")),
         bounds=bounds,
@@ -263,7 +263,7 @@ def _gpu_methods(trials: DataFrame) -> tuple[str, ...]:
     """How the trials on a GPU were timed; nothing of those on a CPU."""
     if "timing_method" not in trials:
         return ()
-    return tuple(method for method in GPU_METHODS if says(trials["timing_method"], method).any())
+    return tuple(method for method in GPU_METHODS if equal_to(trials["timing_method"], method).any())
 
 
 def _context(
@@ -279,7 +279,7 @@ def _context(
     of_base, of_head = _places(matched, base), _places(matched, head)
     values: tuple[SideValues, ...] = (side_values(base, of_base), side_values(head, of_head))
     metrics = measured.metrics
-    on_gpu = ~says(matched.trials["device"], "cpu") & matched.trials["device"].notna().to_numpy()
+    on_gpu = ~equal_to(matched.trials["device"], "cpu") & matched.trials["device"].notna().to_numpy()
     return Context(
         keys=matched.keys,
         base=values[0],
@@ -299,8 +299,8 @@ def _context(
             gpu=bool(on_gpu.any()),
         ),
         cycles=measured.cycles.tolist(),
-        found={
-            metric: Findings.of(metric, each.tested, each.judged, each.margin, policy.confidence)
+        findings={
+            metric: Findings.of(metric, each.tested, each.decisions, each.margin, policy.confidence)
             for metric, each in metrics.items()
         },
         timed_by_two=_timed_by_two(matched),
@@ -322,10 +322,12 @@ def _timed_by_two(matched: MatchedCases) -> dict[int, tuple[str, str]]:
 def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
     """Minimum effect and margin of every case, overrides applied."""
     if policy.overrides:
-        found = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
+        thresholds = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
     else:
-        found = [policy.thresholds[metric]] * len(matched.keys)
-    return np.array([t.minimum_effect for t in found]), np.array([t.unchanged_margin for t in found])
+        thresholds = [policy.thresholds[metric]] * len(matched.keys)
+    return np.array([t.minimum_effect for t in thresholds]), np.array(
+        [t.unchanged_margin for t in thresholds]
+    )
 
 
 def _past(
@@ -335,7 +337,7 @@ def _past(
         return None
     if callable(history):
         history = history(matched)
-    earlier = says(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
+    earlier = equal_to(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
     mine = history[[name for name in (*PastLayout.COLUMNS, *GPU_COLUMNS) if name in history]]
     numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
@@ -378,10 +380,10 @@ def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     here = sides if on_machine.all() else sides[on_machine]
     names = np.array(SIDES, dtype=object)[here["side"].to_numpy(dtype=np.int64)]
     # As two builds of one frame: most of what a summary costs is the same for few rows and for many.
-    found = case_values(here.assign(build_id=array(names, dtype="str")))
+    values = case_values(here.assign(build_id=array(names, dtype="str")))
     # In the order of builds.
-    heads_from = int(np.count_nonzero(says(found["build_id"], SIDES[0])))
-    return {SIDES[0]: found.iloc[:heads_from], SIDES[1]: found.iloc[heads_from:]}
+    heads_from = int(np.count_nonzero(equal_to(values["build_id"], SIDES[0])))
+    return {SIDES[0]: values.iloc[:heads_from], SIDES[1]: values.iloc[heads_from:]}
 
 
 def _places(matched: MatchedCases, summary: DataFrame) -> Ints:
@@ -426,12 +428,12 @@ def _rows(matched: MatchedCases, context: Context) -> Iterator[Row]:
     counted: dict[int, list[Counted]] = {}
     for each in count_rows(matched.trials, matched.case, len(matched.keys)):
         counted.setdefault(each.case, []).append(each)
-    found = context.found
+    by_metric = context.findings
     for case, is_canary in enumerate(matched.canary):
         if is_canary:
             continue
-        for findings in found.values():
-            row = measured_row(context, case, findings, found[Metric.SPEEDUP])
+        for findings in by_metric.values():
+            row = measured_row(context, case, findings, by_metric[Metric.SPEEDUP])
             if row is None and findings.metric is Metric.DEVICE_SPEEDUP and case in context.timed_by_two:
                 row = incomparable_row(context, case, findings)
             if row is not None:

@@ -39,8 +39,8 @@ class Parts:
     def of(cls, eager: tuple[Tested, MetricDecisions], compiled: tuple[Tested, MetricDecisions]) -> Parts:
         """From the test of each part over the same cases."""
 
-        def moved(judged: MetricDecisions) -> Bools:
-            return judged.grew | judged.shrank
+        def moved(decisions: MetricDecisions) -> Bools:
+            return decisions.grew | decisions.shrank
 
         return cls(eager[0].test.difference, compiled[0].test.difference, moved(eager[1]), moved(compiled[1]))
 
@@ -128,15 +128,15 @@ def cause_of(
     if metric is Metric.ISSUE_TIME:
         return CauseClass.HOST
     if metric in _RATIOS:
-        found = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else _of_ratio(who)
+        cause = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else _of_ratio(who)
     else:
         shared = metric in (Metric.LATENCY, Metric.DEVICE_TIME) and who is WhoMoved.BOTH
-        found = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
+        cause = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
     by_eager_alone = metric in _RATIOS and who is WhoMoved.EAGER
     if timed_apart and metric in _ON_WALL and not by_eager_alone and on is not Bound.DEVICE:
         # Of the wall time of a step it is not the code that changed, or nobody can say that it is.
-        return CauseClass.HOST if on is Bound.HOST and found is not None else None
-    return found
+        return CauseClass.HOST if on is Bound.HOST and cause is not None else None
+    return cause
 
 
 def _of_ratio(who: WhoMoved | None) -> CauseClass | None:

@@ -58,24 +58,24 @@ def sentences(
     records were not asked.
     """
     cases = Counter(comparison.case_verdicts.values())
-    said = [
+    lines = [
         words.overall(comparison.verdict, matched=comparison.matched, total=comparison.total, cases=cases)
     ]
-    said += _latency(comparison, confirmed)
+    lines += _latency(comparison, confirmed)
     mean = comparison.geomean
     if mean.base is not None and mean.head is not None:
-        said.append(words.geometric_mean(mean.base, mean.head, mean.cases))
-    said += _weighted(comparison)
+        lines.append(words.geometric_mean(mean.base, mean.head, mean.cases))
+    lines += _weighted(comparison)
     if any(row.cause is CauseClass.MACHINE for row in comparison.rows):
-        said.append(words.machine_moved(_blamed(comparison)))
+        lines.append(words.machine_moved(_blamed(comparison)))
     if any(method != "gated" for method in comparison.timing):
-        said.append(words.timed_by(comparison.timing))
+        lines.append(words.timed_by(comparison.timing))
     missing = sum(case.verdict is Verdict.MISSING for case in comparison.left_out)
     if missing:
-        said.append(words.missing(missing))
+        lines.append(words.missing(missing))
     if len(comparison.changed_components) > 1:
-        said.append(words.confounded(comparison.changed_components))
-    return tuple(said)
+        lines.append(words.confounded(comparison.changed_components))
+    return tuple(lines)
 
 
 def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | None) -> Iterator[str]:
@@ -124,5 +124,5 @@ def _blamed(comparison: Comparison) -> float | None:
 
 
 def _moved(rows: Sequence[Row]) -> words.Moved:
-    found = Counter(row.verdict for row in rows)
-    return words.Moved(len(rows), slower=found[Verdict.REGRESSED], faster=found[Verdict.IMPROVED])
+    verdicts = Counter(row.verdict for row in rows)
+    return words.Moved(len(rows), slower=verdicts[Verdict.REGRESSED], faster=verdicts[Verdict.IMPROVED])

@@ -41,7 +41,7 @@ def occasions(trials: DataFrame) -> Ints:
     start, end = (_microseconds(trials[name]) for name in ("started_at", "ended_at"))
     spans = _Spans(Groups(run, count), start, end)
     machine = trials["machine_id"].astype("str").factorize()[0][np.unique(run, return_index=True)[1]]
-    near = _each_in_the_middle_of_the_other(spans) & (machine[:, None] == machine[None, :])
+    near = _are_interleaved(spans) & (machine[:, None] == machine[None, :])
     first, second = np.nonzero(np.triu(near, k=1))
     pairs = zip(first.tolist(), second.tolist(), strict=True)
     turns = np.array([_never_at_once(spans, a, b) for a, b in pairs], np.bool_)
@@ -55,7 +55,7 @@ def _microseconds(moments: Series) -> Floats:
     return np.where(np.isnat(found), np.nan, found.astype(np.int64))
 
 
-def _each_in_the_middle_of_the_other(spans: _Spans) -> Bools:
+def _are_interleaved(spans: _Spans) -> Bools:
     """Pairs of runs, shape (runs, runs)."""
     starts = spans.run.present(spans.start)
     start, middle = starts.quantile(0.0), np.floor(starts.quantile(0.5))

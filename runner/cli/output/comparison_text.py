@@ -15,7 +15,7 @@ from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.vocabulary import Metric, Verdict
 from db.queries.regressions import RegressionState
 from db.records.regressions import TriageState
-from db.wording.markdown_cells import as_it_stands
+from db.wording.markdown_cells import escaped_text
 from db.wording.metrics import BY_COLUMN, METRICS
 from db.wording.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
 from db.wording.verdicts import row_verdict, worst_first
@@ -125,10 +125,10 @@ def markdown(
     """For a pull request: sentences (`said`, else those of the comparison), a table of what changed, the rest
     folded, the policy in force.
     """
-    sides = f"{as_it_stands(comparison.base.name)} → {as_it_stands(comparison.head.name)}"
+    sides = f"{escaped_text(comparison.base.name)} → {escaped_text(comparison.head.name)}"
     lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
     lines += [
-        f"- {as_it_stands(line)}"
+        f"- {escaped_text(line)}"
         for line in (*(sentences or summary_lines(comparison)), *target_lines(targets))
     ]
     changed = [
@@ -195,11 +195,11 @@ def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
     headings = _headings(policy)
     head = f"| {' | '.join(headings)} |"
     rule = "|" + " --- |" * len(headings)
-    return [head, rule, *(f"| {' | '.join(as_it_stands(cell) for cell in _cells(row))} |" for row in rows)]
+    return [head, rule, *(f"| {' | '.join(escaped_text(cell) for cell in _cells(row))} |" for row in rows)]
 
 
 def _markdown_policy(policy: Policy) -> list[str]:
     entries = [
-        f"- {as_it_stands(entry.name)}: {as_it_stands(entry.value)}" for entry in policy_entries(policy)
+        f"- {escaped_text(entry.name)}: {escaped_text(entry.value)}" for entry in policy_entries(policy)
     ]
     return ["<details><summary>Policy in force</summary>", "", *entries, "", "</details>"]

@@ -18,7 +18,7 @@ from db.errors import printable
 from db.judge.results import CaseKey, LeftOut
 from db.metrics.controls import Control
 from db.records.trial import StrategyKind
-from db.wording.marks import origin_mark, timing_words
+from db.wording.marks import origin_mark, timing_text
 from db.wording.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
 from runner.plan.plan import NotApplicable
 
@@ -97,7 +97,7 @@ def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:
 
 def note(row: Mapping[Any, Any]) -> str:
     """What a reader must know before using the figures of this row."""
-    timing = timing_words(row.get("timing_method"), row.get("bound"))
+    timing = timing_text(row.get("timing_method"), row.get("bound"))
     notes = [timing] if timing else []
     if row["failed_trials"]:
         notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")

@@ -23,7 +23,7 @@ from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostHealth, ScheduleSpec
 from db.records.trial import FailureKind
 from db.store.requests import new_request, save_request, take_request
-from db.store.schedules import note_due, save_health, save_schedule
+from db.store.schedules import save_due, save_health, save_schedule
 from db.store.trials import save_trials
 from runner.fleet.queue import create_tables
 from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
@@ -194,7 +194,7 @@ def test_metrics_tell_what_waits_and_what_is_silent(
     take_request(sqlite_database, owner="me", at=START, fits=lambda _request: True)
     for name, due_at in (("nightly", START), ("rare", datetime.now(UTC) + timedelta(days=1))):
         save_schedule(sqlite_database, name, ScheduleSpec(cron="0 3 * * *"), at=START)
-        note_due(sqlite_database, name, last_result_at=None, due_at=due_at)
+        save_due(sqlite_database, name, last_result_at=None, due_at=due_at)
     seen_at = datetime.now(UTC) - timedelta(seconds=90)
     for errors in (1, 3):
         health = HostHealth(

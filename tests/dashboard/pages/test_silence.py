@@ -9,7 +9,7 @@ import pytest
 from dashboard.links.links import Link, Page
 from db.engine.session import open_database
 from db.records.schedules import ScheduleSpec
-from db.store.schedules import note_due, save_schedule
+from db.store.schedules import save_due, save_schedule
 from tests.builders import START
 from tests.dashboard.conftest import opened
 
@@ -19,7 +19,7 @@ def test_a_silent_schedule_is_told(page: Page, copied_url: str) -> None:
     with open_database(copied_url) as database:
         save_schedule(database, "night*ly", ScheduleSpec(cron="0 3 * * *"), at=START - timedelta(days=900))
         due_at = START - timedelta(days=800)
-        note_due(database, "night*ly", last_result_at=None, due_at=due_at)
+        save_due(database, "night*ly", last_result_at=None, due_at=due_at)
     test = opened(Link(page=page))
     assert not test.exception
     (warning,) = [element.value for element in test.warning]

@@ -27,7 +27,7 @@ from db.records.fast_json import QuickReader
 from db.records.trial import Build, SourceKind, Status, Summary, Trial, parse_trial
 from db.store.trials import save_trials
 from db.tables.trials import METADATA
-from db.wording.markdown_cells import as_it_stands
+from db.wording.markdown_cells import escaped_text
 from tests.builders import MS, START, make_imported, make_trial, make_workload
 from tests.record_strategies import trials as random_trials
 
@@ -343,6 +343,6 @@ def test_oss_v3_keeps_every_figure_of_a_cpu_result_of_pytorch(tmp_path: Path) ->
 )
 def test_no_name_is_markup_in_markdown(text: str, shown: str, sqlite_database: Database) -> None:
     """Where a pull request shows it, it would load an image, lead elsewhere or call people."""
-    assert as_it_stands(text) == shown.replace(r"\u200b", "\u200b")
+    assert escaped_text(text) == shown.replace(r"\u200b", "\u200b")
     save_trials(sqlite_database, [make_trial(workload=make_workload(text))])
-    assert as_it_stands(text) in exported(sqlite_database, "markdown").decode()
+    assert escaped_text(text) in exported(sqlite_database, "markdown").decode()

@@ -30,7 +30,7 @@ from db.records.trial import ColdStart, CompilerEvent, CompilerFacts, Memory, So
 from db.store.trial_rows import SAMPLE_KINDS
 from db.wording import units
 from db.wording.csv_cells import harmless
-from db.wording.markdown_cells import as_it_stands
+from db.wording.markdown_cells import escaped_text
 
 
 def flat_row(trial: Trial) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _markdown_row(trial: Trial) -> bytes:
         trial.build.torch,
         "measured" if source.kind is SourceKind.MEASURED else f"imported ({source.name})",
     ]
-    *case, origin = map(as_it_stands, texts)
+    *case, origin = map(escaped_text, texts)
     cells = [
         *case,
         units.moment(trial.started_at),

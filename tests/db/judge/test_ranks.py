@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.compare.ranks import RankTest, rank_test, seen_in_both, with_run_noise
+from db.judge.compare.ranks import RankTest, is_bimodal_in_both, rank_test, with_run_noise
 from db.judge.history import modes
 from db.judge.policy import Policy
 from tests.db.verdicts.h100 import judge_values
@@ -45,7 +45,7 @@ def test_two_sides_that_are_only_apart_have_no_two_modes():
 
 def have_two_modes(base: np.ndarray, head: np.ndarray) -> bool:
     known = modes.two_modes(np.concatenate([base, head]), POLICY.history)
-    return known is not None and seen_in_both(base, head, known)
+    return known is not None and is_bimodal_in_both(base, head, known)
 
 
 def test_the_shift_is_the_median_of_all_differences():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.metrics.groups import Groups, flags, floats, numbered, says
+from db.metrics.groups import Groups, equal_to, flags, floats, numbered
 
 NAN = float("nan")
 # groups of three, none, one and two values, the last of them with one missing
@@ -90,4 +90,4 @@ def test_columns_with_missing_values_become_plain_arrays() -> None:
 @pytest.mark.parametrize("dtype", ["str", "object"])
 def test_a_missing_text_is_no_word(dtype: str) -> None:
     column = pd.Series(["ok", None, "failed"], dtype=dtype, index=[5, 5, 1])
-    assert says(column, "failed").tolist() == [False, False, True]
+    assert equal_to(column, "failed").tolist() == [False, False, True]

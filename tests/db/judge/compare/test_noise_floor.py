@@ -17,7 +17,7 @@ from db.judge.compare.noise_floor import (
 )
 from db.judge.compare.significance import trials_needed
 from db.judge.vocabulary import Bound
-from db.wording.noise import floor_sentence, floor_words
+from db.wording.noise import floor_sentence, floor_text
 
 HOST, DEVICE = Bound.HOST, Bound.DEVICE
 
@@ -76,7 +76,7 @@ def test_a_floor_in_words():
         NoiseFloor("latency", HOST, 0.1, 10),
     ]
     # 0.01 x 2.8176 and so on; issue time has no room in a table
-    assert floor_words(floors) == (
+    assert floor_text(floors) == (
         "device time 2.82 % (device-bound), latency 5.64 % (device-bound), 28.2 % (host-bound)"
     )
     assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)]) == (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from db.records.sampling import SamplingFacts
-from db.wording.trials import samples_taken
+from db.wording.trials import sample_count_text
 
 UNKNOWN = "too few samples to say how well the median is known"
 
@@ -21,7 +21,7 @@ def taken(**fields: Any) -> str:
         "garbage_collector": False,
         "ended_by": "interval",
     }
-    return samples_taken(SamplingFacts(**given | fields))
+    return sample_count_text(SamplingFacts(**given | fields))
 
 
 @pytest.mark.parametrize(
