@@ -1,4 +1,4 @@
-"""The trials by which machines were validated, newest runs first."""
+"""The trials that tell the noise of a machine: its validations and its repeats, newest runs first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from db.queries.facets import BEGAN
 from db.queries.filters import Filters
 from db.queries.trials import trials_of_runs
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import RUN
+from db.tables.trials import MACHINE, RUN
 
 
 def validation_trials(connection: Connection, machine_id: str | None, *, runs: int) -> pd.DataFrame | None:
@@ -29,3 +29,21 @@ def validation_trials(connection: Connection, machine_id: str | None, *, runs: i
         return None
     machines = () if machine_id is None else (machine_id,)
     return trials_of_runs(connection, Filters(machines=machines), run_ids)
+
+
+def measured_machines(connection: Connection) -> list[str]:
+    """The id of every machine, in order."""
+    return list(connection.scalars(select(MACHINE.c.machine_id).order_by(MACHINE.c.machine_id)))
+
+
+def newest_parts(
+    connection: Connection, machine_id: str, *, trials: int, limit: int
+) -> list[tuple[str, str]]:
+    """Run and build ids of a machine's newest run parts with at least so many `trials`."""
+    statement = (
+        select(RUN_PART.c.run_id, RUN_PART.c.build_id)
+        .where(RUN_PART.c.machine_id == machine_id, RUN_PART.c.trials >= trials)
+        .order_by(RUN_PART.c.last_seen_at.desc(), RUN_PART.c.run_id.desc(), RUN_PART.c.build_id)
+        .limit(limit)
+    )
+    return [(row.run_id, row.build_id) for row in connection.execute(statement)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from db.judge.compare.noise_floor import TRIALS_A_SIDE, NoiseFloor
+from db.judge.compare.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
+from db.judge.compare.significance import trials_needed
+from db.judge.policy import Policy
 from db.wording import units
 from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
 
+SMALL_CHANGE = 0.03
+"""A change of which people ask whether a machine can show it."""
 _BRIEFLY = ("device_time", "latency", "speedup")
 
 
@@ -29,5 +33,19 @@ def floor_text(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY
 
 def floor_sentence(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY) -> str | None:
     """What a machine can show of these metrics; None where that was not measured."""
-    words = floor_text(floors, metrics)
-    return f"Smallest change that {TRIALS_A_SIDE} trials a side show here: {words}." if words else None
+    known = tuple(floors)
+    words = floor_text(known, metrics)
+    if not words:
+        return None
+    return (
+        f"Smallest detectable change with {TRIALS_A_SIDE} trials a side: {words}. {_example(known, metrics)}"
+    )
+
+
+def _example(floors: Sequence[NoiseFloor], metrics: Collection[str]) -> str:
+    """How many trials a small change of latency takes; of the only metric where that is another one."""
+    named = [floor for floor in floors if floor.metric in metrics]
+    floor = floor_of(named, "latency") or named[0]
+    needed = max(int(trials_needed(floor.cv, SMALL_CHANGE)), Policy().minimum_trials)
+    of_metric = f"{units.percent(SMALL_CHANGE)} in {METRICS[floor.metric].word}"
+    return f"{of_metric} needs {needed} trials."

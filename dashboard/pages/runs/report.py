@@ -45,7 +45,7 @@ _MACHINES = {
     "machine": "Machine",
     "device": "Device",
     "service": "Service",
-    "noise": "Shows changes from",
+    "noise": "Smallest detectable change",
     "last_seen_at": "Last result",
     "service_seen_at": "Service last heard of",
     "disk": "Disk",

@@ -192,8 +192,8 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
             "device": "Device",
             "service": "Service",
             "noise": text(
-                "Shows changes from",
-                help="Its noise floor: the smallest changes that five trials a side show.",
+                "Smallest detectable change",
+                help="Its noise floor: what five trials a side show.",
             ),
             "last_seen_at": elements.moment_column("Last result (UTC)"),
             "service_seen_at": elements.moment_column("Service last heard of (UTC)"),
@@ -212,4 +212,4 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
         alt="Every machine with its device, service, noise floor, disk and GPU state",
     )
     if not read_noise_floors(view.snapshot):
-        elements.note("No machine has a noise floor yet. Measure one with compilewatch doctor --validate.")
+        elements.note("No machine has a noise floor yet. Measure one with: compilewatch doctor --validate.")

@@ -17,7 +17,7 @@ from db.judge.noise_floors import read_noise_floors
 from db.judge.vocabulary import Bound
 from db.records.trial import Trial
 from db.store.trials import save_trials
-from tests.builders import MS, START, make_machine, make_timed, make_trial
+from tests.builders import MS, START, make_imported, make_machine, make_timed, make_trial
 
 STEPS = (-0.1, 0.0, 0.1)
 """Logarithms with the standard deviation 0.1."""
@@ -123,8 +123,33 @@ def test_the_newest_run_that_has_a_figure_counts_on_each_machine(database: Datab
     assert latencies == [pytest.approx(0.0, abs=1e-6), pytest.approx(0.03, rel=1e-3)]
 
 
-def test_a_machine_that_was_not_validated_has_none(database: Database):
-    save_trials(database, [make_trial(), *validated(make_trial)[:2]])
+def test_without_a_validation_the_newest_repeats_of_a_run_tell_it(database: Database):
+    """As of an H100 with five trials a case and no validation."""
+    repeats = [
+        trial.model_copy(update={"suite": "smoke"})
+        for trial in validated(
+            make_trial, latency_ns=scattered(10 * MS), control_latency_ns=scattered(20 * MS, 0.0)
+        )
+    ]
+    later = make_trial(run_id="later", started_at=START + timedelta(days=1))
+    found = floors_of(database, [*repeats, later])
+    # With eager's, which does not move: sqrt((0.1^2 + 0) / 2)
+    assert found["latency", None].cv == pytest.approx(0.1 / math.sqrt(2), rel=1e-3)
+    assert found["speedup", None].cv == pytest.approx(0.1, rel=1e-3)
+    assert found["latency", None].processes == 3
+
+
+def test_repeats_of_other_runs_other_builds_and_other_tools_tell_nothing(database: Database):
+    of_runs = [
+        make_trial(run_id=f"run-{number}", started_at=START + timedelta(hours=number)) for number in range(3)
+    ]
+    of_builds = [make_trial(run_id="builds", build=torch) for torch in ("2.11.0", "2.12.0", "2.13.0")]
+    save_trials(database, [*of_runs, *of_builds, *(make_imported(run_id="imported") for _ in range(3))])
+    assert read_noise_floors(database) == {}
+
+
+def test_a_machine_with_too_few_trials_has_none(database: Database):
+    save_trials(database, [make_trial(run_id="alone"), *validated(make_trial)[:2]])
     assert read_noise_floors(database) == {}
 
 
