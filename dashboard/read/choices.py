@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from threading import Lock
@@ -82,6 +82,7 @@ class Choices:
     machines: Mapping[str, str]
     machine_names: Mapping[str, str]
     builds: Mapping[str, str]
+    offered_builds: Sequence[str]
     build_rows: Mapping[str, Mapping[str, Any]]
     suites: Sequence[str]
     workloads: Sequence[str]
@@ -90,6 +91,12 @@ class Choices:
     newest_machine: str | None
     newest_result_at: datetime | None
     oldest_run_at: datetime | None
+
+    def on_machine(self, builds: Collection[str]) -> Choices:
+        """The same with only these `builds` of a machine offered, named by what tells them apart."""
+        mine = [key for key in self.builds if key in builds]
+        names = build_names(self.build_rows[key] for key in mine)
+        return replace(self, builds={**self.builds, **names}, offered_builds=mine)
 
     @property
     def names(self) -> dict[str, Mapping[str, str]]:
@@ -133,6 +140,7 @@ def choices(offered: Offered, builds: NamedBuilds) -> Choices:
         },
         machine_names={machine.machine_id: machine.name for machine in offered.machines},
         builds=builds.names,
+        offered_builds=list(builds.names),
         build_rows=builds.rows,
         suites=offered.suites,
         workloads=offered.workloads,

@@ -55,6 +55,13 @@ def read_choices(snapshot: Snapshot) -> Choices:
     return choices(found, _builds_of(snapshot.url).named(found.builds))
 
 
+@cached
+def read_choices_on(snapshot: Snapshot, machine: str | None) -> Choices:
+    """The same where a machine is chosen: only its builds are offered, and named relative to each other."""
+    found = read_choices(snapshot)
+    return found if machine is None else found.on_machine(read_builds(snapshot, Filters(machines=(machine,))))
+
+
 def _known(snapshot: Snapshot, found: pd.DataFrame) -> pd.DataFrame:
     """`found` without builds and machines that `read_choices` does not name.
 
@@ -114,6 +121,14 @@ def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
 
 
 @cached
+def read_series_by_build(
+    snapshot: Snapshot, filters: Filters, builds: tuple[str, ...], runs: int
+) -> dict[str, frozenset[str]]:
+    """As `db.queries.run_parts.series_by_build` returns them."""
+    return parts.series_by_build(opened(snapshot.url), filters, builds, runs=runs)
+
+
+@cached
 def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
     found = measured_workloads(opened(snapshot.url), filters)
@@ -135,7 +150,8 @@ def read_comparison(
 
     Raises VerdictError where the two cannot be set against each other.
     """
-    names = read_choices(snapshot).builds if by == "build" else {}
+    machine = filters.machines[0] if len(filters.machines) == 1 else None
+    names = read_choices_on(snapshot, machine).builds if by == "build" else {}
     first, second = (
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )

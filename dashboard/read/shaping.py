@@ -45,6 +45,8 @@ _NAMING_ORDER = (
     "compiler",
     "torch_git",
 )
+_WHOSE = ("pytorch", "torch", "torchinductor", "")
+_LONGEST_SETTING = 20
 _WORKLOAD_PARTS = ("batch_size", "dtype", "shape", "task")
 _OF_WORKLOAD = ["workload_id", "workload", "workload_version", *_WORKLOAD_PARTS, "source_kind", "source_name"]
 
@@ -115,56 +117,67 @@ def _sized(part: str, value: object) -> str:
 
 
 def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Build id -> a name that is unique among `builds`: torch, its label, then whatever tells it apart."""
+    """Build id -> a name that is unique among `builds`: torch, and in brackets its label and what tells it
+    from the others of its torch: "torch 2.11.0 (skip_cudnn=1)".
+    """
     names: dict[str, str] = {}
     by_torch: dict[str, list[Mapping[str, Any]]] = {}
     for row in builds:
         by_torch.setdefault(_words(row["torch"]), []).append(row)
     for torch, group in by_torch.items():
-        parts = {
-            row["build_id"]: [f"torch {torch}", *filter(None, [_words(row["build_label"])])] for row in group
-        }
+        parts = {row["build_id"]: list(filter(None, [_words(row["build_label"])])) for row in group}
         telling = _telling_values(group)
         while len(set(map(tuple, parts.values()))) < len(parts) and (values := next(telling, None)):
             parts = {key: [*words, *filter(None, [values[key]])] for key, words in parts.items()}
-        names |= {key: " · ".join(words) for key, words in parts.items()}
+        names |= {
+            key: f"torch {torch} ({', '.join(words)})" if words else f"torch {torch}"
+            for key, words in parts.items()
+        }
     taken = Counter(names.values())
-    return {key: name if taken[name] == 1 else f"{name} · {key[:6]}" for key, name in names.items()}
+    return {key: name if taken[name] == 1 else f"{name} {key[:6]}" for key, name in names.items()}
 
 
 def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Per component that differs among `builds`, and then per setting and package: build id -> its words."""
+    """Per component that differs among `builds`, and then per setting and package: build id -> its words.
+
+    What a build does not state is left out: the names differ by it all the same.
+    """
     for part in _NAMING_ORDER:
         values = {row["build_id"]: _words(row[part]) for row in builds}
         if len(set(values.values())) > 1:
             prefix = "" if part == "torch_variant" else f"{units.words(part)} "
-            # A part that is not known is left out: the names differ by it all the same.
             yield {key: f"{prefix}{value}" if value else "" for key, value in values.items()}
-    for part in ("settings", "packages"):
-        stored = {row["build_id"]: _flat(row[part] or {}) for row in builds}
+    for part, sign in (("settings", "="), ("packages", " ")):
+        stored = {row["build_id"]: flat(row[part] or {}) for row in builds}
         for name in sorted({name for mapping in stored.values() for name in mapping}):
-            values = {key: _stated(mapping, name, part) for key, mapping in stored.items()}
+            values = {key: _stated(mapping.get(name)) for key, mapping in stored.items()}
             if len(set(values.values())) > 1:
-                yield {key: f"{name} {value}" if value else "" for key, value in values.items()}
+                short = _short(name) if part == "settings" else name
+                yield {key: f"{short}{sign}{value}" if value else "" for key, value in values.items()}
 
 
-def _flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
+def flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """`mapping` with the entries of mappings inside it in their place."""
-    flat: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, value in mapping.items():
-        flat |= _flat(value) if isinstance(value, dict) else {name: value}
-    return flat
+        found |= flat(value) if isinstance(value, dict) else {name: value}
+    return found
 
 
-def _stated(mapping: Mapping[str, Any], name: str, part: str) -> str:
-    """The value of `name`, cut short. Empty where it is not stated, but for a setting of a build that states
-    others: it was left at its default.
-    """
-    value = mapping.get(name)
-    if value in (None, ""):
-        return "default" if part == "settings" and mapping else ""
-    text = str(value)
+def _stated(value: object) -> str:
+    """The value of a setting or package, cut short; empty where it is not stated."""
+    text = "" if value is None else str(value)
     return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+def _short(name: str) -> str:
+    """Its first words, but for whose it is: PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK is "skip_cudnn"."""
+    first, *others = [word for word in name.lower().split("_") if word not in _WHOSE] or [name]
+    for word in others:
+        if len(first) + 1 + len(word) > _LONGEST_SETTING:
+            break
+        first = f"{first}_{word}"
+    return first
 
 
 def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:

@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 
 _UNREADABLE = "\ufffd"
-_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^"})
+_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^&"})
 # Markdown makes links of bare addresses, whatever is escaped in them. A word joiner, which nobody sees, keeps
 # the parts apart.
 _ADDRESS = re.compile(r"(?<=https:)(?=//)|(?<=http:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+# Streamlit looks for icons and emoji after Markdown has taken the escapes away.
+_ICON = re.compile(r"(?<=:)(?=[\w+-]+(?:/\w+)?:)")
 _WORD_JOINER = "\u2060"
 LONGEST_LABEL = 40
 
@@ -29,7 +31,7 @@ def readable(text: str) -> str:
 
 def escaped(text: str) -> str:
     """`text` so that Streamlit's Markdown shows it as it is."""
-    return _ADDRESS.sub(_WORD_JOINER, readable(text)).translate(_MARKDOWN)
+    return _ICON.sub(_WORD_JOINER, _ADDRESS.sub(_WORD_JOINER, readable(text))).translate(_MARKDOWN)
 
 
 def shortened(text: str) -> str:

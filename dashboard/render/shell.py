@@ -14,7 +14,7 @@ from dashboard.links import links
 from dashboard.links.links import TITLES, Link, Page
 from dashboard.login.access import person_here, sign_out_path
 from dashboard.read.choices import Choices
-from dashboard.read.data import filters_of, newest_build, read_ungated
+from dashboard.read.data import filters_of, newest_build, read_choices_on, read_ungated
 from dashboard.read.database import reader
 from dashboard.read.snapshots import Snapshot, drawn_version
 from dashboard.render import controls
@@ -95,7 +95,8 @@ def filters(view: View) -> None:
     newest_machine = choices.machines.get(choices.newest_machine or "", "none")
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
-    newest_first = {key: choices.builds[key] for key in reversed(list(choices.builds))}
+    offered = [*choices.offered_builds, *filter(None, [view.asked.build])]
+    newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
     no_machine = "All machines" if view.link.page in ALL_MACHINES else f"Newest: {newest_machine}"
     keys = links.keys_of(view.link.page)
     controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
@@ -184,6 +185,7 @@ def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
     if choices.newest_machine is None or link.page in ALL_MACHINES | {Page.GUIDE}:
         return View(link, link, None, snapshot, choices)
     resolved = replace(link, machine=link.machine or choices.newest_machine)
+    choices = read_choices_on(snapshot, resolved.machine)
     if link.page in ALL_BUILDS:
         return View(link, resolved, None, snapshot, choices)
     newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))

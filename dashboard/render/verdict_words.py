@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from dashboard.read.shaping import flat
 from db.judge.compare.whole import overall_verdict
 from db.judge.results import CaseKey, Comparison, LeftOut, Row
 from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
@@ -139,11 +141,12 @@ def environment_diff(
 ) -> list[dict[str, str]]:
     """One row per part that differs between two builds: `part`, `base`, `head`.
 
-    `changed` names components; packages and settings, which are mappings, are set against each other by name.
+    `changed` names components; packages, settings and the environment among these are set against each other
+    name by name.
     """
     rows = [_part(units.words(name), base.get(name), head.get(name)) for name in changed]
     for kind in ("packages", "settings"):
-        before, after = (_mapping(side.get(kind)) for side in (base, head))
+        before, after = (flat(_mapping(side.get(kind))) for side in (base, head))
         rows += [
             _part(name, before.get(name), after.get(name))
             for name in sorted({*before, *after})
@@ -152,7 +155,7 @@ def environment_diff(
     return rows
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -21,9 +21,8 @@ from dashboard.read.choices import Choices
 from dashboard.read.data import (
     filters_of,
     newest_build,
-    read_builds,
     read_choices,
-    read_measured_builds,
+    read_choices_on,
     read_ungated,
     read_workloads,
 )
@@ -79,6 +78,7 @@ def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Conten
     link = _link(url, snapshot, choices)
     machine = link.machine or (None if link.page in ALL_MACHINES else choices.newest_machine)
     link = replace(link, machine=machine, data=snapshot.version)
+    choices = read_choices_on(snapshot, machine)
     show = _upgrade if link.page is Page.UPGRADE else _view
     shown = show(snapshot, choices, link)
     return _signed(shown, choices, snapshot, title=title, by=by, at=at)
@@ -120,14 +120,13 @@ def _with_builds(snapshot: Snapshot, link: Link) -> Link:
     """Both builds named, as the page names them. Raises ReportError where there are no two."""
     if link.base and link.head:
         return link
-    filters = filters_of(link)
-    builds = read_builds(snapshot, filters)
-    if len(builds) < 2:
+    found = with_builds(snapshot, link)
+    if not (found.base and found.head):
         raise ReportError(
             "Under the filters of this link fewer than two builds were measured.",
             "Name both builds in the link, or widen its filters.",
         )
-    return with_builds(link, read_measured_builds(snapshot, filters), builds)
+    return found
 
 
 def _compared(

@@ -13,6 +13,7 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from db.engine.session import Database
+from db.metrics.eligibility import CANARY_WORKLOADS
 from db.queries.facets import is_measured
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
@@ -20,7 +21,7 @@ from db.queries.selection import matching, matching_series, plain
 from db.records.trial import SourceKind
 from db.records.versions import version_key
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL
+from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
 
 _COLUMNS = {"run_id": "str", "machine_id": "str", "build_id": "str"}
 
@@ -99,6 +100,28 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]
         for builds in alike
         for build_id in sorted(builds, key=lambda each: version_key(torch.get(each)), reverse=True)
     ]
+
+
+def series_by_build(
+    db: Database, filters: Filters, builds: Iterable[str], *, runs: int
+) -> dict[str, frozenset[str]]:
+    """The series of the trials that `filters` let through, by build: of each of `builds` those that its
+    newest `runs` runs have, without the machine's control series. So it does not grow with the history.
+    """
+    found: dict[str, frozenset[str]] = {}
+    canaries = select(WORKLOAD.c.workload_id).where(
+        WORKLOAD.c.name.startswith(CANARY_WORKLOADS.removesuffix("*"))
+    )
+    measured = select(SERIES.c.series_id).where(SERIES.c.workload_id.not_in(canaries))
+    with db.read() as connection:
+        for build_id in builds:
+            of_build = replace(filters, builds=(build_id,))
+            newest = _runs(connection, of_build, runs, [], newest_first=True)
+            statement = select(TRIAL.c.series_id).where(
+                TRIAL.c.run_id.in_(newest), *matching(of_build), TRIAL.c.series_id.in_(measured)
+            )
+            found[build_id] = frozenset(connection.scalars(statement.distinct()))
+    return found
 
 
 def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str]:

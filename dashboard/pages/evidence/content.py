@@ -11,7 +11,7 @@ from dashboard.charts import build_events, change_points, gaps, trend_rows, tren
 from dashboard.charts.style import PreparedChart
 from dashboard.pages.evidence import charts
 from dashboard.pages.upgrade import content as upgrade_rows
-from dashboard.read.data import read_choices, read_points
+from dashboard.read.data import read_choices_on, read_points
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from db.judge.results import BuildSide, CaseKey, Row
@@ -113,7 +113,7 @@ def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> S
     if axis == "torch":
         points = read_points(snapshot, filters, "build")
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
-    names = read_choices(snapshot).builds
+    names = read_choices_on(snapshot, machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
     changes = change_points.over(axis, mine, rows, metric, policy_in_force())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.links.links import Link
 from dashboard.pages.overview import content, headline
 from dashboard.pages.regressions import inbox
-from dashboard.read.data import read_choices
+from dashboard.read.data import read_choices_on
 from dashboard.read.shaping import build_changes, confounded
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.content import Figures, Frozen, Lines, Section, nothing_fits
@@ -63,7 +63,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
 
 
 def _figures(snapshot: Snapshot, link: Link, seen: content.PageContent) -> Section:
-    compared_to = content.compared_to(read_choices(snapshot), seen.build_before, link.build)
+    compared_to = content.compared_to(read_choices_on(snapshot, link.machine), seen.build_before, link.build)
     covered = seen.covered
     return Figures(
         figures=(
@@ -88,7 +88,7 @@ def _mean(item: headline.Headline, compared_to: str | None) -> str:
 
 def _build(snapshot: Snapshot, link: Link, seen: content.PageContent) -> tuple[Section, ...]:
     """What the newest build changed against the one before."""
-    choices = read_choices(snapshot)
+    choices = read_choices_on(snapshot, link.machine)
     if seen.build_before is None or not link.build:
         return ()
     builds = choices.build_rows

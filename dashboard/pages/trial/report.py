@@ -12,7 +12,7 @@ from dashboard.links.links import Link
 from dashboard.pages.cold_start import charts as cold_start
 from dashboard.pages.trial import charts, content
 from dashboard.pages.trial.content import FIGURES, MOST_ROWS, figures, only_a_summary, trial_rows
-from dashboard.read.data import filters_of, read_choices, read_newest_trials, read_trial
+from dashboard.read.data import filters_of, read_choices_on, read_newest_trials, read_trial
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.reports.content import (
@@ -251,7 +251,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     frame, total = read_newest_trials(snapshot, filters_of(link), MOST_ROWS)
     if frame.empty:
         raise nothing_fits()
-    table = trial_rows(frame, read_choices(snapshot).builds)
+    table = trial_rows(frame, read_choices_on(snapshot, link.machine).builds)
     table = table.assign(started=[units.moment(at) for at in table["started"]])
     more = len(frame) < total
     title = f"The newest {len(frame)} of {units.count(total)} trials" if more else "Trials, newest first"

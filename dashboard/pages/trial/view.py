@@ -10,7 +10,7 @@ import streamlit as st
 from dashboard.links.links import Link
 from dashboard.pages.trial import charts, content, facts
 from dashboard.pages.trial.content import FIGURES, MOST_ROWS, trial_rows
-from dashboard.read.data import filters_of, read_choices, read_newest_trials, read_trial, read_trials
+from dashboard.read.data import filters_of, read_choices_on, read_newest_trials, read_trial, read_trials
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import controls, elements, theme
 from dashboard.render.foreign_text import escaped
@@ -169,7 +169,8 @@ def _filters(view: View) -> None:
 def _rows(snapshot: Snapshot, filters: Filters) -> tuple[pd.DataFrame, int]:
     """The newest trials as texts, and how many there are in all."""
     frame, total = read_newest_trials(snapshot, filters, MOST_ROWS)
-    return trial_rows(frame, read_choices(snapshot).builds), total
+    machine = filters.machines[0] if len(filters.machines) == 1 else None
+    return trial_rows(frame, read_choices_on(snapshot, machine).builds), total
 
 
 def _choose() -> None:

@@ -21,7 +21,6 @@ from dashboard.read.data import (
     read_builds,
     read_choices,
     read_comparison,
-    read_measured_builds,
     read_regressions,
     read_trials,
     read_workloads,
@@ -300,7 +299,7 @@ def draw(view: View) -> Link:
     if len(builds) < 2:
         _one_build(view, builds[0])
         return view.link
-    link = with_builds(view.link, read_measured_builds(view.snapshot, filters), builds)
+    link = with_builds(view.snapshot, view.link)
     _builds(view, link, builds)
     try:
         seen = _page_content(view.snapshot, replace(link, focus=None, focus_strategy=None))
@@ -327,9 +326,11 @@ def _one_build(view: View, build: str) -> None:
 
 
 def _builds(view: View, link: Link, builds: list[str]) -> None:
-    """The choice of the two builds; those of other machines are offered only where the link asks for one."""
-    offered = [*builds, *(key for key in (link.base, link.head) if key not in builds)]
-    words = {str(key): view.choices.builds[str(key)] for key in offered}
+    """The choice of the two builds, newest version first; those of other machines are offered only where the
+    link asks for one.
+    """
+    wanted = {*builds, str(link.base), str(link.head)}
+    words = {key: name for key, name in reversed(list(view.choices.builds.items())) if key in wanted}
     controls.remember(replace(controls.current(), base=link.base, head=link.head))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=340):

@@ -260,8 +260,8 @@ def test_build_names_tell_builds_apart(filled_url: str) -> None:
     assert len(set(names.values())) == len(frame)
     assert "torch 2.11.0" in names.values()
     assert {name for name in names.values() if "2.13.0" in name} == {
-        "torch 2.13.0 · cu130",
-        "torch 2.13.0 · cpu",
+        "torch 2.13.0 (cu130)",
+        "torch 2.13.0 (cpu)",
     }
 
 

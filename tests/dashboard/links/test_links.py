@@ -211,7 +211,7 @@ def test_a_name_that_several_have_is_never_denied() -> None:
 
 
 BUILDS = [
-    *(("torch 2.13.0 · cu130", "a"), ("torch 2.13.0 · cpu", "b"), ("torch 2.12.1", "c")),
+    *(("torch 2.13.0 (cu130)", "a"), ("torch 2.13.0 (cpu)", "b"), ("torch 2.12.1", "c")),
     *(("torch 2.13.0", "a"), ("2.13.0", "a"), ("torch 2.13.0", "b"), ("2.13.0", "b"), ("2.12.1", "c")),
 ]
 
@@ -226,7 +226,7 @@ BUILDS = [
             None,
             (
                 "is 2 builds, so it was left out: "
-                "take “a” (torch 2.13.0 · cu130) or “b” (torch 2.13.0 · cpu).",
+                "take “a” (torch 2.13.0 (cu130)) or “b” (torch 2.13.0 (cpu)).",
             ),
         ),
         ({"m": []}, None, ("is 2 builds",)),

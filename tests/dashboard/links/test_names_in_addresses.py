@@ -56,7 +56,7 @@ def test_a_page_of_all_machines_names_every_build_of_a_torch(ids: dict[str, str]
     said = texts(opened(Link(page=Page.REGRESSIONS, head="torch 2.13.0")))
     assert "head: “torch 2.13.0” is 2 builds, so it was left out: take “" in said
     for key in ("2.13.0 cu130", "2.13.0 cpu"):
-        assert f"“{ids[key]}” (torch 2.13.0 · {key.split()[1]})" in said
+        assert f"“{ids[key]}” (torch 2.13.0 ({key.split()[1]}))" in said
 
 
 @pytest.mark.parametrize("path", ["machines", "trials", "series", "break-even"])

@@ -134,7 +134,7 @@ def test_a_name_of_a_build_leaves_out_what_is_not_known() -> None:
     untold = dict.fromkeys(told) | {"torch": "2.4.0"}
     parts = ("driver", "triton", "cudnn", "os", "compiler", "torch_git", "settings", "packages")
     rows = [dict.fromkeys(parts) | each for each in (told | {"build_id": "a"}, untold | {"build_id": "b"})]
-    assert build_names(rows) == {"a": "torch 2.4.0 · cu121", "b": "torch 2.4.0"}
+    assert build_names(rows) == {"a": "torch 2.4.0 (cu121)", "b": "torch 2.4.0"}
     three = [*rows, rows[0] | {"build_id": "c", "python": "3.12"}]
     assert build_names(three)["b"] == "torch 2.4.0"
 
@@ -145,15 +145,15 @@ def test_a_name_of_a_build_tells_only_the_settings_and_packages_that_it_states()
     packages = [{"accelerate": "1.2.0", "timm": "1.0.9"}, {"accelerate": "1.3.0"}, None]
     rows = [untold | {"build_id": str(key), "packages": each} for key, each in enumerate(packages)]
     assert build_names(rows) == {
-        "0": "torch 2.8.0 · accelerate 1.2.0",
-        "1": "torch 2.8.0 · accelerate 1.3.0",
+        "0": "torch 2.8.0 (accelerate 1.2.0)",
+        "1": "torch 2.8.0 (accelerate 1.3.0)",
         "2": "torch 2.8.0",
     }
     settings = [{"matmul_precision": "high", "tf32": None}, {"tf32": "on"}, None]
     rows = [untold | {"build_id": str(key), "settings": each} for key, each in enumerate(settings)]
     assert build_names(rows) == {
-        "0": "torch 2.8.0 · matmul_precision high",
-        "1": "torch 2.8.0 · matmul_precision default",
+        "0": "torch 2.8.0 (matmul_precision=high)",
+        "1": "torch 2.8.0 (tf32=on)",
         "2": "torch 2.8.0",
     }
 

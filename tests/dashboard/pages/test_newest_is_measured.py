@@ -106,7 +106,7 @@ MEASURED = ("2.11.0", "2.12.0", "2.13.0")
         (MEASURED, {"base": "2.13.0"}, ("torch 2.13.0", "torch 2.12.0")),
         (MEASURED, {"head": "2.99.0"}, ("torch 2.13.0", "torch 2.99.0")),
         (MEASURED, {"base": "2.99.0"}, ("torch 2.99.0", "torch 2.13.0")),
-        (MEASURED[:1], {}, ("torch 2.99.0", "torch 2.11.0")),
+        (MEASURED[:1], {}, ("torch 2.98.0", "torch 2.99.0")),
         ((), {}, ("torch 2.98.0", "torch 2.99.0")),
     ],
 )

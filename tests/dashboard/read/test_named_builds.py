@@ -82,7 +82,7 @@ def test_a_build_that_is_called_otherwise_is_read_again(database: Database) -> N
     _save(database, "2.14.0", 9, label="mine")
     _check(known, database)
     assert asked == [None, 1]
-    assert "torch 2.14.0 · mine" in known.named(_known(database)).names.values()
+    assert "torch 2.14.0 (mine)" in known.named(_known(database)).names.values()
 
 
 def test_what_is_gone_is_named_no_more(database: Database) -> None:

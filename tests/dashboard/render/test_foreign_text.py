@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +38,13 @@ def test_no_bare_address_is_left_for_markdown_to_link() -> None:
     for address in ("https\\://", "://", "www.", "@e"):
         assert address not in text.replace("\\", "")
     assert escaped("*a* [b](c)") == r"\*a\* \[b\]\(c\)"
+
+
+def test_names_like_icons_and_entities_stay_names() -> None:
+    for text in (":material/bolt:", ":smile:", "a:+1:b"):
+        assert escaped(text).replace("\\", "").replace("\u2060", "") == text
+        assert re.search(r":[\w+-]+(/\w+)?:", escaped(text).replace("\\", "")) is None
+    assert escaped("12:30 at a&amp;b") == r"12\:30 at a\&amp;b"
 
 
 def test_charts_are_touched_only_where_something_is_unreadable() -> None:

@@ -1,0 +1,115 @@
+"""Which builds a page offers, how it names them, and which two it sets against each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.upgrade.content import with_builds
+from dashboard.read.data import read_choices_on
+from dashboard.read.snapshots import Snapshot
+from dashboard.render.verdict_words import environment_diff
+from db.engine.session import open_database
+from db.metrics.groups import row_dicts
+from db.queries.facets import builds, machines
+from db.records.trial import Build, Machine, Trial
+from db.store.trials import save_trials
+from db.wording.units import MISSING
+from tests.builders import START, make_build, make_machine, make_trial
+from tests.dashboard.conftest import DATABASE, opened, texts
+
+H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
+COMMON = {"OMP_PLACES": "cores", "HF_HUB_OFFLINE": "1"}
+SKIP, HEADERS = "PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"
+
+
+def build(torch: str, **environment: str) -> Build:
+    return make_build(torch, settings={"environment": COMMON | environment, "flush_l2": True})
+
+
+PLAIN, SKIPPING, NEWEST = build("2.11.0"), build("2.11.0", **{SKIP: "1"}), build("2.13.0", **{SKIP: "1"})
+OTHER = build("2.11.0", **{HEADERS: "0"})
+OF_LAPTOP = make_build("2.11.0", driver=None, cuda=None, torch_variant="cpu")
+
+
+def trials(of: Build, day: int, *workloads: str, machine: Machine = H100) -> list[Trial]:
+    return [
+        make_trial(
+            build=of,
+            machine=machine,
+            workload=workload,
+            run_id=f"{machine.name}-{day}",
+            trial_id=f"{machine.name}-{day}-{workload}",
+            started_at=START + timedelta(days=day),
+        )
+        for workload in workloads
+    ]
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """As on the H100: 2.13 was measured first, 2.11 last, with other variables and other cases."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    stored = [
+        *trials(NEWEST, 0, "bert-base", "mlp", "canary-gemm"),
+        *trials(SKIPPING, 1, "bert-base", "mlp", "canary-gemm"),
+        *trials(PLAIN, 2, "bert-base", "mlp", "resnet-50", "canary-gemm"),
+        *trials(OTHER, 3, "elementwise"),
+        *trials(OF_LAPTOP, -1, "mlp", machine=LAPTOP),
+    ]
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stored)
+    monkeypatch.setenv(DATABASE, url)
+    return url
+
+
+def _ids(url: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Machine ids by name, and names of builds by what each page of the H100 calls them."""
+    with open_database(url, read_only=True) as database:
+        boxes = machines(database)
+        known = {row["build_id"]: row for row in row_dicts(builds(database))}
+    return dict(zip(boxes["machine"], boxes["machine_id"], strict=True)), known
+
+
+def test_builds_are_named_by_what_tells_them_from_others_of_their_machine(url: str) -> None:
+    boxes, known = _ids(url)
+    names = read_choices_on(Snapshot.now(), boxes["h100"])
+    assert {names.builds[key] for key in names.offered_builds} == {
+        "torch 2.11.0 (cpp_cache_precompile=0)",
+        "torch 2.11.0",
+        "torch 2.11.0 (skip_cudnn=1)",
+        "torch 2.13.0",
+    }
+    of_laptop = read_choices_on(Snapshot.now(), boxes["laptop"])
+    assert [of_laptop.builds[key] for key in of_laptop.offered_builds] == ["torch 2.11.0"]
+    assert set(names.builds) == set(known)
+
+
+def test_only_the_builds_of_the_chosen_machine_are_offered(url: str) -> None:
+    boxes, _ = _ids(url)
+    for machine, offered in (("h100", 4), ("laptop", 1)):
+        page = opened(Link(page=Page.OVERVIEW, machine=boxes[machine]))
+        assert not page.exception
+        assert len(page.sidebar.selectbox("select-build").options) == 1 + offered
+
+
+def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> None:
+    """Not on what was measured last, of which nothing can be compared."""
+    boxes, known = _ids(url)
+    link = with_builds(Snapshot.now(), Link(page=Page.UPGRADE, machine=boxes["h100"]))
+    base, head = (known[str(key)] for key in (link.base, link.head))
+    assert (base["torch"], head["torch"]) == ("2.11.0", "2.13.0")
+    assert base["settings"]["environment"][SKIP] == "1"
+    said = texts(opened(Link(page=Page.UPGRADE, machine=boxes["h100"])))
+    assert "Compared 2 of" in said.replace("\xa0", " ")
+
+
+def test_the_environment_of_builds_is_set_against_each_other_variable_by_variable(url: str) -> None:
+    _, known = _ids(url)
+    sides = [row for row in known.values() if row["torch"] == "2.11.0" and row["torch_variant"] == "cu130"]
+    plain = next(row for row in sides if not {SKIP, HEADERS} & set(row["settings"]["environment"]))
+    skipping = next(row for row in sides if SKIP in row["settings"]["environment"])
+    assert environment_diff(plain, skipping, ()) == [{"part": SKIP, "base": MISSING, "head": "1"}]
