@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-from sqlalchemy import Connection
+from collections.abc import Iterable
 
+import pandas as pd
 from db.engine.session import Database
 from db.judge.compare.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
 from db.metrics.eligibility import without_canaries
-from db.queries.filters import Filters
-from db.queries.trials import trials_of_runs
-from db.queries.validations import measured_machines, newest_parts, validation_trials
-from db.records.trial import SourceKind
+from db.queries.validations import measured_machines, newest_repeats, validation_trials
 
 _RUNS = 50
 _PARTS = 10
@@ -25,19 +22,19 @@ def read_noise_floors(database: Database) -> dict[str, tuple[NoiseFloor, ...]]:
     with database.read() as connection:
         floors = floors_by_machine(validation_trials(connection, None, runs=_RUNS))
         for machine_id in measured_machines(connection):
-            if machine_id not in floors and (found := _of_repeats(connection, machine_id)):
+            if machine_id not in floors and (
+                found := _of_repeats(
+                    newest_repeats(connection, machine_id, trials=MIN_PROCESSES, limit=_PARTS)
+                )
+            ):
                 floors[machine_id] = found
     return floors
 
 
-def _of_repeats(connection: Connection, machine_id: str) -> tuple[NoiseFloor, ...]:
-    """None where no run among the newest has repeats. Machine and build are the same in all of them."""
-    for run_id, build_id in newest_parts(connection, machine_id, trials=MIN_PROCESSES, limit=_PARTS):
-        chosen = Filters(machines=(machine_id,), builds=(build_id,), sources=(SourceKind.MEASURED,))
-        trials = trials_of_runs(connection, chosen, (run_id,))
-        if len(trials) and (found := noise_floors(scatters(without_canaries(trials)))):
-            return found
-    return ()
+def _of_repeats(newest_first: Iterable[pd.DataFrame]) -> tuple[NoiseFloor, ...]:
+    """Of the first of these runs of one build that has a floor; none where none has."""
+    found = (noise_floors(scatters(without_canaries(trials))) for trials in newest_first if len(trials))
+    return next(filter(None, found), ())
 
 
 def floors_by_machine(trials: pd.DataFrame | None) -> dict[str, tuple[NoiseFloor, ...]]:

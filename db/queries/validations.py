@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 from sqlalchemy import Connection, select
 
@@ -9,6 +11,7 @@ from db.judge.compare.noise_floor import VALIDATION_SUITE
 from db.queries.facets import BEGAN
 from db.queries.filters import Filters
 from db.queries.trials import trials_of_runs
+from db.records.trial import SourceKind
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import MACHINE, RUN
 
@@ -36,14 +39,18 @@ def measured_machines(connection: Connection) -> list[str]:
     return list(connection.scalars(select(MACHINE.c.machine_id).order_by(MACHINE.c.machine_id)))
 
 
-def newest_parts(
+def newest_repeats(
     connection: Connection, machine_id: str, *, trials: int, limit: int
-) -> list[tuple[str, str]]:
-    """Run and build ids of a machine's newest run parts with at least so many `trials`."""
+) -> Iterator[pd.DataFrame]:
+    """Like `trials_frame`, what was measured of each build in each of a machine's newest runs, read as they
+    are asked for: of at most `limit` that have at least so many `trials`.
+    """
     statement = (
         select(RUN_PART.c.run_id, RUN_PART.c.build_id)
         .where(RUN_PART.c.machine_id == machine_id, RUN_PART.c.trials >= trials)
         .order_by(RUN_PART.c.last_seen_at.desc(), RUN_PART.c.run_id.desc(), RUN_PART.c.build_id)
         .limit(limit)
     )
-    return [(row.run_id, row.build_id) for row in connection.execute(statement)]
+    for run_id, build_id in connection.execute(statement).all():
+        chosen = Filters(machines=(machine_id,), builds=(build_id,), sources=(SourceKind.MEASURED,))
+        yield trials_of_runs(connection, chosen, (run_id,))
