@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pandas as pd
+
 from db.engine.session import Database
 from db.judge.compare.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
 from db.metrics.eligibility import without_canaries
