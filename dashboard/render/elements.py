@@ -12,6 +12,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
+from dashboard.charts.style import PreparedChart
+from dashboard.pages.parts import Chart, Column, Table
 from dashboard.read.shaping import told_columns
 from dashboard.render import exporting
 from dashboard.render.foreign_text import escaped, readable_frame, readable_spec
@@ -107,7 +109,7 @@ def chart(
 ) -> None:
     """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
-    _remember(exporting.Chart(key, alt, spec, frames))
+    _remember(Chart(key, alt, PreparedChart("", spec, dict(frames))))
     drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
     st.vega_lite_chart(None, {**readable_spec(spec), "datasets": drawn}, key=key, alt=alt, **more)
 
@@ -141,8 +143,8 @@ def table(
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
     if on_select and chosen:
         more["selection_default"] = {"selection": {"rows": list(chosen)}}
-    titles = {name: _title(name, config) for name, config in columns.items()}
-    _remember(exporting.Table(key, alt, frame, titles))
+    titles = {name: Column(_title(name, config)) for name, config in columns.items()}
+    _remember(Table(key, alt, frame, titles))
     st.dataframe(
         TABLE_ROWS.of(frame, tuple(columns)),
         column_config=columns,
@@ -177,10 +179,14 @@ def picked_rows(key: str) -> list[int]:
     return sorted(int(row) for row in rows)
 
 
+def unbroken(text: str) -> str:
+    """`text` as Markdown in which a number and its unit stay on one line."""
+    return escaped(text).replace(" %", "\u00a0%")
+
+
 def finding(text: str, detail: str = "") -> None:
     """The title of a chart: what it found, and below it how to read it. Both may hold foreign strings."""
-    # a number and its unit stay on one line
-    st.markdown(f"#### {escaped(text).replace(' %', chr(160) + '%')}")
+    st.markdown(f"#### {unbroken(text)}")
     if detail:
         st.caption(escaped(detail))
 

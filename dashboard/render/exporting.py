@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -17,9 +17,9 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.charts.style import Spec
 from dashboard.links import links
 from dashboard.links.links import Link
+from dashboard.pages.parts import Chart, Table
 from dashboard.reports import svg
 from db.metrics.groups import row_dicts
 from db.wording import units
@@ -30,26 +30,6 @@ TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:\s?%|x|\s[A-Za-zµ]{1,5})?")
 _LONGEST_NAME = 120
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as it is drawn: the columns shown, by name, with their titles."""
-
-    key: str
-    title: str
-    frame: pd.DataFrame
-    columns: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart as it is drawn: its specification over named frames."""
-
-    key: str
-    title: str
-    spec: Spec
-    frames: Mapping[str, pd.DataFrame]
 
 
 Shown = Table | Chart
@@ -102,9 +82,9 @@ def _as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG00
     """A header of titles and a line per row (RFC 4180), as UTF-8."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(map(_cell, table.columns.values()))
+    writer.writerow([_cell(column.title) for column in table.titled.values()])
     for row in _rows(table):
-        writer.writerow([_cell(_text(row[name])) for name in table.columns])
+        writer.writerow([_cell(_text(row[name])) for name in table.titled])
     return out.getvalue().encode(errors="replace")
 
 
@@ -112,42 +92,47 @@ def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
     """The rows by column name, with the titles, and where they come from."""
     document = {
         "schema": TABLE_SCHEMA,
-        "title": table.title,
+        "title": table.alt,
         "view": origin.sentence,
         "link": origin.permalink,
         "data_version": origin.data_version,
         "exported_at": at.isoformat(),
-        "columns": dict(table.columns),
-        "rows": [{name: _value(row[name]) for name in table.columns} for row in _rows(table)],
+        "columns": {name: column.title for name, column in table.titled.items()},
+        "rows": [{name: _value(row[name]) for name in table.titled} for row in _rows(table)],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
 
 
 def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
-    names = [name for name in table.columns if not _holds_lists(table.frame[name])]
+    names = [name for name in table.titled if not _holds_lists(table.frame[name])]
     lines = [
-        f"**{escaped_text(table.title)}**",
+        f"**{escaped_text(table.alt)}**",
         "",
         f"{escaped_text(origin.line(at))} [Open the view]({origin.permalink.replace(')', '%29')})",
         "",
-        _line([table.columns[name] for name in names]),
+        _line([table.columns[name].title for name in names]),
         _line(["---"] * len(names), escape=False),
     ]
     lines += [_line([_text(row[name]) or units.MISSING for name in names]) for row in _rows(table)]
     return ("\n".join(lines) + "\n").encode(errors="replace")
 
 
+def _drawn(chart: Chart, origin: Origin, at: datetime) -> str:
+    assert chart.chart.spec is not None
+    return svg.draw(chart.chart.spec, chart.chart.frames, title=chart.alt, subtitle=origin.line(at))
+
+
 def _svg(chart: Chart, origin: Origin, at: datetime) -> bytes:
-    return svg.draw(chart.spec, chart.frames, title=chart.title, subtitle=origin.line(at)).encode()
+    return _drawn(chart, origin, at).encode()
 
 
 def _png(chart: Chart, origin: Origin, at: datetime) -> bytes:
-    return svg.as_png(svg.draw(chart.spec, chart.frames, title=chart.title, subtitle=origin.line(at)))
+    return svg.as_png(_drawn(chart, origin, at))
 
 
 def _pdf(chart: Chart, origin: Origin, at: datetime) -> bytes:
-    return svg.as_pdf(svg.draw(chart.spec, chart.frames, title=chart.title, subtitle=origin.line(at)))
+    return svg.as_pdf(_drawn(chart, origin, at))
 
 
 _TABLE_FORMATS = (
@@ -163,7 +148,7 @@ _CHART_FORMATS = (
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
-    return row_dicts(table.frame[list(table.columns)])
+    return row_dicts(table.frame[list(table.titled)])
 
 
 def _is_missing(value: Any) -> bool:

@@ -180,6 +180,13 @@ def focused(link: Link, workloads: list[str]) -> str:
     return workloads[0]
 
 
+def say_focus(asked: Link, shown: Link) -> None:
+    """That the page shows another workload than `asked`, where it does."""
+    if asked.focus not in (None, shown.focus):
+        instead = shown.focus or "all workloads"
+        st.caption(escaped(f"{asked.focus} has nothing under these filters; showing {instead}."))
+
+
 def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
     """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
     if choices.newest_machine is None or link.page in ALL_MACHINES | {Page.GUIDE}:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dashboard.links.links import TITLES, Link, Page
-from dashboard.pages.break_even import report as break_even
+from dashboard.pages.break_even import content as break_even
 from dashboard.pages.cold_start import report as cold_start
 from dashboard.pages.modes import report as modes
 from dashboard.pages.overview import report as overview
+from dashboard.pages.parts import PageContent
 from dashboard.pages.regressions import report as regressions
 from dashboard.pages.runs import report as runs
 from dashboard.pages.trends import report as trends
 from dashboard.pages.trial import report as trial
 from dashboard.read.snapshots import Snapshot
-from dashboard.reports.content import Frozen, ReportError
+from dashboard.reports.content import Frozen, ReportError, nothing_fits
+from dashboard.reports.sections import sections
 
 
 def frozen(snapshot: Snapshot, link: Link) -> Frozen:
@@ -29,11 +31,25 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     return _PAGES[link.page](snapshot, link)
 
 
+def _of(page: Callable[[Snapshot, Link], PageContent]) -> Callable[[Snapshot, Link], Frozen]:
+    """The report of a page: its parts, and its appendix. It shows the workload that was asked for or none."""
+
+    def frozen_page(snapshot: Snapshot, link: Link) -> Frozen:
+        found = page(snapshot, link)
+        if not found.builds:
+            raise nothing_fits()
+        if link.focus not in (None, found.link.focus):
+            raise ReportError(f"{link.focus} has nothing under these filters.", "Widen them, then freeze it.")
+        return Frozen(sections((*found.parts, *found.appendix())), found.link, found.builds, found.data())
+
+    return frozen_page
+
+
 _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
     Page.OVERVIEW: overview.frozen,
     Page.TRENDS: trends.frozen,
     Page.MODES: modes.frozen,
-    Page.BREAK_EVEN: break_even.frozen,
+    Page.BREAK_EVEN: _of(break_even.page),
     Page.COLD_START: cold_start.frozen,
     Page.REGRESSIONS: regressions.frozen,
     Page.TRIAL: trial.frozen,

@@ -119,8 +119,9 @@ def words(name: str) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """A number of regular things: "1 case", "1,200 cases"."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+    """A number of regular things: "1 case", "1,200 cases", "2 processes"."""
+    ending = "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{count(number)} {noun}{'' if number == 1 else ending}"
 
 
 def _whole(value: SupportsFloat | None) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,10 @@ import pandas as pd
 from dashboard.charts import gaps, trend_rows, trends
 from dashboard.charts.style import PreparedChart, Spec
 from dashboard.links.links import Link
+from dashboard.pages import parts
 from dashboard.pages.break_even import charts
+from dashboard.pages.cases import NO_CASE, cases_of, focus_of, of_cases, steps_words
+from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices, read_points
 from dashboard.read.shaping import asides, with_caches, with_strategies
 from dashboard.read.snapshots import Snapshot, cached
@@ -25,15 +29,21 @@ from db.wording.marks import bound_cell, bound_word
 
 # What a plan of steps per process and restarts per day costs, strategy by strategy, in words.
 
-TITLES = {
-    "steps": "Break-even",
-    "interval": "95 % interval",
-    "time": "Reached after",
-    "money": "Money until then",
-    "cost": "Compile cost",
-    "day": "Time per day",
-    "saved": "Saved per day",
-    "saved_money": "Money saved",
+_PLAN = {
+    "strategy": Column("Strategy", pinned=True),
+    **BOUND,
+    **parts.numbers(
+        {
+            "steps": "Break-even",
+            "interval": "95 % interval",
+            "time": "Reached after",
+            "money": "Money until then",
+            "cost": "Compile cost",
+            "day": "Time per day",
+            "saved": "Saved per day",
+            "saved_money": "Money saved",
+        }
+    ),
 }
 
 _COLUMNS = [
@@ -43,39 +53,36 @@ _COLUMNS = [
 ]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure of the plan, and what it means."""
-
-    title: str
-    text: str
-    explained: str
-
-
-def figures(link: Link, options: list[ModeOption]) -> tuple[Figure, tuple[Figure, ...]]:
-    """The strategy that is done first, and what it costs and saves. `options` are eager and at least one."""
+def _figures(link: Link, options: list[ModeOption]) -> tuple[Part, ...]:
+    """The strategy that is fastest overall, and what it costs and saves a day."""
     best = best_option(options, link.steps, link.restarts)
     total, eager = best.total(link.steps, link.restarts), options[0].total(link.steps, link.restarts)
     saved = float((eager - total).value)
     each = f"{link.steps:,} steps per process"
-    for_day = (
-        f"{units.count(link.restarts + 1)} processes a day of {link.steps:,} steps, each compiling anew."
-    )
-    return Figure("Done first", best.strategy, f"The strategy with the lowest total for {each}."), (
-        Figure("Total per day", units.duration(float(total.value)), for_day),
-        Figure(
-            "Saved against eager per day", units.duration(saved), "Nothing where eager itself is done first."
-        ),
-        Figure(
-            "Money saved per day", units.money(_money(saved, link.price)), "At the price of a device-hour."
+    processes = units.plural(link.restarts + 1, "process")
+    for_day = f"{processes} a day of {link.steps:,} steps, each compiling anew."
+    saved_money = units.money(_money(saved, link.price))
+    return (
+        Figures(
+            (
+                Figure("Fastest overall", best.strategy, f"The lowest total time for {each}.", name=True),
+                Figure("Total per day", units.duration(float(total.value)), for_day),
+                Figure(
+                    "Saved against eager per day",
+                    units.duration(saved),
+                    "Nothing where eager itself is the fastest.",
+                ),
+                Figure("Money saved per day", saved_money, "At the price of a device-hour."),
+            ),
+            width_px=190,
         ),
     )
 
 
-def words(link: Link, focus: str) -> str:
+def _words(link: Link, focus: str) -> str:
     """The plan in a sentence."""
     return (
-        f"{focus}: {link.restarts + 1:,} process{'es' if link.restarts else ''} a day of {link.steps:,} "
+        f"{focus}: {units.plural(link.restarts + 1, 'process')} a day of {link.steps:,} "
         f"steps each, at ${link.price:g} per device-hour. A negative saving is a loss."
     )
 
@@ -84,7 +91,7 @@ def _money(ns: float, price_per_hour: float) -> float:
     return ns / NANOSECONDS_PER_HOUR * price_per_hour
 
 
-def rows(link: Link, cases: pd.DataFrame, options: list[ModeOption]) -> pd.DataFrame:
+def _rows(link: Link, cases: pd.DataFrame, options: list[ModeOption]) -> pd.DataFrame:
     """What the plan of the sliders costs per day, a row per strategy, in words."""
     by_name = {option.strategy: option for option in options}
     return pd.DataFrame(
@@ -116,15 +123,6 @@ def _row(
     }
 
 
-def steps_words(case: dict[str, Any]) -> str:
-    """Break-even of a case in words: steps, never, or unknown; "reference" of eager itself."""
-    if case["strategy"] == EAGER.name:
-        return "reference"
-    if case["break_even"] == "steps":
-        return units.steps(int(case["break_even_steps"]))
-    return str(case["break_even"])
-
-
 def _interval_words(case: dict[str, Any]) -> str:
     """Its 95 % interval; an end that may never be reached is said so."""
     kind, low, high = case["break_even_interval"], case["break_even_low"], case["break_even_high"]
@@ -135,49 +133,66 @@ def _interval_words(case: dict[str, Any]) -> str:
     return units.NEVER if kind == "never" else units.MISSING
 
 
-@dataclass(frozen=True)
-class PageContent:
-    """What the page is drawn from: the options of the workload in focus and its curves, if it has any."""
-
-    options: list[ModeOption]
-    curves: charts.Curves | None
-    finding: str
-    plan: pd.DataFrame
-    done_first: str
-    beside: list[str]
-    every_workload: pd.DataFrame
-
-
 @cached
 def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
     """The workloads to choose from, and the cache states that were measured."""
-    cases, everything = _cases(snapshot, link), read_cases(snapshot, filters_of(link))
+    cases, everything = cases_of(snapshot, link), read_cases(snapshot, filters_of(link))
     return sorted(set(cases["workload_label"])), frozenset(map(str, everything["cache"]))
 
 
-def _cases(snapshot: Snapshot, link: Link) -> pd.DataFrame:
-    return with_caches(with_strategies(read_cases(snapshot, filters_of(link)), link.strategy), link.cache)
-
-
 @cached
-def page_content(snapshot: Snapshot, link: Link, focus: str) -> PageContent:
-    cases = _cases(snapshot, link)
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """One workload: that in focus, else the first."""
+    cases = cases_of(snapshot, link)
+    if cases.empty:
+        return of_cases((NO_CASE,), cases, link)
+    focus = focus_of(link, cases["workload_label"])
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
     no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
-    columns = (mine[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
-    steps = {strategy: int(count) for strategy, kind, count in zip(*columns, strict=True) if kind == "steps"}
+    reasons = dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])
     drawable = len(options) > 1
-    return PageContent(
-        options=options,
-        curves=charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
-        if drawable
-        else None,
-        finding=charts.finding(mine, focus),
-        plan=rows(link, mine, options),
-        done_first=_done_first(options) if drawable else "",
-        beside=list(dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])),
-        every_workload=_every_workload(cases),
+    shown = (
+        *(_figures(link, options) if drawable else ()),
+        _curves(link, mine, options if drawable else [], focus),
+        *parts.table(
+            "break-even-table",
+            f"Break-even of every strategy on {focus} in steps, time and money, and the cost of a day",
+            _rows(link, mine, options),
+            _PLAN,
+            title="In steps, time and money",
+            note=_words(link, focus),
+        ),
+        *parts.listed(LEFT_OUT, list(reasons)),
+        *_history(snapshot, replace(link, focus=None), focus),
+        *_every_workload(cases),
+    )
+    return of_cases(shown, cases, replace(link, focus=focus))
+
+
+def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> Part:
+    """The chart of total time; without `options` the sentence why there is none."""
+    finding = charts.finding(cases, focus)
+    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
+    steps = {strategy: int(count) for strategy, kind, count in zip(*columns, strict=True) if kind == "steps"}
+    chart = PreparedChart(
+        finding, notes=["No compiled case of this workload has both a speedup and a compile cost."]
+    )
+    if options:
+        found = charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
+        shown = tuple(theme.ordered(option.strategy for option in options))
+        chart = PreparedChart(
+            finding,
+            charts.spec(shown, found.unit, link.scale, found.last_step),
+            found.frames,
+            [*right_of_the_edge(found, link.steps), _fastest(options)],
+        )
+    return Chart(
+        "break-even-curves",
+        f"Total time against steps per process on {focus}, one line per strategy, crossings marked",
+        chart,
+        "Total time of a process, compile cost included. Where a line crosses eager, compiling has "
+        "paid off. Band: 95 % interval. The broad shade follows the strategy with the lowest total.",
     )
 
 
@@ -194,12 +209,12 @@ def right_of_the_edge(found: charts.Curves, steps: int) -> list[str]:
     return said
 
 
-def _done_first(options: list[ModeOption]) -> str:
-    parts = []
+def _fastest(options: list[ModeOption]) -> str:
+    segments = []
     for part in lower_envelope(options):
         until = "on" if part.last_steps is None else f"to {part.last_steps:,}"
-        parts.append(f"{part.strategy} from {part.first_steps:,} {until}")
-    return f"Done first, by steps per process: {'; '.join(parts)}."
+        segments.append(f"{part.strategy} from {part.first_steps:,} {until}")
+    return f"Fastest by steps per process: {'; '.join(segments)}."
 
 
 def _reasons(cases: pd.DataFrame) -> list[str]:
@@ -212,18 +227,29 @@ def _reasons(cases: pd.DataFrame) -> list[str]:
     ]
 
 
-def _every_workload(cases: pd.DataFrame) -> pd.DataFrame:
-    """Break-even in words, a row per workload and a column per strategy; no rows for a single workload."""
+def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
+    """Break-even in words, a row per workload and a column per strategy; nothing for a single workload."""
     rows: dict[str, dict[str, str]] = {}
-    told = cases[["workload_label", "strategy", "break_even", "break_even_steps", "bound"]]
-    for case in row_dicts(told):
-        if case["strategy"] == EAGER.name:
-            continue
+    compiled = cases[cases["strategy"] != EAGER.name]
+    needed = ["workload_label", "strategy", "break_even", "break_even_steps", "bound"]
+    for case in row_dicts(compiled[needed]):
         words = ", ".join(filter(None, (steps_words(case), bound_word(case["bound"]))))
         rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
             words
         )
-    return pd.DataFrame([rows[name] for name in sorted(rows)]) if len(rows) > 1 else pd.DataFrame()
+    if len(rows) < 2:
+        return ()
+    return parts.table(
+        "break-even-all",
+        "Break-even steps of every workload with every strategy",
+        pd.DataFrame([rows[name] for name in sorted(rows)]),
+        {"workload": Column("Workload", pinned=True), **_by_strategy(compiled["strategy"])},
+        title="Break-even of every workload",
+    )
+
+
+def _by_strategy(strategies: Iterable[str]) -> dict[str, Column]:
+    return parts.numbers({name: name for name in theme.ordered(strategies)})
 
 
 # Break-even of a workload from build to build: a row per build, and the chart of what is a number.
@@ -233,19 +259,9 @@ MOST_BUILDS = 100
 _HISTORY_COLUMNS = ["workload_label", "cache", "break_even"]
 
 
-@dataclass(frozen=True)
-class History:
-    """Of the newest `MOST_BUILDS` a row each, newest first, a column per strategy in words; and the chart,
-    with what is left out of either.
-    """
-
-    table: pd.DataFrame
-    strategies: tuple[str, ...]
-    chart: PreparedChart
-
-
 @cached
-def history(snapshot: Snapshot, link: Link, focus: str) -> History:
+def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
+    """Of the newest `MOST_BUILDS` a row each, newest first, and the chart; nothing of a single build."""
     filters = filters_of(replace(link, build=None))
     everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
     points = everything[[*_HISTORY_COLUMNS, *trend_rows.needed(_METRIC)]]
@@ -254,28 +270,39 @@ def history(snapshot: Snapshot, link: Link, focus: str) -> History:
     names = read_choices(snapshot).builds
     with_points = set(points["build_id"])
     measured = [key for key in names if key in with_points]
+    if len(measured) < 2:
+        return ()
     newest = measured[-MOST_BUILDS:]
     points = points[points["build_id"].isin(newest)]
-    builds = tuple(names[key] for key in newest)
-    strategies = tuple(theme.ordered(points["strategy"]))
-    cells: dict[str, dict[str, str]] = {name: {"build": name} for name in builds}
+    strategies = theme.ordered(points["strategy"])
+    cells: dict[str, dict[str, str]] = {name: {"build": name} for name in map(names.__getitem__, newest)}
     for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
         cells[names[point["build_id"]]][point["strategy"]] = steps_words(point)
     table = pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies])
     ordered = trend_rows.in_order(points, "torch", list(names))
     rows = trend_rows.frame(ordered, _METRIC, names)
-    notes = [_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch")]
     drawn = rows["build"].nunique() > 1
-    if drawn:
-        notes.append(gaps.sentence(ordered, _METRIC, names))
-    return History(
-        table=table,
-        strategies=strategies,
-        chart=PreparedChart(
-            finding=_finding(table, focus),
-            spec=_spec(rows, builds, link) if drawn else None,
-            frames={"main": rows, "events": rows.iloc[:0]},
-            notes=[note for note in notes if note],
+    notes = [_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch")]
+    notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
+    chart = PreparedChart(
+        _history_finding(table, focus),
+        _spec(rows, tuple(cells), link) if drawn else None,
+        {"main": rows, "events": rows.iloc[:0]},
+        list(filter(None, notes)),
+    )
+    return (
+        Chart(
+            "break-even-history",
+            f"Break-even of {focus} over builds, one line per strategy",
+            chart,
+            "Steps until compiling has paid off, build by build. Band: 95 % interval.",
+        ),
+        *parts.table(
+            "break-even-history-table",
+            f"Break-even of {focus} with every build, never and unknown included",
+            table,
+            {"build": Column("Build", pinned=True), **_by_strategy(strategies)},
+            title=f"Break-even of {focus} with every build",
         ),
     )
 
@@ -295,7 +322,7 @@ def _unseen(measured: int) -> str:
     return f"The newest {MOST_BUILDS} of {measured} builds." if measured > MOST_BUILDS else ""
 
 
-def _finding(table: pd.DataFrame, focus: str) -> str:
+def _history_finding(table: pd.DataFrame, focus: str) -> str:
     """How the first strategy whose words changed moved between the last two builds, where there are two."""
     for strategy in table.columns[1:] if len(table) > 1 else ():
         new, old = table[strategy].iloc[:2]

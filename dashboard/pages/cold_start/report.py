@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dashboard.links.links import Link
+from dashboard.pages.cases import cases_of
 from dashboard.pages.cold_start import content
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.content import Figures, Frozen
-from dashboard.reports.tables import case_parts, cases_of, charted, listed, of_cases, table_of
+from dashboard.reports.tables import case_parts, charted, listed, of_cases, table_of
 from db.wording.marks import BOUND_TITLE
 
 _CASES = {"workload": "Workload", "strategy": "Strategy", **BOUND_TITLE, "cache": "Cache state"}

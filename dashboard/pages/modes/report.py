@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
+from dashboard.pages.cases import cases_of
 from dashboard.pages.modes import charts, content
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_TITLE
 from dashboard.reports.content import Frozen, Section, nothing_fits
-from dashboard.reports.tables import case_parts, cases_of, charted, listed, of_cases, table_of
+from dashboard.reports.tables import case_parts, charted, listed, of_cases, table_of
 from db.wording.marks import BOUND_TITLE
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dashboard.links.links import Link
+from dashboard.pages.cases import cases_of
 from dashboard.pages.overview import content, headline
 from dashboard.pages.regressions import inbox
 from dashboard.read.data import read_choices_on
 from dashboard.read.shaping import build_changes, confounded
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.content import Figures, Frozen, Lines, Section, nothing_fits
-from dashboard.reports.tables import case_parts, cases_of, charted, listed, of_cases, table_of
+from dashboard.reports.tables import case_parts, charted, listed, of_cases, table_of
 from db.wording import units
 from db.wording.marks import BOUND_TITLE
 

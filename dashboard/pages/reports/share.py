@@ -12,6 +12,7 @@ from dashboard.links import links, stored_views
 from dashboard.links.links import Link, Page
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, person_here, require
+from dashboard.pages.parts import Chart
 from dashboard.read.database import database_url
 from dashboard.render import elements, exporting
 from dashboard.render import forms as signing
@@ -155,5 +156,5 @@ def _file(chosen: exporting.Format, what: exporting.Shown, origin: exporting.Ori
 
 
 def _name(shown: exporting.Shown) -> str:
-    kind = "Chart" if isinstance(shown, exporting.Chart) else "Table"
-    return f"{kind}: {shown.title if len(shown.title) <= 70 else f'{shown.title[:69]}…'}"
+    kind = "Chart" if isinstance(shown, Chart) else "Table"
+    return f"{kind}: {shown.alt if len(shown.alt) <= 70 else f'{shown.alt[:69]}…'}"

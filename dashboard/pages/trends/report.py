@@ -9,13 +9,14 @@ import pandas as pd
 
 from dashboard.charts import trend_rows
 from dashboard.links.links import Link
+from dashboard.pages.cases import focus_of
 from dashboard.pages.trends import content
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, of_workload, read_points, read_workloads
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.published_lines import PUBLISHED_TITLE
-from dashboard.reports.content import Frozen, Section
-from dashboard.reports.tables import charted, focus_of, listed, of_cases, table_of
+from dashboard.reports.content import Frozen, ReportError, Section
+from dashboard.reports.tables import charted, listed, of_cases, table_of
 from db.wording import units
 from db.wording.marks import BOUND_TITLE
 from db.wording.metrics import METRICS
@@ -30,7 +31,9 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     """What the page shows of the workload in focus, and of every case."""
     link = replace(link, axis=content.axis(snapshot, link))
     filters = filters_of(link)
-    focus = focus_of(link, read_workloads(snapshot, filters))
+    focus = focus_of(link, read_workloads(snapshot, filters)["workload_label"])
+    if link.focus not in (None, focus):
+        raise ReportError(f"{link.focus} has nothing under these filters.", "Widen them, then freeze it.")
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     points = read_points(snapshot, of_workload(snapshot, filters, focus), by)
     points = shaping.with_strategies(points, link.strategy)

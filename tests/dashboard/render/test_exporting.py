@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
+from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts as speedups
-from dashboard.render.exporting import Chart, Origin, Table, file_name, formats_of
+from dashboard.pages.parts import Chart, Table, texts
+from dashboard.render.exporting import Origin, file_name, formats_of
 from db.wording import units
 
 AT = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
@@ -24,7 +26,7 @@ ORIGIN = Origin(
 )
 TABLE = Table(
     key="trend-table",
-    title="Latency of every case",
+    alt="Latency of every case",
     frame=pd.DataFrame(
         {
             "workload": ["mlp", '=HYPERLINK("http://evil")', "a|b\n<img src=x> [x](http://evil) *b*"],
@@ -35,13 +37,9 @@ TABLE = Table(
             "hidden": ["no", "no", "no"],
         }
     ),
-    columns={
-        "workload": "Workload",
-        "change": "Change",
-        "history": "History",
-        "last": "Last",
-        "runs": "Runs",
-    },
+    columns=texts(
+        {"workload": "Workload", "change": "Change", "history": "History", "last": "Last", "runs": "Runs"}
+    ),
 )
 
 
@@ -66,14 +64,14 @@ def test_csv_has_what_is_seen_and_no_formula() -> None:
 
 @pytest.mark.parametrize("name", ["+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "=1", "\t=1", "-2/A1$", "＝1"])  # noqa: RUF001
 def test_every_way_to_begin_a_formula_is_marked(name: str) -> None:
-    table = Table("t", "Names", pd.DataFrame({"name": [name]}), {"name": name})
+    table = Table("t", "Names", pd.DataFrame({"name": [name]}), texts({"name": name}))
     header, row = csv.reader(io.StringIO(made(table, "CSV"), newline=""))
     assert (header, row) == ([f"'{name}"], [f"'{name}"])
 
 
 @pytest.mark.parametrize("number", ["-3.20 %", "+1,200 ms", "-0.5x", "-12", "+3 GiB"])
 def test_what_is_plainly_a_number_keeps_its_sign(number: str) -> None:
-    table = Table("t", "Changes", pd.DataFrame({"change": [number]}), {"change": "Change"})
+    table = Table("t", "Changes", pd.DataFrame({"change": [number]}), texts({"change": "Change"}))
     assert made(table, "CSV").splitlines()[1].strip('"') == number
 
 
@@ -128,8 +126,11 @@ def test_a_chart_is_drawn_with_its_title(name: str, begins: bytes) -> None:
     chart = Chart(
         "overview-speedups",
         "Speedup <b>over</b> eager",
-        speedups.spec(("mlp",), ("default",)),
-        {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})},
+        PreparedChart(
+            "mlp is faster",
+            speedups.spec(("mlp",), ("default",)),
+            {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})},
+        ),
     )
     content = formats_of(chart)[name].make(chart, ORIGIN, AT)
     assert content.startswith(begins)

@@ -84,7 +84,7 @@ def test_a_report_has_the_tables_charts_and_figures_of_its_page(shown: str, link
     for pairs in (each.value for each in test.table):
         texts = {str(text).replace("\\", "") for column in pairs.columns for text in pairs[column]}
         assert texts - {units.MISSING} <= {text for row in rows_of(content) for text in row}
-    for said in (note.value for note in test.caption if "Done first" in note.value):
+    for said in (note.value for note in test.caption if "Fastest by steps" in note.value):
         assert escape(said.replace("\\", "")) in page
 
 

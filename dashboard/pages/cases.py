@@ -1,0 +1,108 @@
+"""Pages about the cases of one build: which they are, and every one as a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from dashboard.api.representation import rows_of
+from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.parts import BOUND, Column, Empty, PageContent, Part, Table
+from dashboard.read import shaping
+from dashboard.read.data import filters_of, read_cases
+from dashboard.read.snapshots import Snapshot
+from dashboard.reports.content import newest_builds
+from db.metrics.groups import row_dicts
+from db.records.strategies import EAGER, sort_key
+from db.wording import units
+from db.wording.marks import bound_cell
+
+CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
+"""The columns that name a case."""
+
+NO_CASE = Empty("No case fits these filters.", "Widen them in the sidebar.")
+
+_COLUMNS = {
+    **CASE,
+    **parts.numbers(
+        {
+            "speedup": "Speedup",
+            "interval": "95 % interval",
+            "latency": "Latency",
+            "eager": "Eager latency",
+        }
+    ),
+    **BOUND,
+    **parts.numbers(
+        {
+            "cost": "Compile cost",
+            "break_even": "Break-even",
+            "first": "Time to first result",
+            "memory": "Peak memory",
+            "trials": "Trials",
+        }
+    ),
+    "status": Column("Status"),
+}
+
+
+def cases_of(snapshot: Snapshot, link: Link) -> pd.DataFrame:
+    """The cases that `link` lets through, strategies and cache states included."""
+    cases = shaping.with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+    return shaping.with_caches(cases, link.cache)
+
+
+def focus_of(link: Link, workloads: Iterable[str]) -> str:
+    """The workload that a page is about: the one asked for, else the first. `workloads` is not empty."""
+    labels = set(workloads)
+    return link.focus if link.focus in labels else min(labels)
+
+
+def of_cases(shown: tuple[Part, ...], cases: pd.DataFrame, link: Link) -> PageContent:
+    """A page that shows `cases`, each of them a row of its report's appendix."""
+    return PageContent(
+        shown,
+        link,
+        builds=newest_builds(cases, "last_started_at"),
+        data=lambda: {"cases": rows_of(cases)},
+        appendix=lambda: every_case(cases),
+    )
+
+
+def every_case(cases: pd.DataFrame) -> tuple[Table, ...]:
+    """Every case as a row; nothing where there is none."""
+    ordered = sorted(row_dicts(cases), key=lambda case: (case["workload_label"], sort_key(case["strategy"])))
+    frame = pd.DataFrame([_row(case) for case in ordered])
+    return parts.table("cases", "Every case with its figures", frame, _COLUMNS, title="Every case")
+
+
+def _row(case: dict[str, Any]) -> dict[str, str]:
+    return {
+        "workload": case["workload_label"],
+        "strategy": case["strategy"],
+        "speedup": units.ratio(case["speedup"]),
+        "interval": units.interval(
+            case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
+        ),
+        "latency": units.duration(case["latency_ns"]),
+        "eager": units.duration(case["control_latency_ns"]),
+        "bound": bound_cell(case["bound"]),
+        "cost": units.duration(case["compile_cost_ns"]),
+        "break_even": steps_words(case),
+        "first": units.duration(case["time_to_first_result_ns"]),
+        "memory": units.size(case["peak_bytes"]),
+        "trials": units.count(case["counted_trials"]),
+        "status": case["status"],
+    }
+
+
+def steps_words(case: dict[str, Any]) -> str:
+    """Break-even of a case in words: steps, never, or unknown; "reference" of eager itself."""
+    if case["strategy"] == EAGER.name:
+        return "reference"
+    if case["break_even"] == "steps":
+        return units.steps(int(case["break_even_steps"]))
+    return str(case["break_even"])

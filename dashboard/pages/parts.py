@@ -1,0 +1,200 @@
+"""A page as parts: what it says and shows, described once for the screen and for the frozen report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+
+from dashboard.charts.style import PreparedChart
+from dashboard.links.links import Link
+from dashboard.read.shaping import told_columns
+from db.wording.marks import BOUND_TITLE
+
+LEFT_OUT = "Failures and exclusions"
+Tone = Literal["", "good", "bad", "warning"]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the page found, in a sentence; the first thing on it, and what a preview of its link says."""
+
+    text: str
+    tone: Tone = ""
+    key: str = "headline"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Sentences below each other; with `listed` a list under `title`, with the tone "warning" a warning.
+
+    `code` are commands or logs, shown as they are.
+    """
+
+    lines: tuple[str, ...]
+    title: str = ""
+    listed: bool = False
+    code: bool = False
+    tone: Tone = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Empty:
+    """What stands in the place of what has no data: why, and what to do."""
+
+    reason: str
+    next_step: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: its title, its value as text, and what it means; `beside` stands below the value.
+
+    `name` says that the value is a name, as long as it is; `history` are its earlier values, oldest first.
+    """
+
+    title: str
+    text: str
+    explained: str
+    beside: str = ""
+    tone: Tone = ""
+    name: bool = False
+    history: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A few figures in a row; on a screen each is at least `width_px` wide."""
+
+    figures: tuple[Figure, ...]
+    width_px: int = 150
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, and of what kind its cells are.
+
+    `form` writes the cells of a column of numbers ("%+.1f"). A "history" is drawn from `reach` below to
+    `reach` above 1, on a screen only. Numbers stand on the right, also where they are texts already.
+    """
+
+    title: str
+    kind: Literal["text", "number", "moment", "history"] = "text"
+    numeric: bool = False
+    pinned: bool = False
+    wide: bool = False
+    explained: str = ""
+    form: str = ""
+    reach: float = 0.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of `frame` that `columns` names, by name, with their titles.
+
+    `note` says how to read it. `tones` gives each row a verdict, whose word is in one of its cells as well.
+    With `folded` a screen shows it once somebody opens it.
+    """
+
+    key: str
+    alt: str
+    frame: pd.DataFrame
+    columns: Mapping[str, Column]
+    title: str = ""
+    note: str = ""
+    tones: tuple[str, ...] = ()
+    folded: bool = False
+
+    @property
+    def titled(self) -> dict[str, Column]:
+        """`columns` without that of what bounds a case where no row says it, as on a CPU."""
+        return told_columns(self.columns, self.frame)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart under what it found. `explained` says what its marks mean, `alt` what it shows."""
+
+    key: str
+    alt: str
+    chart: PreparedChart
+    explained: str = ""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Names and texts beside each other, a missing text as a dash."""
+
+    title: str
+    pairs: Mapping[str, str | None]
+    note: str = ""
+    key: str = ""
+
+
+Part = Headline | Lines | Empty | Figures | Table | Chart | Pairs
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """What a page shows. `link` is the one asked for with what the page chose itself, as its focus.
+
+    `builds` are those that it was measured with, newest first, and `data` has its numbers by name, for
+    programs. `appendix` are tables that a report has beside the page.
+    """
+
+    parts: tuple[Part, ...]
+    link: Link
+    builds: tuple[str, ...] = ()
+    data: Callable[[], dict[str, Any]] = dict
+    appendix: Callable[[], tuple[Part, ...]] = tuple
+
+    @property
+    def headline(self) -> str:
+        """What the page says first: its headline, else what its first chart found, else a sentence."""
+        for part in self.parts:
+            match part:
+                case Headline(text=text) | Empty(reason=text) | Chart(chart=PreparedChart(finding=text)):
+                    return text
+        return next((part.lines[0] for part in self.parts if isinstance(part, Lines) and part.lines), "")
+
+
+def named(parts: Iterable[Part], *keys: str) -> tuple[Part, ...]:
+    """Those of `parts` with one of `keys`, in their order."""
+    return tuple(part for part in parts if part.key in keys)
+
+
+def texts(titles: Mapping[str, str]) -> dict[str, Column]:
+    """Columns of texts by name: name -> title."""
+    return {name: Column(title) for name, title in titles.items()}
+
+
+def numbers(titles: Mapping[str, str]) -> dict[str, Column]:
+    """Columns of numbers that are texts already: name -> title."""
+    return {name: Column(title, numeric=True) for name, title in titles.items()}
+
+
+BOUND = texts(BOUND_TITLE)
+"""The column of what bounds a case."""
+
+
+def listed(title: str, lines: Sequence[str], *, key: str = "") -> tuple[Lines, ...]:
+    """Sentences as a list under a title; nothing where there are none."""
+    return (Lines(tuple(lines), title, listed=True, key=key),) if lines else ()
+
+
+def noted(lines: Iterable[str], *, tone: Tone = "", key: str = "") -> tuple[Lines, ...]:
+    """Sentences without a title, those that say something; nothing where none does."""
+    found = tuple(filter(None, lines))
+    return (Lines(found, tone=tone, key=key),) if found else ()
+
+
+def table(
+    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, Column], **more: Any
+) -> tuple[Table, ...]:
+    """A table; nothing where it has no row."""
+    return () if frame.empty else (Table(key, alt, frame, columns, **more),)

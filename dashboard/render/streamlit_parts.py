@@ -1,0 +1,172 @@
+"""The parts of a page on a screen: drawn by Streamlit, with what a click on one of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import streamlit as st
+
+from dashboard.charts import sparklines
+from dashboard.pages.parts import (
+    LEFT_OUT,
+    Chart,
+    Column,
+    Empty,
+    Figure,
+    Figures,
+    Headline,
+    Lines,
+    Pairs,
+    Part,
+    Table,
+)
+from dashboard.render import elements
+from dashboard.render.foreign_text import escaped
+
+_COLOURS = {"good": "green", "bad": "red", "warning": "orange"}
+_DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
+_ICONS = {LEFT_OUT: ":material/report:"}
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What a click on a mark or a row does, and a hint that says so.
+
+    `values` names the column of the table whose value `elements.picked_value` gives for the row. With
+    `several` more than one row can be chosen; `chosen` are those that are ticked at first.
+    """
+
+    act: Callable[[], None] | Literal["rerun"]
+    hint: str = ""
+    values: str = ""
+    several: bool = False
+    chosen: Sequence[int] = ()
+
+
+def draw(
+    parts: Iterable[Part],
+    *,
+    picks: Mapping[str, Pick] | None = None,
+    controls: Mapping[str, Callable[[], None]] | None = None,
+) -> None:
+    """Draw `parts` below each other. `picks` and `controls` are by the key of a chart or table: what a click
+    on it does, and what draws the widgets above it.
+    """
+    for part in parts:
+        pick = (picks or {}).get(part.key)
+        above = (controls or {}).get(part.key)
+        match part:
+            case Headline():
+                colour = _COLOURS.get(part.tone)
+                text = elements.unbroken(part.text)
+                st.markdown(f"#### :{colour}[{text}]" if colour else f"#### {text}")
+            case Lines():
+                _lines(part)
+            case Empty():
+                elements.nothing_to_show(part.reason, next_step=part.next_step)
+            case Figures():
+                with st.grid(len(part.figures), min_column_width=part.width_px):
+                    for figure in part.figures:
+                        _figure(figure)
+            case Table():
+                _table(part, pick, above)
+            case Chart():
+                _chart(part, pick, above)
+            case Pairs():
+                with elements.part(part.title):
+                    elements.notes([part.note] if part.note else [])
+                    elements.pairs(part.pairs)
+
+
+def _lines(part: Lines) -> None:
+    if part.tone == "warning":
+        st.warning("  \n".join(map(escaped, part.lines)), icon=":material/report:")
+    elif part.listed:
+        elements.listed(part.title, part.lines, icon=_ICONS.get(part.title, ":material/list:"))
+    elif part.title:
+        with elements.part(part.title):
+            _plain(part)
+    else:
+        _plain(part)
+
+
+def _plain(part: Lines) -> None:
+    if part.code:
+        st.code("\n".join(part.lines), language=None, wrap_lines=True)
+    else:
+        elements.notes(part.lines)
+
+
+def _figure(figure: Figure) -> None:
+    if figure.name:
+        elements.name_card(figure.title, figure.text, explained=escaped(figure.explained))
+        return
+    st.metric(
+        escaped(figure.title),
+        escaped(figure.text),
+        escaped(figure.beside) or None,
+        delta_color=_DELTAS.get(figure.tone, "off"),
+        delta_arrow="off",
+        border=True,
+        height="stretch",
+        help=escaped(figure.explained),
+        chart_data=list(figure.history) if sparklines.notable(figure.history) else None,
+    )
+
+
+def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> None:
+    hint = f"{part.explained} {pick.hint}".strip() if pick else part.explained
+    with st.container(border=True):
+        st.markdown(f"#### {elements.unbroken(part.chart.finding)}", help=escaped(hint) or None)
+        if above:
+            above()
+        if part.chart.spec is not None:
+            elements.chart(
+                part.chart.spec,
+                part.chart.frames,
+                key=part.key,
+                alt=part.alt,
+                on_select=pick.act if pick and callable(pick.act) else None,
+            )
+        elements.notes(part.chart.notes)
+
+
+def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> None:
+    box = st.expander(part.title) if part.folded else st.container()
+    with box:
+        if part.title and not part.folded:
+            st.markdown(f"#### {elements.unbroken(part.title)}")
+        if above:
+            above()
+        elements.notes([text for text in (part.note, pick.hint if pick else "") if text])
+        elements.table(
+            part.frame,
+            {name: _configured(column) for name, column in part.titled.items()},
+            key=part.key,
+            alt=part.alt,
+            on_select=pick.act if pick else None,
+            values=list(part.frame[pick.values]) if pick and pick.values else (),
+            several=pick.several if pick else False,
+            chosen=pick.chosen if pick else (),
+        )
+
+
+def _configured(column: Column) -> Any:
+    """A column as Streamlit takes it."""
+    shared: dict[str, Any] = {
+        "pinned": column.pinned or None,
+        "help": escaped(column.explained) or None,
+        "width": "large" if column.wide else None,
+    }
+    match column.kind:
+        case "history":
+            return elements.history_column(column.title, column.reach)
+        case "moment":
+            return elements.moment_column(column.title)
+        case "number":
+            return st.column_config.NumberColumn(column.title, format=column.form or None, **shared)
+        case _:
+            alignment: Any = "right" if column.numeric else None
+            return st.column_config.TextColumn(column.title, alignment=alignment, **shared)

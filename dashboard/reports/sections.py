@@ -1,0 +1,98 @@
+"""The parts of a page as the sections of a frozen report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from dashboard.pages import parts
+from dashboard.pages.parts import Part
+from dashboard.reports.content import Chart, Column, Figures, Lines, Section, Table
+from dashboard.reports.svg import draw
+from db.wording import units
+
+MOST_ROWS = 250
+
+
+def sections(described: Iterable[Part]) -> tuple[Section, ...]:
+    """The parts of a page as those of a report: charts drawn, cells written, what has no data said."""
+    return tuple(section for part in described for section in _sections(part))
+
+
+def _sections(part: Part) -> tuple[Section, ...]:
+    match part:
+        case parts.Headline():
+            found: Section = Lines(lines=(part.text,))
+        case parts.Lines():
+            found = Lines(title=part.title, lines=part.lines, listed=part.listed or part.code)
+        case parts.Empty():
+            found = Lines(lines=(f"{part.reason} {part.next_step}".strip(),))
+        case parts.Figures():
+            found = Figures(figures=tuple((each.title, _figure(each)) for each in part.figures))
+        case parts.Table():
+            found = table(part)
+        case parts.Pairs():
+            return _pairs(part)
+        case parts.Chart():
+            found = _chart(part)
+    return (found,)
+
+
+def _figure(figure: parts.Figure) -> str:
+    return f"{figure.text}, {figure.beside}" if figure.beside else figure.text
+
+
+def _pairs(part: parts.Pairs) -> tuple[Section, ...]:
+    """Names and texts, those that are known."""
+    rows = tuple((name, text) for name, text in part.pairs.items() if text and text != units.MISSING)
+    columns = (Column(title="What"), Column(title="Value"))
+    return (Table(title=part.title, columns=columns, rows=rows, note=part.note),) if rows else ()
+
+
+def _chart(part: parts.Chart) -> Section:
+    """What it found alone where it has nothing to draw."""
+    chart = part.chart
+    if chart.spec is None:
+        return Lines(title=chart.finding, lines=tuple(chart.notes))
+    caption = " ".join((part.explained, *chart.notes)).strip()
+    return Chart(title=chart.finding, caption=caption, alt=part.alt, svg=draw(chart.spec, chart.frames))
+
+
+def table(part: parts.Table) -> Table:
+    """Its columns but histories, cut to `MOST_ROWS` rows, and that said after its note."""
+    columns = {name: column for name, column in part.titled.items() if column.kind != "history"}
+    shown = part.frame.head(MOST_ROWS)
+    rest = len(part.frame) - len(shown)
+    more = f"{units.plural(rest, 'more row')} in the frozen data." if rest else ""
+    return Table(
+        title=part.title,
+        columns=tuple(
+            Column(title=column.title, numeric=column.numeric or column.kind == "number")
+            for column in columns.values()
+        ),
+        rows=tuple(
+            tuple(_written(value, column) for value, column in zip(row, columns.values(), strict=True))
+            for row in shown[list(columns)].itertuples(index=False)
+        ),
+        tones=part.tones[: len(shown)],
+        note=f"{part.note} {more}".strip(),
+    )
+
+
+def _written(value: Any, column: parts.Column) -> str:
+    """A cell as a screen shows it."""
+    if (text := cell(value)) == units.MISSING:
+        return text
+    if column.kind == "moment":
+        return units.moment(value)
+    return column.form % value if column.form else text
+
+
+def cell(value: Any) -> str:
+    """A value as text; what is missing is a dash."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {cell(item)}" for key, item in value.items()) or units.MISSING
+    missing = value is None or value is pd.NA or value is pd.NaT or value != value  # noqa: PLR0124
+    return units.MISSING if missing or value == "" else str(value)

@@ -1,0 +1,111 @@
+"""A page described as parts says the same on a screen and in a frozen report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.pages.break_even import content as break_even
+from dashboard.pages.parts import PageContent
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
+from dashboard.render.shell import resolved_view
+from dashboard.reports.content import Chart, Figures, Lines, Section, Table
+from dashboard.reports.freeze import freeze_link
+from dashboard.reports.sections import sections
+from db.wording import units
+from tests.dashboard.conftest import DATABASE, opened
+
+PAGES: dict[Page, Callable[[Snapshot, Link], PageContent]] = {Page.BREAK_EVEN: break_even.page}
+LINKS = [
+    Link(page=Page.BREAK_EVEN, focus="bert-base", steps=2_000, restarts=50, price=7.5),
+    Link(page=Page.BREAK_EVEN, focus="lstm-cell", scale="log"),
+    Link(page=Page.BREAK_EVEN, strategy=("max-autotune",)),
+]
+
+
+def plain(text: str) -> str:
+    """Without the escapes of Markdown, joiners and unbreakable spaces."""
+    return text.replace("\\", "").replace("\u2060", "").replace("\u00a0", " ")
+
+
+def of_report(found: Section) -> Iterator[str]:
+    """Every text of a section."""
+    match found:
+        case Lines():
+            yield from (found.title, *found.lines)
+        case Figures():
+            for title, text in found.figures:
+                yield from (title, *text.split(", ", 1))
+        case Table():
+            yield from (found.title, *found.note.split("  \n"), *(column.title for column in found.columns))
+            yield from (cell for row in found.rows for cell in row)
+        case Chart():
+            yield from (found.title, found.alt, *found.caption.split(". "))
+
+
+def of_screen(test: AppTest) -> str:
+    """Everything that a screen shows, line by line."""
+    kinds = (test.markdown, test.caption, test.info, test.warning)
+    said = [str(text) for kind in kinds for each in kind for text in (each.value, getattr(each, "help", ""))]
+    said += [text for card in test.metric for text in (card.label, str(card.value), str(card.delta))]
+    for chart in test.get("vega_lite_chart"):
+        said.append(chart.proto.alt)
+    for table in test.dataframe:
+        columns = json.loads(table.proto.columns)
+        for name, column in table.value.items():
+            config = columns[str(name)]
+            said.append(str(config.get("label") or name))
+            form = (config.get("type_config") or {}).get("format") or "%s"
+            said += [_written(value, form) for value in column]
+    return "\n".join(map(plain, said))
+
+
+def _written(value: object, form: str) -> str:
+    if isinstance(value, datetime):
+        return units.MISSING if value is pd.NaT else units.moment(value)
+    if isinstance(value, list) or value is None or value != value:
+        return units.MISSING
+    return form % value if "%" in form else str(value)
+
+
+@pytest.fixture(autouse=True)
+def _recorded(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, recorded_url)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=href)
+def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
+    snapshot = Snapshot.now()
+    view = resolved_view(link, snapshot, read_choices(snapshot))
+    found = PAGES[link.page](snapshot, view.link)
+    test = opened(link)
+    assert not test.exception
+    screen = of_screen(test)
+    report = freeze_link(href(link), title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC))
+    appendix = len(sections(found.appendix()))
+    ours = report.sections[: len(report.sections) - appendix]
+    said = [text for section in ours for text in of_report(section)]
+    assert len(said) > 20
+    assert [text for text in said if plain(text) not in screen] == []
+
+    everything = "\n".join(map(plain, said))
+    headings = [plain(each.value).removeprefix("#### ") for each in test.markdown if "#### " in each.value]
+    figures = [plain(str(text)) for card in test.metric for text in (card.label, card.value)]
+    alts = [chart.proto.alt for chart in test.get("vega_lite_chart")]
+    cells = [str(cell) for table in test.dataframe for cell in table.value.to_numpy().ravel()]
+    shown = [*headings, *figures, *alts, *(cell for cell in cells if not cell.startswith("["))]
+    assert len(alts) == sum(isinstance(section, Chart) for section in ours)
+    assert len(test.dataframe) == sum(isinstance(section, Table) for section in ours)
+    assert [text for text in shown if text not in everything and text not in ("nan", "None", "NaT")] == []
+
+
+def test_a_report_of_a_workload_that_is_not_there_is_refused() -> None:
+    with pytest.raises(Exception, match="nothing under these filters"):
+        freeze_link("break-even?focus=gone", title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC))
