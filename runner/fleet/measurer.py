@@ -126,10 +126,7 @@ class Measurer:
         failure = Failure(kind=kind, phase=None, message=why)
         specs = specs_without_code(message, device=self._device, threads=self._settings.threads)
         facts, now = device_facts(self._device), datetime.now(UTC)
-        return [
-            unmeasured(spec.model_dump(mode="json", by_alias=True), failure, at=now, device=facts)
-            for spec in specs
-        ]
+        return [unmeasured(spec, failure, at=now, device=facts) for spec in specs]
 
     def _store(self, trial: Trial, database: Database) -> None:
         """Wait until the trial is in the database, or this process is to end. Of each trouble one line."""

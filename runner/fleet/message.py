@@ -71,7 +71,7 @@ def message_of(job: Job) -> Message:
         run_id=first.run_id,
         suite=first.suite,
         label=first.label,
-        workloads=tuple(_recorded(spec) for spec in job.specs),
+        workloads=tuple(spec.workload.record() for spec in job.specs),
         strategy=first.strategy,
         matmul_precision=first.settings.matmul_precision,
         sampling=first.sampling,
@@ -179,11 +179,6 @@ def _differs(kind: str, name: str) -> RefusedError:
         f"This host defines the {kind} {one_line(name)!r} otherwise than the service that asked for it.",
         "Give every host of the fleet the same configuration and source files.",
     )
-
-
-def _recorded(spec: TrialSpec) -> Workload:
-    content = spec.workload.model_dump()
-    return Workload(**{name: content[name] for name in Workload.model_fields})
 
 
 def _stated(message: Message, number: int) -> dict[str, object]:

@@ -340,7 +340,7 @@ def _docstring(trial: Trial) -> str:
 
 def _script_spec(trial: Trial, case: _Case, settings: Settings) -> dict[str, Any]:
     workload = workload_spec(case.definition).model_dump(mode="json")
-    names = ("task", "batch_size", "shape", "dtype", "kwargs", "regions")
+    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
     return {
         "workload": {name: workload[name] for name in names},
         "strategy": case.strategy.model_dump(mode="json"),

@@ -1,9 +1,9 @@
-"""One trial to run, as the parent hands it to the measured process: `compilewatch.spec/1`."""
+"""One trial to run. The measured process gets its part as `runner.worker.messages.Specification`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,8 +11,6 @@ from db.records.fields import Identifier
 from db.records.trial import Build, Strategy, Workload
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.worker.sampling import SamplingPlan
-
-SPEC_SCHEMA: Literal["compilewatch.spec/1"] = "compilewatch.spec/1"
 
 
 class Part(BaseModel):
@@ -29,6 +27,10 @@ class WorkloadSpec(Workload):
     regions: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
 
+    def record(self) -> Workload:
+        """Without what only the worker needs."""
+        return Workload(**self.model_dump(include=set(Workload.model_fields)))
+
 
 MatmulPrecision = Literal["highest", "high", "medium"]
 
@@ -40,9 +42,8 @@ class TorchSettings(Part):
 
 
 class TrialSpec(Part):
-    """One trial to run. Its JSON is the worker's standard input; excluded fields concern the parent alone."""
+    """One trial to run."""
 
-    schema_: Annotated[Literal["compilewatch.spec/1"], Field(alias="schema")] = SPEC_SCHEMA
     trial_id: Identifier
     run_id: Identifier
     suite: str | None
@@ -56,16 +57,14 @@ class TrialSpec(Part):
     timeout_s: float
     seed: int
     worker_env: dict[str, str] = {}
-    round: int = Field(exclude=True)
-    build: str | None = Field(default=None, exclude=True)
-    stack: Build | None = Field(default=None, exclude=True)
+    round: int
+    build: str | None = None
+    stack: Build | None = None
     """The recorded build to measure again; `build` is then only what the plan calls it."""
-    interpreter: Path | None = Field(default=None, exclude=True)
-    diagnostics: Diagnostics = Field(default=NO_DIAGNOSTICS, exclude=True)
-    idle_wait_s: float = Field(default=0.0, exclude=True)
+    interpreter: Path | None = None
+    diagnostics: Diagnostics = NO_DIAGNOSTICS
+    idle_wait_s: float = 0.0
     """How long to wait for other processes to leave the GPU; then the trial is measured all the same."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
     @property
     def case(self) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from db.records.trial import Trial
 from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.host_stacks import compiler_version
+from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.failure import oom_kills
 from runner.process.pipe import GuardedProcess, ProcessOutcome
 from runner.process.record import Listening, assemble
-from runner.worker.sampling import SamplingPlan
+from runner.worker import messages
+from runner.worker.messages import Purpose, Record, Specification, read
 
 # What a measured process sees of the runner's environment: an allow-list, its own caches, pinned settings.
 
@@ -100,13 +100,13 @@ GRACE_S = 3.0
 
 @dataclass
 class Attempt:
-    """The specification on its way to a record. `spec` is the JSON object of a `TrialSpec`."""
+    """A trial on its way to a record."""
 
-    spec: dict[str, Any]
+    spec: TrialSpec
     interpreter: str
-    on_phase: OnPhase
     is_cancelled: Callable[[], bool]
     device: DeviceFacts
+    on_phase: OnPhase = lambda _phase: None
     diagnostics: Diagnostics = NO_DIAGNOSTICS
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _began_s: float = field(default_factory=time.monotonic)
@@ -122,10 +122,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Role:
-    """What one process of a trial is for: where its caches are, and what it is told and given besides."""
+    """What one process is for, with its caches, the `workloads` of canaries and probes, and additions to its
+    environment.
+    """
 
     caches: Path
-    told: Mapping[str, Any] = field(default_factory=dict)
+    purpose: Purpose = "measure"
+    workloads: tuple[WorkloadSpec, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -140,9 +143,7 @@ class Finished:
     interrupted: bool
     ended_at: datetime
 
-    def trial(
-        self, attempt: Attempt, spec: Mapping[str, Any], records: list[dict[str, Any]] | None = None
-    ) -> Trial:
+    def trial(self, attempt: Attempt, spec: TrialSpec, records: list[Record] | None = None) -> Trial:
         """The record of `spec` from what was heard, or from `records` in place of the ones heard."""
         return assemble(
             spec,
@@ -163,27 +164,28 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
     Returns on Ctrl-C too, with `interrupted` set.
     """
     spec = attempt.spec
-    watch = DeviceWatch(spec["device"])
-    extra = {**spec.get("worker_env", {}), **role.environment}
-    environment = worker_environment(role.caches, threads=spec["threads"], extra=extra)
+    watch = DeviceWatch(spec.device)
+    extra = {**spec.worker_env, **role.environment}
+    environment = worker_environment(role.caches, threads=spec.threads, extra=extra)
     listening = Listening(attempt.on_phase, watch)
-    told = worker_specification(spec, sample_device=watch.is_there)
-    told |= {"artifacts": str(scratch / "artifacts"), **role.told}
+    # A process that leaves its log has nothing to do with what the measured one was given.
+    artifacts = (role.caches if role.purpose == "trace" else scratch) / "artifacts"
+    specification = worker_specification(spec, role, sample_device=watch.is_there, artifacts=artifacts)
     kills = oom_kills()
     process = GuardedProcess(
         [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
         environment=environment,
         scratch=scratch,
-        stdin=json.dumps(told).encode() + b"\n",
+        stdin=specification.line(),
         grace_s=GRACE_S,
         lock=lock,
         # The caches of one process are what the next one of the trial starts from.
-        keep_scratch=any(role.told.values()) or attempt.diagnostics != NO_DIAGNOSTICS,
+        keep_scratch=role.purpose != "measure" or attempt.diagnostics != NO_DIAGNOSTICS,
         on_line=listening.hear,
     )
     interrupted = False
     try:
-        outcome = process.run(float(spec["timeout_s"]), attempt.is_cancelled)
+        outcome = process.run(spec.timeout_s, attempt.is_cancelled)
     except KeyboardInterrupt:
         interrupted, outcome = True, ProcessOutcome(stopped="cancelled")
     return Finished(
@@ -196,11 +198,27 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
     )
 
 
-def worker_specification(spec: Mapping[str, Any], *, sample_device: bool) -> dict[str, Any]:
-    """The specification as the worker gets it: with the pinned environment among the recorded settings."""
-    environment = recorded_environment(spec.get("worker_env", {}))
-    settings = dict(spec.get("settings", {})) | {"environment": environment}
-    if spec["device"] != "cpu":
+def worker_specification(
+    spec: TrialSpec, role: Role, *, sample_device: bool, artifacts: Path
+) -> Specification:
+    """What the worker is sent, with the pinned environment among the recorded settings."""
+    settings = spec.settings.model_dump() | {"environment": recorded_environment(spec.worker_env)}
+    if spec.device != "cpu":
         # Samples with and without it are not comparable, unlike those of a longer warm-up.
-        settings["flush_l2"] = spec["sampling"].get("flush_l2", SamplingPlan.flush_l2)
-    return dict(spec) | {"settings": settings, "device_state": sample_device}
+        settings["flush_l2"] = spec.sampling.flush_l2
+    workload, *workloads = (
+        read(messages.Workload, each.model_dump(mode="json")) for each in (spec.workload, *role.workloads)
+    )
+    return Specification(
+        workload=workload,
+        strategy=read(messages.Strategy, spec.strategy.model_dump(mode="json")),
+        sampling=spec.sampling,
+        device=spec.device,
+        threads=spec.threads,
+        seed=spec.seed,
+        settings=settings,
+        device_state=sample_device,
+        purpose=role.purpose,
+        workloads=tuple(workloads),
+        artifacts=str(artifacts),
+    )

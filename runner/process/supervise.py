@@ -7,7 +7,7 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ from db.records.validation import first_problem
 from runner.device.idle import wait_until_idle
 from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.failure import scrub
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.process.record import Listening
 from runner.process.trace import trace_directory, trace_in
+from runner.worker.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting_for_device"
@@ -47,7 +48,7 @@ def _never() -> bool:
 
 
 def run_trial(
-    spec: TrialSpec | Mapping[str, Any],
+    spec: TrialSpec,
     *,
     interpreter: str | Path = sys.executable,
     lock_dir: Path | None = None,
@@ -62,31 +63,25 @@ def run_trial(
     `diagnostics` default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on
     Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
     """
-    content = spec.model_dump(mode="json", by_alias=True) if isinstance(spec, TrialSpec) else dict(spec)
     heard = on_phase or (lambda _phase: None)
-    device = device_facts(content["device"])
-    requested = diagnostics or (spec.diagnostics if isinstance(spec, TrialSpec) else NO_DIAGNOSTICS)
-    attempt = Attempt(content, str(interpreter), heard, is_cancelled, device, requested)
+    device = device_facts(spec.device)
+    attempt = Attempt(spec, str(interpreter), is_cancelled, device, heard, diagnostics or spec.diagnostics)
     with device_lock(
-        device.uuid or content["device"],
+        device.uuid or spec.device,
         lock_dir or default_lock_dir(),
         should_stop=is_cancelled,
         on_wait=lambda: heard(WAITING),
     ) as lock:
-        if isinstance(spec, TrialSpec):
-            wait_until_idle(
-                content["device"],
-                spec.idle_wait_s,
-                should_stop=is_cancelled,
-                on_wait=lambda: heard(WAITING),
-            )
+        wait_until_idle(
+            spec.device, spec.idle_wait_s, should_stop=is_cancelled, on_wait=lambda: heard(WAITING)
+        )
         attempt.begin()
         return _run(attempt, lock)
 
 
 def _run(attempt: Attempt, lock: int) -> Trial:
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
-    cache = attempt.spec["strategy"]["cache"]
+    cache = attempt.spec.strategy.cache
     try:
         if cache in _PRIMED:
             # Warm is what a second process finds in the same directories; the other two move one file only.
@@ -114,7 +109,7 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
         # What is written into a cache is what there is to see, so this process starts from empty ones.
         role = Role(
             scratch / "trace",
-            told={"prime": True, "settle": True, "artifacts": str(scratch / "trace" / "artifacts")},
+            "trace",
             environment={"TORCH_TRACE": str(directory)},
         )
         if _passed(listen(attempt, scratch, role, lock), "trace", trial) is not None:
@@ -124,19 +119,19 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
 
 def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
     # The caches of the measured process hold what it compiled, so that the same code is watched.
-    role = Role(scratch / "measure", told={"profile": True})
+    role = Role(scratch / "measure", "profile")
     record = _passed(listen(attempt, scratch, role, lock), "profile", trial)
     if record is None:
         return trial
     try:
-        return trial.model_copy(update={"profile": Profile.model_validate(record.get("profile"))})
+        return trial.model_copy(update={"profile": Profile.model_validate(record.profile)})
     except ValidationError as error:
         told = first_problem(error, "all of it")
         _LOG.warning("The profile of %s is not one: %s", trial.workload.name, told)
         return trial
 
 
-def _passed(finished: Finished, name: str, trial: Trial) -> dict[str, Any] | None:
+def _passed(finished: Finished, name: str, trial: Trial) -> Record | None:
     """The record of a pass that succeeded; None, with a warning, of one that did not.
 
     Raises TrialInterrupted on Ctrl-C: the trial before it is whole.
@@ -145,7 +140,7 @@ def _passed(finished: Finished, name: str, trial: Trial) -> dict[str, Any] | Non
         raise TrialInterrupted(trial)
     if finished.listening.succeeded():
         return finished.listening.records[0]
-    told = [record["failure"]["message"] for record in finished.listening.records if "failure" in record]
+    told = [record.failure.message for record in finished.listening.records if record.failure]
     reason = scrub(told[0]).partition("\n")[0] if told else finished.outcome.stopped or "its process died"
     _LOG.warning("No %s of %s / %s: %s", name, trial.workload.name, trial.strategy.name, reason)
     return None
@@ -162,14 +157,11 @@ def run_canaries(
 
     Raises as `run_trial` does.
     """
-    contents = [_content(spec) for spec in specs]
-    told = contents[0] | {"canaries": [content["workload"] for content in contents]}
-    attempt, finished = _listen_apart(told, interpreter, lock_dir, is_cancelled)
+    attempt = Attempt(specs[0], str(interpreter), is_cancelled, device_facts(specs[0].device))
+    finished = _listen_apart(attempt, "canaries", [spec.workload for spec in specs], lock_dir)
     if finished.interrupted or finished.outcome.stopped == "cancelled":
         return []
-    return [
-        finished.trial(attempt, content, _canary_records(finished.listening, content)) for content in contents
-    ]
+    return [finished.trial(attempt, spec, _canary_records(finished.listening, spec)) for spec in specs]
 
 
 def run_probes(
@@ -185,46 +177,41 @@ def run_probes(
 
     Raises as `run_trial` does, without TrialInterrupted.
     """
-    told = _content(spec) | {"probes": [each.model_dump(mode="json") for each in workloads]}
-    attempt, finished = _listen_apart(told, interpreter, lock_dir, is_cancelled)
+    attempt = Attempt(spec, str(interpreter), is_cancelled, device_facts(spec.device))
+    finished = _listen_apart(attempt, "probes", workloads, lock_dir)
     if finished.listening.succeeded():
-        found = finished.listening.records[0].get("probes")
+        found = finished.listening.records[0].probes
         return (found, "") if isinstance(found, dict) else (None, "The process sent nothing.")
-    failure = finished.trial(attempt, told).failure
+    failure = finished.trial(attempt, spec).failure
     return None, failure.message if failure else "The process ended without a word."
 
 
-def _content(spec: TrialSpec) -> dict[str, Any]:
-    content: dict[str, Any] = spec.model_dump(mode="json", by_alias=True)
-    return content
-
-
 def _listen_apart(
-    told: dict[str, Any], interpreter: str | Path, lock_dir: Path | None, is_cancelled: Callable[[], bool]
-) -> tuple[Attempt, Finished]:
+    attempt: Attempt, purpose: Purpose, workloads: Sequence[WorkloadSpec], lock_dir: Path | None
+) -> Finished:
     """One process that measures something else than a trial, from caches of its own."""
-    device = device_facts(told["device"])
-    attempt = Attempt(told, str(interpreter), lambda _phase: None, is_cancelled, device)
+    device, locks = attempt.device.uuid or attempt.spec.device, lock_dir or default_lock_dir()
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
+    role = Role(scratch / "measure", purpose, tuple(workloads))
     try:
-        with device_lock(
-            device.uuid or told["device"], lock_dir or default_lock_dir(), should_stop=is_cancelled
-        ) as lock:
+        with device_lock(device, locks, should_stop=attempt.is_cancelled) as lock:
             attempt.begin()
-            return attempt, listen(attempt, scratch, Role(scratch / "measure"), lock)
+            return listen(attempt, scratch, role, lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _canary_records(listening: Listening, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _canary_records(listening: Listening, spec: TrialSpec) -> list[Record]:
     """The process's record with one canary's samples in it; a failure is the failure of each."""
-    name = content["workload"]["name"]
-    return [record | record.get("canaries", {}).get(name, {}) for record in listening.records]
+    return [
+        read(Record, vars(record) | (record.canaries or {}).get(spec.workload.name, {}))
+        for record in listening.records
+    ]
 
 
 def _run_process(attempt: Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
     """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
-    finished = listen(attempt, scratch, Role(caches, {"prime": prime}), lock)
+    finished = listen(attempt, scratch, Role(caches, "prime" if prime else "measure"), lock)
     if prime and not finished.interrupted and finished.listening.succeeded():
         return None
     trial = finished.trial(attempt, attempt.spec)

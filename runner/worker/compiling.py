@@ -11,35 +11,34 @@ import torch
 
 from runner.worker.internals import mode_options
 from runner.worker.loading import UnsupportedCaseError
+from runner.worker.messages import Strategy
 from runner.workloads.built import TRAINING, Built
 
 _SUBMODULE = "submodule:"
 
 
-def needs_own_model(built: Built, strategy: dict[str, Any]) -> bool:
+def needs_own_model(built: Built, strategy: Strategy) -> bool:
     """Whether executing `strategy` changes the model, so that eager needs a copy of its own.
 
     A training step changes the weights; the partial scopes compile in place. A full compilation wraps the
     model, so inference shares one copy of the weights, as a user would.
     """
-    if strategy["kind"] == "eager" or not isinstance(built.model_or_fn, torch.nn.Module):
+    if strategy.kind == "eager" or not isinstance(built.model_or_fn, torch.nn.Module):
         return False
-    return built.task == TRAINING or strategy.get("scope", "full") != "full"
+    return built.task == TRAINING or strategy.scope != "full"
 
 
-def compile_arguments(strategy: dict[str, Any]) -> dict[str, Any]:
+def compile_arguments(strategy: Strategy) -> dict[str, Any]:
     """Keyword arguments of `torch.compile` for `strategy`.
 
     `mode` and `options` exclude each other there, so a mode given with options is spelled out as the options
     it stands for (`torch._inductor.list_mode_options`).
     """
-    arguments: dict[str, Any] = {"fullgraph": bool(strategy.get("fullgraph", False))}
-    backend = strategy.get("backend") or "inductor"
-    arguments["backend"] = backend
-    if strategy.get("dynamic") is not None:
-        arguments["dynamic"] = strategy["dynamic"]
-    mode, options = strategy.get("mode"), dict(strategy.get("options") or {})
-    if mode in (None, "default"):
+    arguments: dict[str, Any] = {"fullgraph": strategy.fullgraph, "backend": strategy.backend or "inductor"}
+    if strategy.dynamic is not None:
+        arguments["dynamic"] = strategy.dynamic
+    mode, options = strategy.mode, strategy.options
+    if mode == "default":
         mode = None
     if mode is not None and options:
         options = mode_options(mode) | options
@@ -51,7 +50,7 @@ def compile_arguments(strategy: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def optimizer_compiler(strategy: dict[str, Any]) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+def optimizer_compiler(strategy: Strategy) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """What compiles an optimizer's step as `strategy` compiles the model; an optimizer has no fixed graph."""
     arguments = compile_arguments(strategy) | {"fullgraph": False}
 
@@ -75,7 +74,7 @@ def repeated_blocks(model: torch.nn.Module, regions: tuple[str, ...]) -> Iterato
             yield from (block for block in container if classes[type(block)] > 1 and any(block.children()))
 
 
-def apply(built: Built, strategy: dict[str, Any], artifacts: Path) -> Callable[..., Any]:
+def apply(built: Built, strategy: Strategy, artifacts: Path) -> Callable[..., Any]:
     """The callable that executes the workload under `strategy`.
 
     `torch.compile` compiles at the first call. A package is made and written to `artifacts` where there is
@@ -83,13 +82,13 @@ def apply(built: Built, strategy: dict[str, Any], artifacts: Path) -> Callable[.
     """
     target = built.model_or_fn
     _mark_lengths(built)
-    if strategy["kind"] == "export":
+    if strategy.kind == "export":
         return _exported(built)
-    if strategy["kind"] == "aot_package":
+    if strategy.kind == "aot_package":
         return _packaged(built, strategy, artifacts.with_suffix(".pt2"))
-    if strategy["kind"] != "compile":
-        raise UnsupportedCaseError(f"This worker cannot execute a strategy of kind {strategy['kind']}.")
-    arguments, scope = compile_arguments(strategy), strategy.get("scope", "full")
+    if strategy.kind != "compile":
+        raise UnsupportedCaseError(f"This worker cannot execute a strategy of kind {strategy.kind}.")
+    arguments, scope = compile_arguments(strategy), strategy.scope
     if scope == "full":
         compiled: Callable[..., Any] = torch.compile(target, **arguments)
         return compiled
@@ -142,21 +141,22 @@ def _program(built: Built, what: str) -> torch.export.ExportedProgram:
     return torch.export.export(model, built.inputs)
 
 
-def _packaged(built: Built, strategy: dict[str, Any], package: Path) -> Callable[..., Any]:
+def _packaged(built: Built, strategy: Strategy, package: Path) -> Callable[..., Any]:
     """Ahead-of-time compilation: made by the priming process, loaded by the measured one."""
     from torch import _inductor
 
     if not package.exists():
         program = _program(built, "An ahead-of-time package")
-        options = dict(strategy.get("options") or {})
-        _inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=options)
+        _inductor.aoti_compile_and_package(
+            program, package_path=str(package), inductor_configs=dict(strategy.options)
+        )
     loaded: Callable[..., Any] = _inductor.aoti_load_package(str(package))
     return loaded
 
 
-def uses_cudagraphs(strategy: dict[str, Any], device: str) -> bool:
+def uses_cudagraphs(strategy: Strategy, device: str) -> bool:
     """Whether the strategy asks for CUDA graphs, so that each step must be marked as one."""
-    if device == "cpu" or strategy["kind"] != "compile":
+    if device == "cpu" or strategy.kind != "compile":
         return False
-    requested = (strategy.get("options") or {}).get("triton.cudagraphs", False)
-    return bool(requested) or strategy.get("mode") in ("reduce-overhead", "max-autotune")
+    requested = strategy.options.get("triton.cudagraphs", False)
+    return bool(requested) or strategy.mode in ("reduce-overhead", "max-autotune")

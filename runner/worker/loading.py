@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from runner.worker.messages import Workload
 from runner.workloads.built import TRAINING, Built
 
 
@@ -44,8 +45,8 @@ def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
     return builder
 
 
-def build_workload(builder: Callable[..., Any], workload: Mapping[str, Any], device: torch.device) -> Built:
-    """Call `builder` with the sizes of `workload`, the object of that name in the trial's specification.
+def build_workload(builder: Callable[..., Any], workload: Workload, device: torch.device) -> Built:
+    """Call `builder` with the sizes of `workload`, and apply its dtype.
 
     `regions` named there take the place of the builder's own.
     Where the builder declares no `device`, model and inputs are moved there; where it declares no `dtype`,
@@ -53,13 +54,12 @@ def build_workload(builder: Callable[..., Any], workload: Mapping[str, Any], dev
     autocast instead). A model is put in train or eval mode according to the task.
     Raises WorkloadError; whatever the builder itself raises passes through.
     """
-    dtype = getattr(torch, workload["dtype"], None)
+    dtype = getattr(torch, workload.dtype, None)
     if not isinstance(dtype, torch.dtype):
-        raise WorkloadError(f"{workload['dtype']!r} is no dtype of torch.")
+        raise WorkloadError(f"{workload.dtype!r} is no dtype of torch.")
     arguments = _arguments(builder, workload, {"device": device, "dtype": dtype})
-    built = _built(builder(**arguments), workload["task"], arguments, device, dtype)
-    regions = tuple(workload.get("regions", ()))
-    return replace(built, regions=regions) if regions else built
+    built = _built(builder(**arguments), workload.task, arguments, device, dtype)
+    return replace(built, regions=tuple(workload.regions)) if workload.regions else built
 
 
 def _built(
@@ -75,16 +75,16 @@ def _built(
 
 
 def _arguments(
-    builder: Callable[..., Any], workload: Mapping[str, Any], placement: Mapping[str, Any]
+    builder: Callable[..., Any], workload: Workload, placement: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What to call `builder` with.
 
     A size that it does not declare would be recorded and shown without being what was measured, so it is
     refused. Device and dtype can be applied afterwards.
     """
-    sizes = {**workload.get("shape", {}), **workload.get("kwargs", {})}
-    if workload.get("batch_size") is not None:
-        sizes["batch_size"] = workload["batch_size"]
+    sizes = {**workload.shape, **workload.kwargs}
+    if workload.batch_size is not None:
+        sizes["batch_size"] = workload.batch_size
     parameters = inspect.signature(builder).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return {**sizes, **placement}

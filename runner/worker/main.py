@@ -11,7 +11,6 @@ _ENTERED_NS = time.monotonic_ns()
 
 import faulthandler  # noqa: E402
 import importlib.util  # noqa: E402
-import json  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
@@ -42,11 +41,11 @@ def main() -> None:
     # At the deadline the runner sends SIGTERM: the stacks go to the log, then the default action ends us.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
     _provide_package()
-    from runner.worker.channel import Channel
+    from runner.worker.messages import Channel, Specification
     from runner.worker.trial import run
 
     channel = Channel(int(sys.argv[1]))
-    specification = json.loads(sys.stdin.buffer.readline())
+    specification = Specification.from_line(sys.stdin.buffer.readline())
     run(specification, channel, entered_ns=_ENTERED_NS)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.interface import Device
 from runner.worker.device.timer import FEWEST, DeviceTimer, GateChoice
 from runner.worker.failures import describe
+from runner.worker.messages import Workload
 from runner.worker.steps import grad_context, make_variant
 
 WARMUP_CALLS = 20
@@ -40,12 +41,12 @@ Bench = Callable[[Step], float]
 """Median nanoseconds of a step by another tool."""
 
 
-def measure(device: torch.device, workloads: list[dict[str, Any]]) -> dict[str, Any]:
+def measure(device: torch.device, workloads: Sequence[Workload]) -> dict[str, Any]:
     """Probe each of `workloads` on `device`. A part that fails is there with its `error` and ends nothing."""
     with torch.cuda.device(device):
         plain, flushed = (CudaDevice(device, flush_l2=flush) for flush in (False, True))
         choice, bench = GateChoice(plain), do_bench()
-        probed: list[dict[str, Any]] = [{"workload": workload["name"]} for workload in workloads]
+        probed: list[dict[str, Any]] = [{"workload": workload.name} for workload in workloads]
         steps: dict[int, tuple[Step, str]] = {}
         for number, workload in enumerate(workloads):
             with _noting_errors(probed[number]):
@@ -70,9 +71,9 @@ def measure(device: torch.device, workloads: list[dict[str, Any]]) -> dict[str, 
     return {"has_do_bench": bench is not None, "workloads": probed, "l2": l2, "graph": graph}
 
 
-def _built(workload: dict[str, Any], device: torch.device) -> tuple[Step, str]:
+def _built(workload: Workload, device: torch.device) -> tuple[Step, str]:
     """(eager step, task)."""
-    builder = loading.import_builder(workload["target"], list(workload.get("path", ())))
+    builder = loading.import_builder(workload.target, workload.path)
     built = loading.build_workload(builder, workload, device)
     return make_variant(built).step, built.task
 

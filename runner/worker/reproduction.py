@@ -18,6 +18,7 @@ import torch
 from runner.worker.compiling import apply, needs_own_model, optimizer_compiler, uses_cudagraphs
 from runner.worker.cudagraphs import marked
 from runner.worker.loading import build_workload
+from runner.worker.messages import Strategy, Workload, read
 from runner.worker.steps import Step, grad_context, make_variant, own_copy, tensors_of
 
 WARMUP_CALLS = 10
@@ -27,13 +28,13 @@ ROUNDS = 10
 def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
     """Build the workload of `spec`, measure it and print what `spec["stored"]` says beside it."""
     configure(spec)
-    device, strategy = torch.device(spec["device"]), spec["strategy"]
-    built = build_workload(builder, spec["workload"], device)
+    device, strategy = torch.device(spec["device"]), read(Strategy, spec["strategy"])
+    built = build_workload(builder, read(Workload, spec["workload"]), device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
     steps: dict[str, Step] = {"eager": make_variant(built).step}
     with grad_context(built.task):
         eager_output = steps["eager"]()
-        if strategy["kind"] != "eager":
+        if strategy.kind != "eager":
             started = time.perf_counter_ns()
             artifacts = Path(tempfile.mkdtemp()) / "artifacts"
             call = apply(target, strategy, artifacts)

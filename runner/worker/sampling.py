@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from runner.worker.clock import BlockTimes, Timer
@@ -81,12 +81,6 @@ class SamplingPlan:
     warmup_max_calls: int = 200
     warmup_max_ns: int = 10_000_000_000
     flush_l2: bool = True
-
-    @classmethod
-    def from_spec(cls, spec: dict[str, Any]) -> SamplingPlan:
-        """The plan of a specification; keys that are none of its fields are passed over."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in spec.items() if name in known})
 
 
 @dataclass

@@ -26,12 +26,12 @@ from runner.worker import (
     profiling,
     streams,
 )
-from runner.worker.channel import Channel
 from runner.worker.clock import Timers, headline_of
 from runner.worker.evidence import host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.loading import UnsupportedCaseError
-from runner.worker.sampling import Evidence, Sampler, SamplingPlan, Side, until_steady, warm_up
+from runner.worker.messages import Channel, Record, Specification, Strategy
+from runner.worker.sampling import Evidence, Sampler, Side, until_steady, warm_up
 from runner.worker.steps import Variant, grad_context, make_variant, own_copy
 
 # What one process leaves for the next: nothing to do for warm, one file for portable.
@@ -39,9 +39,9 @@ from runner.worker.steps import Variant, grad_context, make_variant, own_copy
 # A warm cache is the same directories again, and a package is written where it is made, in `compiling`.
 
 
-def _portable(strategy: dict[str, Any], name: str) -> Any:
+def _portable(strategy: Strategy, name: str) -> Any:
     """The function of `torch.compiler` that moves caches; from release 2.7."""
-    if strategy.get("cache") != "portable":
+    if strategy.cache != "portable":
         return None
     found = getattr(torch.compiler, name, None)
     if found is None:
@@ -51,7 +51,7 @@ def _portable(strategy: dict[str, Any], name: str) -> Any:
     return found
 
 
-def save(strategy: dict[str, Any], artifacts: Path) -> None:
+def save(strategy: Strategy, artifacts: Path) -> None:
     """Write the caches of this process to `artifacts`, where the strategy's cache state is portable."""
     save_artifacts = _portable(strategy, "save_cache_artifacts")
     if save_artifacts is None:
@@ -62,7 +62,7 @@ def save(strategy: dict[str, Any], artifacts: Path) -> None:
     artifacts.write_bytes(saved[0])
 
 
-def load(strategy: dict[str, Any], artifacts: Path) -> None:
+def load(strategy: Strategy, artifacts: Path) -> None:
     """Fill the empty caches of this process from `artifacts`, before anything is compiled."""
     load_artifacts = _portable(strategy, "load_cache_artifacts")
     if load_artifacts is not None:
@@ -105,31 +105,29 @@ def _living_descendants_ns(root: int) -> int:
 SETTLING_CALLS = 3
 
 
-def configure(spec: dict[str, Any]) -> None:
+def configure(spec: Specification) -> None:
     """Pin what changes speed: threads, matmul precision, cuDNN's choice of kernels, seeds."""
-    torch.set_num_threads(spec["threads"])
-    precision = spec.get("settings", {}).get("matmul_precision")
-    if precision is not None:
-        torch.set_float32_matmul_precision(precision)
-    torch.backends.cudnn.benchmark = bool(spec.get("settings", {}).get("cudnn_benchmark", False))
-    torch.manual_seed(spec["seed"])
+    torch.set_num_threads(spec.threads)
+    torch.set_float32_matmul_precision(spec.settings["matmul_precision"])
+    torch.backends.cudnn.benchmark = False
+    torch.manual_seed(spec.seed)
 
 
 class Session:
-    """One case in this process: `content` is filled as the parts of the record become known."""
+    """One case in this process: `record` is filled as its parts become known."""
 
-    def __init__(self, spec: dict[str, Any], channel: Channel, content: dict[str, Any]) -> None:
+    def __init__(self, spec: Specification, channel: Channel, record: Record) -> None:
         self._spec = spec
         self._channel = channel
-        self._content = content
-        self._cold: dict[str, Any] = content["cold_start"]
-        self._strategy: dict[str, Any] = spec["strategy"]
-        self._is_eager = self._strategy["kind"] == "eager"
-        self._device = torch.device(spec["device"])
-        self._plan = SamplingPlan.from_spec(spec["sampling"])
+        self._record = record
+        self._cold = record.cold_start
+        self._strategy = spec.strategy
+        self._is_eager = spec.strategy.kind == "eager"
+        self._device = torch.device(spec.device)
+        self._plan = spec.sampling
         self._timers = Timers(self._device, flush_l2=self._plan.flush_l2)
         self._launching_cpu = None if self._device.type == "cpu" else affinity.pin_launching_thread()
-        self._artifacts = Path(spec.get("artifacts", ""))
+        self._artifacts = Path(spec.artifacts)
         self._log: list[tuple[str, str]] = []
         self._log_context = contextlib.ExitStack()
 
@@ -143,9 +141,9 @@ class Session:
 
     def start_cold(self) -> None:
         """Libraries, model, first eager result and, for a compiled strategy, first compiled result."""
-        workload = self._spec["workload"]
+        workload = self._spec.workload
         with self._phase("import_libraries", "import_libraries_ns"):
-            builder = loading.import_builder(workload["target"], list(workload.get("path", ())))
+            builder = loading.import_builder(workload.target, workload.path)
         if not self._is_eager:
             # Before the model: an optimizer imports a part of it, which would pass for the cost of the model.
             with self._phase("import_compile_stack", "import_compile_stack_ns"):
@@ -164,7 +162,7 @@ class Session:
         with self._phase("eager_first", "eager_first_ns"), grad_context(built.task):
             self._first(self._control, self._control_first)
         self._subject = self._control if self._is_eager else self._compile()
-        self._content["first_result_ns"] = time.monotonic_ns()
+        self._record.first_result_ns = time.monotonic_ns()
         self._cold["process_tree_cpu_ns"] = tree_cpu_ns()
 
     def _first(self, variant: Variant, first: streams.FirstIteration) -> None:
@@ -184,7 +182,7 @@ class Session:
         with self._phase("first_call"), internals.listen_to_events(begin, end) as heard:
             first.is_heard = heard
             started = time.monotonic_ns()
-            if not self._spec.get("prime"):
+            if self._spec.purpose not in ("prime", "trace"):
                 load(self._strategy, self._artifacts)
             call = compiling.apply(self._target, self._strategy, self._artifacts)
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
@@ -234,19 +232,18 @@ class Session:
     def sample(self) -> None:
         """The timed part: eager and compiled in alternating blocks."""
         self._channel.enter("sampling")
-        between = self._channel.pause if self._spec.get("device_state") else lambda _side: False
+        between = self._channel.pause if self._spec.device_state else lambda _side: False
         on_cpu = self._device.type == "cpu"
         self._pool_ended = None if on_cpu else internals.end_compile_pool()
         sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between)
         with grad_context(self._subject.built.task):
             evidence = sampler.take(self._sides)
-        self._content |= {
-            "warmup_ns": self._side.warmup_ns,
-            "host_state": host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns),
-            "sampling": self._sampling_facts(evidence),
-        }
+        self._host_state = host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns)
+        self._record.host_state = self._host_state
+        self._record.warmup_ns = self._side.warmup_ns
+        self._record.sampling = self._sampling_facts(evidence)
         if not self._is_eager:
-            self._content["control_warmup_ns"] = self._control_side.warmup_ns
+            self._record.control_warmup_ns = self._control_side.warmup_ns
 
     def _finish_timing(self) -> None:
         """What is kept of the times. Not before everything is timed: where tracing has to say what the device
@@ -255,20 +252,21 @@ class Session:
         if self._device.type != "cpu":
             self._channel.enter("tracing")
         built = self._subject.built
-        headline = headline_of(self._device.type, built.task, built.headline)
-        timing: dict[str, Any] = {"headline": headline, "control": None}
+        self._headline = headline_of(self._device.type, built.task, built.headline)
+        timing: dict[str, Any] = {"headline": self._headline, "control": None}
         timing["flush_l2"] = None if self._device.type == "cpu" else self._plan.flush_l2
         with grad_context(built.task):
             for side in self._sides:
                 side.times, timing[side.name] = side.timer.results(side.step, side.times)
                 prefix = "" if side is self._side else "control_"
-                self._content |= {prefix + name: values for name, values in side.times.items()}
+                for name, values in side.times.items():
+                    setattr(self._record, prefix + name, values)
         self._graph_launches = timing["side"].pop("graph_launches", None)
         if timing["control"] is not None:
             timing["control"].pop("graph_launches", None)
-        self._content["timing"] = timing
+        self._record.timing = timing
         if self._device.type != "cpu":
-            self._content["host_state"] |= self._host_of_gpu()
+            self._host_state |= self._host_of_gpu()
 
     def _host_of_gpu(self) -> dict[str, Any]:
         """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
@@ -311,36 +309,36 @@ class Session:
             own = profiling.profile_side(self._subject.step, self._device)
             control = None if self._is_eager else profiling.profile_side(self._control.step, self._device)
             counted = profiling.counted(self._control.step)
-        self._content["profile"] = {"steps": profiling.STEPS, "own": own, "control": control, **counted}
+        self._record.profile = {"steps": profiling.STEPS, "own": own, "control": control, **counted}
 
     def inspect(self) -> None:
         """Compiler facts, memory and numerics: outside of what is timed."""
         self._finish_timing()
         facts = None if self._is_eager else self._compiler_facts()
-        self._content["stream"] = self._stream_facts()
+        self._record.stream = self._stream_facts()
         self._channel.enter("memory")
         self._timers.release()
         own = memory.step_peak(self._subject, self._device, [] if self._is_eager else [self._control])
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
-            self._content["memory"] = memory.memory_record(own, None, with_compile=None, peak_rss=peak_rss)
+            self._record.memory = memory.memory_record(own, None, with_compile=None, peak_rss=peak_rss)
             return
         control = memory.step_peak(self._control, self._device, [self._subject])
         peaks = [peak for peak in (self._rss_before, memory.peak_rss_bytes()) if peak is not None]
-        self._content["compiler"] = facts
-        self._content["memory"] = memory.memory_record(
+        self._record.compiler = facts
+        self._record.memory = memory.memory_record(
             own, control, with_compile=self._peak_with_compile, peak_rss=max(peaks, default=None)
         )
         self._channel.enter("numerics")
-        self._content["numerics"], wrong = numerics.check(
-            self._control, self._subject, self._initial, self._spec["seed"]
+        self._record.numerics, wrong = numerics.check(
+            self._control, self._subject, self._initial, self._spec.seed
         )
         if wrong is not None:
             raise WrongResultError(wrong)
 
     def _stream_facts(self) -> dict[str, Any] | None:
         built = self._subject.built
-        name = self._content["timing"]["headline"] + "_ns"
+        name = self._headline + "_ns"
         if self._is_eager:
             return streams.facts(built, self._control_first, self._side.times[name], None, [])
         samples = (self._side.times[name], self._control_side.times[name])

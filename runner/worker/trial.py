@@ -6,76 +6,66 @@ import gc
 import sys
 import time
 import traceback
-from typing import Any
 
 from runner.worker import affinity
-from runner.worker.channel import Channel
 from runner.worker.failures import WrongResultError, describe, kind_of
+from runner.worker.messages import Channel, Facts, Failure, Record, Specification
 
 
-def run(spec: dict[str, Any], channel: Channel, *, entered_ns: int) -> None:
+def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
     """Measure what `spec` says and write the record, of a failure if need be. Raises nothing."""
-    content: dict[str, Any] = {"cold_start": {}, "entered_ns": entered_ns}
+    record = Record(status="failed", entered_ns=entered_ns)
     try:
-        _measure(spec, channel, content)
-        content["status"] = "ok"
+        _measure(spec, channel, record, entered_ns)
+        record.status = "ok"
     except WrongResultError as error:
-        content |= {"status": "failed", "failure": _failure("wrong_result", channel.phase, str(error))}
+        record.failure = Failure("wrong_result", channel.phase, str(error))
     except BaseException as error:  # noqa: BLE001
         traceback.print_exc()
         sys.stderr.flush()
-        kind = kind_of(error, channel.phase)
-        content |= {"status": "failed", "failure": _failure(kind, channel.phase, describe(error))}
-    channel.record(content)
+        record.failure = Failure(kind_of(error, channel.phase), channel.phase, describe(error))
+    channel.send(record)
 
 
-def _failure(kind: str, phase: str, message: str) -> dict[str, str]:
-    return {"kind": kind, "phase": phase, "message": message}
-
-
-def _measure(spec: dict[str, Any], channel: Channel, content: dict[str, Any]) -> None:
-    cold: dict[str, Any] = content["cold_start"]
+def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: int) -> None:
     channel.enter("import_torch")
     started = time.monotonic_ns()
     import torch
 
     imported = time.monotonic_ns()
-    cold["import_torch_ns"] = imported - started
+    record.cold_start["import_torch_ns"] = imported - started
     affinity.release_children()
     from runner.worker import canary, host, session
 
     session.configure(spec)
-    channel.facts(
-        host.machine_facts(spec["device"], spec["threads"]),
-        host.build_facts(spec["device"], spec.get("settings", {})),
-    )
-    if spec.get("canaries"):
+    machine = host.machine_facts(spec.device, spec.threads)
+    channel.send(Facts(machine, host.build_facts(spec.device, spec.settings)))
+    if spec.purpose == "canaries":
         channel.enter("sampling")
-        pause = channel.pause if spec.get("device_state") else lambda: None
-        content["canaries"] = canary.measure(torch.device(spec["device"]), spec["canaries"], pause)
+        pause = channel.pause if spec.device_state else lambda: None
+        workloads = [vars(workload) for workload in spec.workloads]
+        record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
         return
-    if spec.get("probes"):
+    if spec.purpose == "probes":
         from runner.worker import probes
 
         channel.enter("sampling")
-        content["probes"] = probes.measure(torch.device(spec["device"]), spec["probes"])
+        record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         return
-    trial = session.Session(spec, channel, content)
-    cold["harness_ns"] = started - content["entered_ns"] + time.monotonic_ns() - imported
+    trial = session.Session(spec, channel, record)
+    record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     trial.start_cold()
-    if spec.get("settle"):
+    if spec.purpose == "trace":
         trial.settle()
-        return
-    if spec.get("prime"):
+    elif spec.purpose == "prime":
         trial.save_cache()
-        return
-    if spec.get("profile"):
+    elif spec.purpose == "profile":
         trial.profile()
-        return
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    trial.warm_up()
-    trial.sample()
-    gc.enable()
-    trial.inspect()
+    else:
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        trial.warm_up()
+        trial.sample()
+        gc.enable()
+        trial.inspect()

@@ -21,10 +21,10 @@ import torch
 
 from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch, canary_ns
-from runner.worker.loading import build_workload, import_builder
 from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, median_rank, warm_up
 from runner.worker.steps import make_variant
 from runner.workloads.catalog import WORKLOADS
+from tests.runner.measuring import build
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = int(os.environ.get("COMPILEWATCH_BENCHMARK_BLOCKS", "600"))
@@ -107,18 +107,10 @@ def say(name: str, how: str, read, unread) -> tuple[float, float, float]:
 @pytest.mark.parametrize("name", ["cnn", "encoder"])
 def test_a_reading_between_blocks_leaves_the_samples_alone(name, read_state):
     definition = WORKLOADS[name]
-    workload = {
-        "task": definition.task.value,
-        "dtype": definition.dtype,
-        "batch_size": definition.batch_size,
-        "shape": dict(definition.shape),
-        "kwargs": dict(definition.kwargs),
-    }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        builder = import_builder(definition.target, [])
-        step = make_variant(build_workload(builder, workload, torch.device("cpu"))).step
+        step = make_variant(build(definition)).step
         with torch.no_grad():
             side = Side(step, CpuTimer())
             warm_up(side, SamplingPlan())

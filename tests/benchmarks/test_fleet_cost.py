@@ -23,7 +23,7 @@ from runner.plan.plan import plan_run
 from runner.plan.trial_spec import TrialSpec
 from runner.process.execution import jobs_of
 from runner.process.executor import ENDED, Job
-from runner.process.measured_process import WORKER, worker_environment, worker_specification
+from runner.process.measured_process import WORKER, Role, worker_environment, worker_specification
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.terminal import COMMAND, ROOT, environment
 
@@ -114,9 +114,7 @@ def test_how_soon_a_queued_trial_begins(
 
 def by_hand(spec: TrialSpec, scratch: Path) -> None:
     """The measured process as a shell would start it: nothing of the supervisor, the queue or the spool."""
-    content = spec.model_dump(mode="json", by_alias=True)
-    told = worker_specification(content, sample_device=False)
-    told |= {"prime": False, "artifacts": str(scratch / "artifacts")}
+    told = worker_specification(spec, Role(scratch), sample_device=False, artifacts=scratch / "artifacts")
     variables = worker_environment(scratch, threads=spec.threads, extra=spec.worker_env)
     reading, writing = os.pipe()
     with subprocess.Popen(
@@ -129,7 +127,7 @@ def by_hand(spec: TrialSpec, scratch: Path) -> None:
     ) as process:
         os.close(writing)
         assert process.stdin is not None
-        process.stdin.write(json.dumps(told).encode() + b"\n")
+        process.stdin.write(told.line())
         process.stdin.flush()
         with os.fdopen(reading, "rb") as pipe:
             *_, last = pipe.read().splitlines()

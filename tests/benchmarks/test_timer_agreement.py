@@ -13,10 +13,10 @@ from torch.utils.benchmark import Timer
 
 from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch
-from runner.worker.loading import build_workload, import_builder
 from runner.worker.sampling import SamplingPlan, Side, warm_up
 from runner.worker.steps import grad_context, make_variant
 from runner.workloads.catalog import WORKLOADS
+from tests.runner.measuring import build
 
 ROUNDS = 5
 PAIRS = 60
@@ -38,19 +38,10 @@ def medians(step) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["cnn", "encoder", "elementwise", "mlp-train"])
 def test_latency_agrees_with_torch_timer(name):
     definition = WORKLOADS[name]
-    workload = {
-        "task": definition.task.value,
-        "dtype": definition.dtype,
-        "batch_size": definition.batch_size,
-        "shape": dict(definition.shape),
-        "kwargs": dict(definition.kwargs),
-    }
     threads, watch = torch.get_num_threads(), BlockWatch()
     torch.set_num_threads(1)
     try:
-        variant = make_variant(
-            build_workload(import_builder(definition.target, []), workload, torch.device("cpu"))
-        )
+        variant = make_variant(build(definition))
         with grad_context(variant.built.task):
             warm_up(Side(variant.step, CpuTimer()), SamplingPlan())
             watch.begin()

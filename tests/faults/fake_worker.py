@@ -44,7 +44,7 @@ def record(**changes):
         "warmup_ns": [3_000_000, 1_000_000],
         "samples_ns": [1_000_000 + n for n in range(20)],
     }
-    tell({"mark": "record", "record": content | changes})
+    tell({"mark": "record", **content, **changes})
 
 
 def hang_in_c():
@@ -94,14 +94,14 @@ def flood():
 
 
 def huge_record():
-    send(b'{"mark": "record", "record": {"status": "ok", "samples_ns": [')
+    send(b'{"mark": "record", "status": "ok", "samples_ns": [')
     for _ in range(40):
         send(b"1000000, " * 100_000)
     send(b"1]}}\n")
 
 
 def half_record():
-    send(b'{"mark": "record", "record": {"status": "ok", "samples_ns": [1000000, 10000')
+    send(b'{"mark": "record", "status": "ok", "samples_ns": [1000000, 10000')
 
 
 def two_records():
@@ -119,15 +119,15 @@ def garbage():
 
 
 def deep_record():
-    send(b'{"mark": "record", "record": ' + b"[" * 50_000 + b"]" * 50_000 + b"}\n")
+    send(b'{"mark": "record", "memory": ' + b"[" * 50_000 + b"]" * 50_000 + b"}\n")
 
 
 def bad_samples():
-    tell({"mark": "record", "record": {"status": "ok", "samples_ns": [1_000_000, -5, None, "x"]}})
+    tell({"mark": "record", "status": "ok", "samples_ns": [1_000_000, -5, None, "x"]})
 
 
 def infinite_samples():
-    send(b'{"mark": "record", "record": {"status": "ok", "samples_ns": [Infinity, NaN]}}\n')
+    send(b'{"mark": "record", "status": "ok", "samples_ns": [Infinity, NaN]}\n')
 
 
 def unknown_failure():

@@ -16,6 +16,6 @@ def measure_on_gpu(
     fixture: str, strategy: Strategy = EAGER, *, diagnostics: Diagnostics = NO_DIAGNOSTICS, **changes: Any
 ) -> Trial:
     changes = {"task": Task.FUNCTION, "sampling": {"samples": 50}, "worker_env": {}} | changes
+    changes |= {"target": f"gpu_workloads:{fixture}", "path": Path(__file__).parent}
     spec = make_spec(fixture, strategy, device="cuda:0", timeout_s=300.0, **changes)
-    spec["workload"] |= {"target": f"gpu_workloads:{fixture}", "path": [str(Path(__file__).parent)]}
     return run_trial(spec, diagnostics=diagnostics)

@@ -6,11 +6,18 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
+from runner.plan.plan import workload_spec
 from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 from runner.process.supervise import run_trial
+from runner.worker import messages
+from runner.worker.loading import build_workload, import_builder
 from runner.worker.sampling import SamplingPlan
+from runner.workloads.built import Built
+from runner.workloads.definition import WorkloadDefinition
 
 FIXTURES = Path(__file__).parent
 # Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.
@@ -24,18 +31,18 @@ def compiled(backend: str, **changes: Any) -> Strategy:
     return Strategy(cache=CacheState.COLD, **fields)
 
 
-def make_spec(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> dict[str, Any]:
+def make_spec(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> TrialSpec:
     """A specification for `workload_fixtures.<fixture>`; `kwargs` and `task` are the workload's."""
-    sampling = changes.pop("sampling", FEW)
+    target, path = changes.pop("target", f"workload_fixtures:{fixture}"), changes.pop("path", FIXTURES)
     number = next(_numbers)
     workload = WorkloadSpec(
         name=fixture,
         version="1",
         task=changes.pop("task", Task.INFERENCE),
         dtype=changes.pop("dtype", "float32"),
-        target=f"workload_fixtures:{fixture}",
+        target=target,
         kwargs=changes.pop("kwargs", {}),
-        path=(str(FIXTURES),),
+        path=(str(path),),
     )
     fields: dict[str, Any] = {
         "trial_id": f"TRIAL{number}",
@@ -47,13 +54,13 @@ def make_spec(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> dict[
         "device": "cpu",
         "threads": 1,
         "settings": TorchSettings(matmul_precision="highest"),
-        "sampling": SamplingPlan(samples=10),
+        "sampling": SamplingPlan(**changes.pop("sampling", FEW)),
         "timeout_s": 120.0,
         "seed": 0,
         "worker_env": FAST_COMPILE,
         "round": 0,
     }
-    return TrialSpec(**fields | changes).model_dump(mode="json", by_alias=True) | {"sampling": sampling}
+    return TrialSpec(**fields | changes)
 
 
 def measure(
@@ -63,3 +70,10 @@ def measure(
     if "on_phase" in changes:
         options["on_phase"] = changes.pop("on_phase")
     return run_trial(make_spec(fixture, strategy, **changes), **options)
+
+
+def build(definition: WorkloadDefinition, device: str = "cpu", **changes: Any) -> Built:
+    """What the worker would build of `definition`, with `changes` of its sizes or arguments."""
+    content = workload_spec(definition).model_dump(mode="json") | changes
+    workload = messages.read(messages.Workload, content)
+    return build_workload(import_builder(workload.target, workload.path), workload, torch.device(device))

@@ -34,10 +34,9 @@ while time.monotonic() < end:
     time.sleep(0.005)
 child.kill()
 record = {{"status": "ok", "samples_ns": [1000, 1100, 1200], "control_samples_ns": [2000, 2100, 2200]}}
-names = spec.get("canaries")
-if names:
-    record = {{"status": "ok", "canaries": {{name["name"]: record for name in names}}}}
-say({{"mark": "record", "record": record}})
+if spec["purpose"] == "canaries":
+    record = {{"status": "ok", "canaries": {{each["name"]: record for each in spec["workloads"]}}}}
+say({{"mark": "record", **record}})
 """
 
 

@@ -67,8 +67,8 @@ def measure_release(python: Path, names: Sequence[str] = tuple(CASES)) -> dict[s
 
 def _measure(name: str, python: Path) -> Trial:
     target, strategy, changes = CASES[name]
-    spec = make_spec(target, strategy, timeout_s=300.0, **({"worker_env": FAST_COMPILE} | changes))
-    spec["workload"] |= {"target": target, "path": [str(HERE)]}
+    changes = {"worker_env": FAST_COMPILE, "target": target, "path": HERE} | changes
+    spec = make_spec(target, strategy, timeout_s=300.0, **changes)
     diagnostics = Diagnostics(profile=True) if name in PROFILED else NO_DIAGNOSTICS
     return run_trial(spec, interpreter=python, diagnostics=diagnostics)
 

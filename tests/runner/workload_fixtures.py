@@ -103,12 +103,12 @@ def writes_huge_record():
 
 
 def writes_half_record():
-    os.write(_record_fd(), b'{"mark": "record", "record": {"status": "ok", "samp')
+    os.write(_record_fd(), b'{"mark": "record", "status": "ok", "samp')
     os._exit(0)
 
 
 def writes_invalid_record():
-    os.write(_record_fd(), b'{"mark": "record", "record": {"status": "ok", "samples_ns": [-5]}}\n')
+    os.write(_record_fd(), b'{"mark": "record", "status": "ok", "samples_ns": [-5]}\n')
     os._exit(0)
 
 

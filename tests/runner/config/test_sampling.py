@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from runner.config.settings import RunSettings, Settings
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.plan import plan_run
-from runner.process.measured_process import worker_specification
+from runner.process.measured_process import Role, worker_specification
 from runner.worker.sampling import SamplingPlan
 
 
@@ -70,17 +71,13 @@ def test_passes_follow_the_first_trial_of_every_case(tmp_path: Path) -> None:
     assert len({spec.case for spec in plan.trials}) == len(looked) == 4
     assert {spec.round for spec in looked} == {0}
     assert all(spec.diagnostics == NO_DIAGNOSTICS for spec in plan.trials if spec.round)
-    # The measured process learns nothing of it.
-    assert "passes" not in looked[0].model_dump()
 
 
 def test_the_flush_is_part_of_a_gpu_build_and_of_no_other() -> None:
     (spec,) = plan_run(
         Settings(run={"flush_l2": False}), workloads=["cnn"], strategies=["eager"], trials=1, device="cpu"
     ).trials
-    content = spec.model_dump(mode="json", by_alias=True)
-    assert content["sampling"]["flush_l2"] is False
-    on_cpu = worker_specification(content, sample_device=False)
-    on_gpu = worker_specification(content | {"device": "cuda:0"}, sample_device=True)
-    assert "flush_l2" not in on_cpu["settings"]
-    assert on_gpu["settings"]["flush_l2"] is False
+    specify = partial(worker_specification, role=Role(Path()), sample_device=True, artifacts=Path())
+    assert spec.sampling.flush_l2 is False
+    assert "flush_l2" not in specify(spec).settings
+    assert specify(spec.model_copy(update={"device": "cuda:0"})).settings["flush_l2"] is False

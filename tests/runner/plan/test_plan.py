@@ -19,6 +19,8 @@ from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import SUITES
+from runner.process.measured_process import Role, worker_specification
+from runner.worker.messages import Specification
 from runner.workloads.catalog import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,13 +85,16 @@ def test_the_worker_gets_what_it_needs_and_nothing_of_the_parents() -> None:
     spec = plan_run(Settings(), workloads=["encoder"], device="cpu", label="night", builds=TWO_BUILDS).trials[
         0
     ]
-    sent = json.loads(spec.model_dump_json())
-    assert sent["schema"] == "compilewatch.spec/1"
-    assert sent["workload"]["target"] == "runner.workloads.transformer:build"
-    assert sent["workload"]["kwargs"] == {"width": 64, "heads": 4, "layers": 1}
-    assert sent["workload"]["items_per_iteration"] == 32 * 32
-    assert (sent["device"], sent["label"]) == ("cpu", "night")
-    assert not {"interpreter", "build", "round"} & set(sent)
+    sent = worker_specification(spec, Role(Path()), sample_device=False, artifacts=Path("artifacts"))
+    assert sent.workload.target == "runner.workloads.transformer:build"
+    assert sent.workload.kwargs == {"width": 64, "heads": 4, "layers": 1}
+    assert (sent.device, sent.artifacts) == ("cpu", "artifacts")
+    assert sent.strategy.kind == spec.strategy.kind
+    line = sent.line()
+    assert Specification.from_line(line) == sent
+    # What a later release adds is passed over.
+    assert Specification.from_line(line.replace(b'{"workload"', b'{"new": 1, "workload"', 1)) == sent
+    assert not {"interpreter", "build", "round", "label"} & set(json.loads(line))
 
 
 case_counts = st.fixed_dictionaries(

@@ -125,7 +125,7 @@ def test_a_full_disk_is_named_as_such(tmp_path):
     try:
         spec = make_spec("relu_function", compiled("inductor"), task="function")
         small = {"TORCHINDUCTOR_CACHE_DIR": str(small_disk / "inductor"), "TMPDIR": str(small_disk)}
-        trial = run_trial(spec | {"worker_env": {**spec["worker_env"], **small}})
+        trial = run_trial(spec.model_copy(update={"worker_env": spec.worker_env | small}))
     finally:
         os.system(f"umount {small_disk}")
     assert trial.failure is not None

@@ -125,7 +125,7 @@ def test_whatever_a_worker_sends_there_is_one_valid_trial(lines: list[bytes], re
         compiler=None,
     )
     assert parse_trial(trial.to_json(), where="stored") == trial
-    assert trial.trial_id == SPEC["trial_id"]
+    assert trial.trial_id == SPEC.trial_id
     assert trial.status is Status.OK or trial.failure is not None
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from db.records.trial import DeviceState, FailureKind, Status
 from runner.device.lock import device_lock
-from runner.plan.trial_spec import TrialSpec
 from runner.process import measured_process, supervise
 from runner.process.supervise import TrialInterrupted, run_trial
 from tests.runner.measuring import make_spec
@@ -79,7 +78,7 @@ def test_a_busy_device_is_waited_for_and_the_wait_is_no_part_of_the_trial(tmp_pa
         if phase == supervise.WAITING:
             threading.Timer(1.0, release.set).start()
 
-    spec = make_spec("hangs") | {"timeout_s": 0.1}
+    spec = make_spec("hangs", timeout_s=0.1)
     trial = run_trial(spec, lock_dir=tmp_path, on_phase=hear)
     holder.join()
     assert phases[0][0] == supervise.WAITING
@@ -113,11 +112,3 @@ def test_the_device_is_looked_at_between_blocks(monkeypatch):
     assert trial.timing.side.sm_clock_mhz == [1800.0, 1900.0, trial.host_state.blocks]
     assert (trial.timing.side.method, trial.timing.headline) == ("host", "samples")
     assert trial.device_state == DeviceState(suspect=False)
-
-
-def test_a_specification_goes_in_whole_or_as_its_json():
-    content = make_spec("returns_nonsense")
-    spec = TrialSpec.model_validate(content | {"round": 0, "sampling": {"samples": 5}})
-    trial = run_trial(spec)
-    assert trial.trial_id == spec.trial_id
-    assert trial.workload.name == "returns_nonsense"

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from runner.worker import compiler_facts, compiling, internals
 from runner.worker.loading import build_workload
+from runner.worker.messages import Strategy, Workload
 from runner.worker.sampling import Sampler, SamplingPlan, Side
 from runner.worker.steps import make_variant, own_copy
 from tests.runner.worker.test_sampling import CALM, FakeTimer, FakeWatch
@@ -65,9 +66,9 @@ def test_eager_and_compiled_share_inputs_dtype_and_layout() -> None:
     def build(batch_size: int) -> object:
         return Watching(4, 4), torch.randn(4, batch_size).t()
 
-    spec = {"dtype": "bfloat16", "task": "inference", "batch_size": 3}
-    built = build_workload(build, spec, torch.device("cpu"))
-    strategy = {"kind": "compile", "backend": "eager", "scope": "regional"}
+    workload = Workload("watching", "inference", "bfloat16", batch_size=3)
+    built = build_workload(build, workload, torch.device("cpu"))
+    strategy = Strategy("compile", backend="eager", scope="regional")
     assert compiling.needs_own_model(built, strategy)
     for variant in (make_variant(built), make_variant(own_copy(built))):
         variant.step()

@@ -285,8 +285,3 @@ def test_calls_until_steady_include_late_recording_and_no_late_spike():
 
 def test_calls_until_steady_of_an_eager_step_that_is_steady_at_once():
     assert until_steady(10, [10] * 10) == (1, 10)
-
-
-@pytest.mark.parametrize("spec", [{"samples": 7}, {"samples": 7, "unknown": 1}])
-def test_a_plan_takes_from_a_specification_what_it_knows(spec):
-    assert SamplingPlan.from_spec(spec).samples == 7

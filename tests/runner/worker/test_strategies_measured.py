@@ -15,9 +15,11 @@ from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Tria
 from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_trial
-from runner.worker import compiling
+from runner.worker import compiling, messages
 from runner.worker.failures import kind_of
 from runner.worker.loading import UnsupportedCaseError
+from runner.worker.messages import read
+from runner.worker.sampling import SamplingPlan
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures
 from tests.runner.measuring import FEW, FIXTURES, compiled, measure
@@ -75,7 +77,7 @@ def test_torch_export() -> None:
 def refused(built: Built, strategy: Strategy) -> str:
     """What the failure says of a strategy that cannot execute `built`; its kind is `unsupported`."""
     with pytest.raises(UnsupportedCaseError) as caught:
-        compiling.apply(built, strategy.model_dump(mode="json"), Path("unused"))
+        compiling.apply(built, read(messages.Strategy, strategy.model_dump(mode="json")), Path("unused"))
     assert kind_of(caught.value, "first_call") == FailureKind.UNSUPPORTED
     return str(caught.value)
 
@@ -103,8 +105,7 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
         load_settings(), workloads=["stack"], strategies=["careful+regional"], trials=1, device="cpu"
     )
     (spec,) = plan.trials
-    told = spec.model_dump(mode="json", by_alias=True) | {"sampling": FEW}
-    trial = run_trial(told)
+    trial = run_trial(spec.model_copy(update={"sampling": SamplingPlan(**FEW)}))
     # One graph serves all three blocks: a linear layer and a ReLU.
     assert counted(trial) == (1, 2)
     strategy = trial.strategy

@@ -14,11 +14,11 @@ import pytest
 import torch
 from torch import nn
 
-from runner.worker.loading import build_workload, import_builder
 from runner.worker.steps import loss_of, tensors_of
 from runner.workloads.built import TRAINING, Batch, Built
 from runner.workloads.calibration import calibrate_batch_norm
 from runner.workloads.catalog import WORKLOADS
+from tests.runner.measuring import build
 
 PURE_TORCH = [name for name, definition in WORKLOADS.items() if not definition.packages]
 WITH_PACKAGES = [name for name, definition in WORKLOADS.items() if definition.packages]
@@ -67,8 +67,7 @@ def load(name: str, device: str = "cpu", **sizes: Any) -> Built:
     definition = WORKLOADS[name]
     for package in definition.packages:
         pytest.importorskip(package, reason=f"needs {package}: pip install 'compilewatch[models]'")
-    spec = {**definition.record().model_dump(mode="json"), "kwargs": dict(definition.kwargs), **sizes}
-    return build_workload(import_builder(definition.target), spec, torch.device(device))
+    return build(definition, device, **sizes)
 
 
 def captured(function: Callable[..., Any], *inputs: Any, fullgraph: bool = False) -> Capture:

@@ -9,21 +9,22 @@ import torch
 from torch import nn
 
 from runner.worker.loading import WorkloadError, build_workload, import_builder
+from runner.worker.messages import Workload
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import Built
 from runner.workloads.catalog import WORKLOADS
+from tests.runner.measuring import build
 
 CPU = torch.device("cpu")
 
 
 def load(builder: Any, **workload: Any) -> Built:
-    return build_workload(builder, {"task": "inference", "dtype": "float32", **workload}, CPU)
+    content = {"name": "any", "task": "inference", "dtype": "float32"} | workload
+    return build_workload(builder, Workload(**content), CPU)
 
 
 def load_named(name: str, **changes: Any) -> Built:
-    definition = WORKLOADS[name]
-    spec = {**definition.record().model_dump(mode="json"), "kwargs": dict(definition.kwargs), **changes}
-    return build_workload(import_builder(definition.target), spec, CPU)
+    return build(WORKLOADS[name], **changes)
 
 
 class TwoInputs(nn.Module):
@@ -71,7 +72,7 @@ def test_a_builder_that_declares_dtype_and_device_places_things_itself() -> None
 def test_moving_reaches_every_tensor() -> None:
     ready = build_workload(
         lambda: (nn.BatchNorm1d(4), (torch.randn(2, 4),)),
-        {"task": "inference", "dtype": "float32"},
+        Workload("", "inference", "float32"),
         torch.device("meta"),
     )
     assert {tensor.device.type for tensor in (*ready.model_or_fn.state_dict().values(), *ready.inputs)} == {

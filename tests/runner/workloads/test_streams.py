@@ -15,8 +15,7 @@ import torch
 
 from db.records.strategies import parse_strategy
 from db.records.trial import NumericsStatus, Status, Task
-from runner.worker import compiler_facts, compiling, internals, phases
-from runner.worker.loading import build_workload, import_builder
+from runner.worker import compiler_facts, compiling, internals, messages, phases
 from runner.worker.numerics import check
 from runner.worker.steps import grad_context, make_variant, own_copy
 from runner.worker.streams import FirstIteration, facts
@@ -26,7 +25,7 @@ from runner.workloads.decode import Decoder
 from runner.workloads.lengths import Lengths, padded_length
 from runner.workloads.streams import STREAMS
 from tests.runner import workload_fixtures
-from tests.runner.measuring import measure
+from tests.runner.measuring import build, measure
 
 CPU = torch.device("cpu")
 OWN = [definition.name for definition in STREAMS if not definition.packages]
@@ -46,13 +45,12 @@ def _one_thread() -> Iterator[None]:
 def load(name: str, **kwargs: Any) -> Built:
     torch.manual_seed(0)
     definition = WORKLOADS[name]
-    spec = definition.record().model_dump(mode="json") | {"kwargs": {**definition.kwargs, **kwargs}}
-    return build_workload(import_builder(definition.target), spec, CPU)
+    return build(definition, kwargs={**definition.kwargs, **kwargs})
 
 
 def gone_through(built: Built, strategy: str) -> tuple[dict[str, Any], FirstIteration]:
     """Compiler facts of one iteration under `backend:eager` with modifiers, and where it compiled."""
-    wanted = parse_strategy(strategy).model_dump(mode="json")
+    wanted = messages.read(messages.Strategy, parse_strategy(strategy).model_dump(mode="json"))
     with internals.collect_log() as log:
         first = FirstIteration(log)
         with internals.listen_to_events(first.begin, first.end) as heard:

@@ -10,12 +10,12 @@ from torch import nn
 
 from db.records.trial import NumericsStatus, Status, Task
 from runner.worker.compiling import optimizer_compiler
-from runner.worker.loading import build_workload, import_builder
+from runner.worker.messages import Strategy
 from runner.worker.numerics import check
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import TRAINING, Built
 from runner.workloads.catalog import WORKLOADS
-from tests.runner.measuring import compiled, measure
+from tests.runner.measuring import build, compiled, measure
 
 CPU = torch.device("cpu")
 
@@ -25,9 +25,7 @@ pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 def _load(name: str) -> Built:
     torch.manual_seed(0)
-    definition = WORKLOADS[name]
-    spec = definition.record().model_dump(mode="json") | {"kwargs": dict(definition.kwargs)}
-    return build_workload(import_builder(definition.target), spec, CPU)
+    return build(WORKLOADS[name])
 
 
 def _step(built: Built) -> tuple[torch.Tensor, list[torch.Tensor], int]:
@@ -119,7 +117,7 @@ def test_it_learns(name: str):
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name.startswith("encoder-train")])
 def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):
     """Loss and every gradient against float64, after steps that moved the weights of both sides."""
-    strategy = {"kind": "compile", "backend": "aot_eager", "mode": None}
+    strategy = Strategy("compile", backend="aot_eager")
     built = _load(name)
     initial = {key: value.clone() for key, value in built.model_or_fn.state_dict().items()}  # type: ignore[attr-defined]
     target = own_copy(built)
@@ -133,7 +131,7 @@ def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_compiled_optimizer_updates_as_the_eager_one_does():
-    strategy = {"kind": "compile", "backend": "eager", "mode": None}
+    strategy = Strategy("compile", backend="eager")
     eager, other = _load("encoder-train-compiled-optimizer"), _load("encoder-train-compiled-optimizer")
     plain, made = make_variant(eager), make_variant(other, None, optimizer_compiler(strategy))
     for _ in range(3):

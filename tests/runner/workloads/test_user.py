@@ -18,9 +18,9 @@ from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.plan.selection import known_workloads, select
 from runner.process.supervise import run_trial
-from runner.worker.loading import build_workload, import_builder
 from runner.workloads.definition import WorkloadDefinition
 from runner.workloads.targets import check_target, locate_module
+from tests.runner.measuring import build
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = (ROOT / "docs" / "workloads.md").read_text()
@@ -48,14 +48,6 @@ def write(file: str, content: str) -> None:
     path.write_text(content)
 
 
-def built(definition: WorkloadDefinition) -> Any:
-    spec = {
-        **definition.record().model_dump(mode="json"),
-        "kwargs": dict(definition.kwargs),
-    }
-    return build_workload(import_builder(definition.target, list(definition.path)), spec, torch.device("cpu"))
-
-
 def test_the_documented_example_is_ten_lines_and_is_measured() -> None:
     write("my_models.py", block("python"))
     write("compilewatch.toml", block("toml"))
@@ -68,7 +60,7 @@ def test_the_documented_example_is_ten_lines_and_is_measured() -> None:
         device="cpu",
     )
     (spec,) = plan.trials
-    trial = run_trial(spec.model_dump(mode="json", by_alias=True))
+    trial = run_trial(spec)
     assert trial.status is Status.OK, trial.failure
     assert (trial.workload.name, trial.workload.batch_size, trial.workload.item) == ("ranker", 64, "request")
     assert trial.workload.shape == {"features": 256}
@@ -82,7 +74,7 @@ def test_the_documented_training_example_trains() -> None:
         '[[workload]]\nname = "t"\ntarget = "my_models:build_training"\ntask = "training"\n',
     )
     (definition,) = select(load_settings(), workloads=["t"]).workloads
-    ready = built(definition)
+    ready = build(definition)
     assert ready.task == "training"
     assert ready.model_or_fn.training
     ready.loss(ready.model_or_fn(*ready.inputs)).backward()
@@ -93,7 +85,7 @@ def test_the_documented_stream_and_strategy_are_known() -> None:
     write("compilewatch.toml", block("toml", 1) + block("toml", 2))
     settings = load_settings()
     one, eight = (known_workloads(settings)[name] for name in ("chat-b1", "chat-b8"))
-    stream = built(eight).stream
+    stream = build(eight).stream
     assert (stream.policy, stream.tokens) == ("buckets", eight.record().items_per_iteration)
     assert one.record().items_per_iteration < stream.tokens
     assert {batch.inputs[0].shape[1] for batch in stream.batches()} <= {64, 128, 256, 512}
@@ -158,7 +150,7 @@ def test_a_function_named_on_the_command_line() -> None:
         Task.INFERENCE,
         None,
     )
-    ready = built(definition)
+    ready = build(definition)
     assert ready.model_or_fn(*ready.inputs).shape == (8,)
 
 
@@ -169,7 +161,7 @@ def test_a_built_in_workload_at_another_size() -> None:
         "shape = { sequence_length = 5 }\nkwargs = { layers = 2 }\n",
     )
     e = known_workloads(load_settings())["e"]
-    ready = built(e)
+    ready = build(e)
     assert ready.inputs[0].shape == (3, 5, 64)
     assert ready.inputs[0].dtype is torch.bfloat16
     assert len(ready.model_or_fn.blocks) == 2

@@ -1,0 +1,210 @@
+"""What runner and measured process send each other, one JSON object a line: a specification in; phases,
+facts, pauses and one record out. Standard library only: both sides of the pipe import it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, TypeVar
+
+from runner.worker.sampling import SamplingPlan
+
+_T = TypeVar("_T")
+
+
+def read(kind: type[_T], content: Mapping[str, Any]) -> _T:
+    """A `kind` from the object of that shape; keys that are none of its fields are passed over.
+
+    Raises TypeError where a field without a default is missing. Values are not checked.
+    """
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: content[name] for name in names if name in content})
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the worker builds and how; the record's workload says more."""
+
+    name: str
+    task: str
+    dtype: str
+    target: str = ""
+    batch_size: int | None = None
+    shape: dict[str, int] = field(default_factory=dict)
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    regions: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How it is executed, as in the record."""
+
+    kind: str
+    cache: str = "cold"
+    backend: str | None = None
+    mode: str | None = None
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    scope: str = "full"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+Purpose = Literal["measure", "prime", "trace", "profile", "canaries", "probes"]
+"""What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
+takes a few steps under the profiler; canaries and probes are of several workloads in one process.
+"""
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What one process does. `workloads` are those of canaries and probes, in place of `workload`."""
+
+    workload: Workload
+    strategy: Strategy
+    sampling: SamplingPlan
+    device: str
+    threads: int
+    seed: int
+    settings: dict[str, Any]
+    device_state: bool = False
+    """Whether the runner answers pauses with the state of the device."""
+    purpose: Purpose = "measure"
+    workloads: tuple[Workload, ...] = ()
+    artifacts: str = ""
+    """File that carries caches or a package from one process to the next."""
+
+    def line(self) -> bytes:
+        """As the worker gets it on its standard input."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Specification:
+        """What `line` wrote."""
+        content = json.loads(line)
+        parts = {
+            "workload": read(Workload, content["workload"]),
+            "strategy": read(Strategy, content["strategy"]),
+            "sampling": read(SamplingPlan, content["sampling"]),
+            "workloads": tuple(read(Workload, each) for each in content["workloads"]),
+        }
+        return read(cls, content | parts)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What begins now, so that a process that is killed still tells how far it came."""
+
+    phase: str
+    at_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the process runs on, as parts of the record; early, so that a failed trial has them too."""
+
+    machine: dict[str, Any]
+    build: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The runner may read the device's state, after a block of `side` or before the first one."""
+
+    side: str = ""
+
+
+SLOWED = b"slowed\n"
+"""The runner's answer to a pause when the device is below its clock for heat or lack of power."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What ended the trial, from inside."""
+
+    kind: str
+    phase: str
+    message: str
+
+
+@dataclass
+class Record:
+    """The last message: everything that was measured, or the failure. Null is what did not come about.
+
+    Fields that a trial has too are parts of it by the same name.
+    """
+
+    status: str | None = None
+    failure: Failure | None = None
+    entered_ns: int | None = None
+    first_result_ns: int | None = None
+    cold_start: dict[str, Any] = field(default_factory=dict)
+    warmup_ns: list[int] | None = None
+    samples_ns: list[int] | None = None
+    device_ns: list[int] | None = None
+    issue_ns: list[int] | None = None
+    wall_sync_ns: list[int] | None = None
+    wall_pipelined_ns: list[int] | None = None
+    host_samples_ns: list[int] | None = None
+    control_warmup_ns: list[int] | None = None
+    control_samples_ns: list[int] | None = None
+    control_device_ns: list[int] | None = None
+    control_issue_ns: list[int] | None = None
+    control_wall_sync_ns: list[int] | None = None
+    control_wall_pipelined_ns: list[int] | None = None
+    control_host_samples_ns: list[int] | None = None
+    timing: dict[str, Any] | None = None
+    sampling: dict[str, Any] | None = None
+    memory: dict[str, Any] | None = None
+    compiler: dict[str, Any] | None = None
+    numerics: dict[str, Any] | None = None
+    host_state: dict[str, Any] | None = None
+    stream: dict[str, Any] | None = None
+    profile: dict[str, Any] | None = None
+    canaries: dict[str, dict[str, Any]] | None = None
+    """Parts of a record by the canary's name."""
+    probes: dict[str, Any] | None = None
+
+
+_KINDS: dict[str, type[Any]] = {"phase": Phase, "facts": Facts, "pause": Pause, "record": Record}
+
+
+def from_worker(line: bytes) -> Phase | Facts | Pause | Record:
+    """The message of one line. Raises ValueError, TypeError, KeyError or RecursionError where it is none."""
+    content = json.loads(line)
+    if content["mark"] == "record" and content.get("failure") is not None:
+        content["failure"] = read(Failure, content["failure"])
+    message: Phase | Facts | Pause | Record = read(_KINDS[content["mark"]], content)
+    return message
+
+
+class Channel:
+    """The worker's end of the pipe, on `descriptor`; never stdout, where models print."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        self.phase = "interpreter"
+
+    def send(self, message: Phase | Facts | Pause | Record) -> None:
+        """Write one line, all of it."""
+        (mark,) = (name for name, kind in _KINDS.items() if isinstance(message, kind))
+        content = {name: value for name, value in asdict(message).items() if value is not None}
+        data = json.dumps({"mark": mark, **content}, allow_nan=False).encode() + b"\n"
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def enter(self, phase: str) -> None:
+        """Say that `phase` begins now."""
+        self.phase = phase
+        self.send(Phase(phase, time.monotonic_ns()))
+
+    def pause(self, side: str = "") -> bool:
+        """Let the runner read the device's state; whether the device was slowed."""
+        self.send(Pause(side))
+        return sys.stdin.buffer.readline() == SLOWED
