@@ -61,6 +61,8 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
 def compile_cost_ns(until_steady_ns: Series, calls_until_steady: Series, latency_ns: Series) -> Series:
     """Per trial, missing where a part is. May be negative: noise of a trial that compiled nothing.
 
-    The columns of those names of a trials frame, one value per trial.
+    The columns of those names of a trials frame, one value per trial. Of no calls nothing is taken off: some
+    sources tell a cost without any, and no latency.
     """
-    return until_steady_ns - calls_until_steady * latency_ns
+    steady_ns = calls_until_steady * latency_ns
+    return until_steady_ns - steady_ns.mask((calls_until_steady == 0).fillna(False), 0)

@@ -13,6 +13,7 @@ import typer
 
 from db.engine.session import Database, open_database, sqlite_file
 from db.errors import CompilewatchError, NotFoundError, printable
+from db.interchange.files.opening import job_files
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
 from db.interchange.read.csv_mapping import not_used
 from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
@@ -84,9 +85,13 @@ ColumnsOption = Annotated[
 ]
 SuiteNameOption = Annotated[str | None, typer.Option("--suite", help="A suite name for what comes in.")]
 
+JobOption = Annotated[str | None, typer.Option("--job", help="torch-trace: the job; default: its folder.")]
+
 
 def import_(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files to read.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files to read, or folders of jobs' logs.")
+    ],
     format_: FormatOption = AUTO,
     dry_run: DryRunOption = False,
     torch: TorchOption = None,
@@ -104,6 +109,7 @@ def import_(
     pair_key: PairKeyOption = None,
     column: ColumnsOption = None,
     suite: SuiteNameOption = None,
+    job: JobOption = None,
     label: LabelOption = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
@@ -132,6 +138,7 @@ def import_(
         dtype=dtype,
         batch_size=batch_size,
         suite=suite,
+        job=job,
         label=label,
     )
     _require_files(paths)
@@ -231,12 +238,12 @@ def _require_files(paths: Sequence[Path]) -> None:
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
-    folder = next((path for path in paths if path.is_dir()), None)
+    folder = next((path for path in paths if path.is_dir() and not job_files(path)), None)
     if folder is not None:
         raise CompilewatchError(
             f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."
         )
-    pipe = next((path for path in paths if not path.is_file()), None)
+    pipe = next((path for path in paths if not (path.is_file() or path.is_dir())), None)
     if pipe is not None:
         raise CompilewatchError(
             f"{pipe} is a pipe or a device, and an import reads a file more than once; nothing was imported.",
@@ -274,6 +281,8 @@ def _print(report: ImportReport, *, as_json: bool) -> int:
     for file in report.files:
         if file.unused and (file.error or as_json or not report.dry_run):
             print(printable(f"{file.path}: {_unused(file)}"), file=sys.stderr)
+        for note in file.notes:
+            print(printable(note), file=sys.stderr)
     for error in report.errors:
         print(printable(f"compilewatch: {error.message}\n  {error.next_step}"), file=sys.stderr)
     return EXIT_CANNOT if report.errors else 0

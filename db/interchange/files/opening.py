@@ -36,6 +36,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 _ARCHIVE_SUFFIXES = {".gz", ".zip"}
+# What torch writes into the folder TORCH_TRACE, and what the recorder writes.
+_OF_JOBS = ("dedicated_log_torch_trace_*.log*", "compilewatch_job_*.jsonl*")
 _UTF8_BOM = b"\xef\xbb\xbf"
 # What zipfile and gzip raise on reading damaged content, and further what zipfile lets through on opening it:
 # it trusts offsets, flags and names.
@@ -151,11 +153,18 @@ Content = Path | bytes
 Beside = Callable[[str], tuple[str, Content] | None]
 
 
+def job_files(folder: Path) -> list[Path]:
+    """The recordings of a job's processes that lie in a folder, in the order of their names."""
+    return sorted({path for pattern in _OF_JOBS for path in folder.glob(pattern) if path.is_file()})
+
+
 def input_files(path: Path) -> list[InputFile]:
-    """What `path` holds: itself, or the members of a zip in the order of their names.
+    """What `path` holds: itself, the members of a zip in the order of their names, or the logs in a folder.
 
     Raises RecordError when it cannot be read or breaks a bound.
     """
+    if path.is_dir():
+        return [file for log in job_files(path) for file in input_files(log)]
 
     def beside(name: str) -> tuple[str, Content] | None:
         candidate = path.with_name(name)

@@ -42,6 +42,7 @@ class ImportOptions:
     `columns` maps our field names to the columns of a generic CSV, all of which it must have; it outranks
     `usual_columns`, those of the configuration. `meanings` are fields by column, empty for a column that is
     none, for files that have it.
+    `job` names the job that logs are of, else their folder does.
     `pair_key` names the pytest-benchmark parameter that tells eager from compiled.
     """
 
@@ -59,6 +60,7 @@ class ImportOptions:
     batch_size: int | None = None
     suite: str | None = None
     label: str | None = None
+    job: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     usual_columns: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)

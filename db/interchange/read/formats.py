@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from enum import StrEnum
 
@@ -17,10 +17,12 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read import (
     dynamo_csv,
     generic_csv,
+    job_trials,
     optimum,
     oss_v3,
     pytest_benchmark,
     timm_csv,
+    torch_trace,
     torchbench,
     transformers_ci,
 )
@@ -70,7 +72,7 @@ Reader = Callable[[InputFile, ImportOptions], Iterator[Trial]]
 
 
 class Format(StrEnum):
-    """Every value but `trial` is also the `source.name` of what it brings in."""
+    """Every value but `trial` and those of jobs is also the `source.name` of what it brings in."""
 
     TRIAL = "trial"
     DYNAMO_CSV = "dynamo-csv"
@@ -80,6 +82,7 @@ class Format(StrEnum):
     OPTIMUM = "optimum"
     TIMM_CSV = "timm-csv"
     TRANSFORMERS_CI = "transformers-ci"
+    TORCH_TRACE = "torch-trace"
     CSV = "csv"
 
 
@@ -90,6 +93,17 @@ def _with_repeats(read: Reader) -> Reader:
         return with_distinct_ids(read(file, options))
 
     return reader
+
+
+JOB_READERS: dict[Format, Callable[[InputFile, ImportOptions], job_trials.JobProcess]] = {
+    Format.TORCH_TRACE: torch_trace.read_process,
+}
+"""The formats whose files are processes of a job: which belong together follows from all of them."""
+
+
+def read_jobs(processes: Sequence[job_trials.JobProcess], options: ImportOptions) -> Iterator[Trial]:
+    """The trials of processes that were read; equal logs are repeats."""
+    return with_distinct_ids(job_trials.job_trials(processes, options))
 
 
 READERS: dict[Format, Reader] = {
@@ -127,6 +141,8 @@ def detect(file: InputFile) -> Format:
     head = file.head().lstrip()
     if not head:
         raise RecordError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
+    if torch_trace.FIRST_LINE.match(head):
+        return Format.TORCH_TRACE
     detected = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
     if detected is None:
         _expand(file)

@@ -18,7 +18,8 @@ from db.interchange.files.opening import InputFile, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.csv_mapping import unused_columns
 from db.interchange.read.foreign_trials import UntoldError
-from db.interchange.read.formats import READERS, Format, detect
+from db.interchange.read.formats import JOB_READERS, READERS, Format, detect, read_jobs
+from db.interchange.read.job_trials import JobProcess
 from db.interchange.read.read_ahead import Share, read_ahead
 from db.records.fast_json import whole
 from db.records.trial import FailureKind, Status, Trial
@@ -34,10 +35,10 @@ FIRST_ROWS = 5
 
 @dataclass(slots=True)
 class FileReport:
-    """What one file brought, or why it brought nothing.
+    """What one file, or folder of a job, brought, or why it brought nothing.
 
     `new` and `known` count trials, in a dry run those that would be. `unused` are the columns of a CSV that
-    are no field, each with its first cell.
+    are no field, each with its first cell. `notes` are sentences on what was left out.
     """
 
     path: str
@@ -47,6 +48,7 @@ class FileReport:
     failed_trials: int = 0
     first: tuple[Trial, ...] = ()
     unused: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     error: CompilewatchError | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -59,6 +61,7 @@ class FileReport:
             "failed_trials": self.failed_trials,
             "first": [trial.model_dump(mode="json", by_alias=True) for trial in self.first],
             "unused_columns": list(self.unused),
+            "notes": list(self.notes),
             "error": str(self.error) if self.error else None,
         }
 
@@ -102,8 +105,7 @@ def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None =
     Raises RecordError naming file, line and field. What was yielded before the error must not be kept:
     the caller's transaction makes a file all or nothing.
     """
-    for file, name in _recognised(partial(input_files, path), format):
-        yield from _trials(file, name, options or ImportOptions())
+    yield from _all_trials(_recognised(partial(input_files, path), format), options or ImportOptions(), [])
 
 
 def import_paths(
@@ -170,8 +172,10 @@ def _import_one(
             if formats == (Format.TRIAL,):
                 return _stored_trials(save, [file for file, _ in recognised], report)
             # Files of other formats hold few trials, and few numbers of each.
-            _stored(save, _batches(recognised, options), report)
-        report.unused = _unused(recognised, options)
+            notes: list[str] = []
+            trials = _all_trials(recognised, options, notes)
+            _stored(save, BatchMaker().batches(trials, TRIALS_OF_A_BATCH), report)
+        report.unused, report.notes = _unused(recognised, options), tuple(notes)
         return report
     except UntoldError as error:
         # What is missing may stand in a column that nobody has named.
@@ -192,9 +196,31 @@ def _unused(recognised: list[tuple[InputFile, Format]], options: ImportOptions) 
     return unused
 
 
-def _batches(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> Iterator[Batch]:
-    trials = chain.from_iterable(_trials(*each, options) for each in recognised)
-    return BatchMaker().batches(trials, TRIALS_OF_A_BATCH)
+def _all_trials(
+    recognised: list[tuple[InputFile, Format]], options: ImportOptions, notes: list[str]
+) -> Iterator[Trial]:
+    """Those of every file, then those of jobs, whose files are read together."""
+    others = [each for each in recognised if each[1] not in JOB_READERS]
+    of_jobs = [each for each in recognised if each[1] in JOB_READERS]
+    yield from chain.from_iterable(_trials(*each, options) for each in others)
+    yield from read_jobs(list(_processes(of_jobs, options, notes)), options)
+
+
+def _processes(
+    recognised: list[tuple[InputFile, Format]], options: ImportOptions, notes: list[str]
+) -> Iterator[JobProcess]:
+    """What each file of a job tells; a file beside others in which nothing was compiled is passed over."""
+    for file, name in recognised:
+        process = JOB_READERS[name](file, options)
+        if not (process.log.compiled or process.steps):
+            if len(recognised) == 1:
+                raise RecordError(
+                    f"{file.shown}: holds no compilation.", "Check that it is the file you meant."
+                )
+            continue
+        if process.cut_off:
+            notes.append(f"{file.shown}: ends inside a record, which was left out.")
+        yield process
 
 
 def _stored_trials(save: Save, files: list[InputFile], report: FileReport) -> FileReport:

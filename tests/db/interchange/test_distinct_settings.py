@@ -14,7 +14,7 @@ import pytest
 
 from db.engine.session import Database
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import Format
+from db.interchange.read.formats import JOB_READERS, Format
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.judge.compare.upgrade import compare_builds
@@ -34,6 +34,11 @@ from tests.db.interchange.reading import TOLD
 from tests.db.interchange.tiny_files import TINY
 
 FOREIGN = [format for format in Format if format is not Format.TRIAL]
+
+
+def source_of(format: Format) -> str:
+    """The name under which a format's results are known: that of the format, and one name for all jobs."""
+    return "job" if format in JOB_READERS else str(format)
 
 
 @pytest.fixture(params=FOREIGN)
@@ -76,10 +81,10 @@ def test_no_series_holds_both(mixed: Database) -> None:
 
 def test_both_are_told_by_source_in_frames_and_runs(mixed: Database, format: Format) -> None:
     cases = summarize_cases(trials_frame(mixed))
-    assert set(cases.loc[cases["source_kind"] == "imported", "source_name"]) == {str(format)}
+    assert set(cases.loc[cases["source_kind"] == "imported", "source_name"]) == {source_of(format)}
     found = runs(mixed).set_index("run_id")["source"]
     assert found["measured-run"] == "measured"
-    assert set(found.drop("measured-run")) == {str(format)}
+    assert set(found.drop("measured-run")) == {source_of(format)}
 
 
 def test_a_comparison_matches_no_imported_case_with_a_measured_one(mixed: Database) -> None:
@@ -99,7 +104,7 @@ def test_exports_name_the_source(mixed: Database, format: Format) -> None:
 
     rows = list(csv.DictReader(io.StringIO(exported("csv").decode())))
     assert {(row["source_kind"], row["source_name"]) for row in rows if row["run_id"] != "measured-run"} == {
-        ("imported", str(format))
+        ("imported", source_of(format))
     }
     frame = pd.read_parquet(io.BytesIO(exported("parquet")))
     assert set(frame["source_kind"]) == {"imported", "measured"}
@@ -107,9 +112,12 @@ def test_exports_name_the_source(mixed: Database, format: Format) -> None:
         source = json.loads(line)["source"]
         assert source["kind"] in set(SourceKind)
     for line in exported("oss-v3").splitlines():
-        assert json.loads(line)["benchmark"]["extra_info"]["source"] in {str(format), "compilewatch 0.1.0"}
+        assert json.loads(line)["benchmark"]["extra_info"]["source"] in {
+            source_of(format),
+            "compilewatch 0.1.0",
+        }
     markdown = exported("markdown").decode()
-    assert str(format) in markdown
+    assert source_of(format) in markdown
 
 
 def test_the_command_line_names_the_source(
@@ -117,12 +125,12 @@ def test_the_command_line_names_the_source(
 ) -> None:
     trial = next(t for t in trial_records(mixed, Filters()) if t.source.kind is SourceKind.IMPORTED)
     assert exit_code_of(app, ["show", trial.trial_id, "--db", mixed.url]) == 0
-    assert f"imported from {format}: " in capsys.readouterr().out
+    assert f"imported from {source_of(format)}: " in capsys.readouterr().out
     assert exit_code_of(app, ["show", "measured-0", "--db", mixed.url]) == 0
     assert "measured by compilewatch" in capsys.readouterr().out
     assert exit_code_of(app, ["list", "runs", "--json", "--db", mixed.url]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert {row["source"] for row in rows} == {"measured", str(format)}
+    assert {row["source"] for row in rows} == {"measured", source_of(format)}
 
 
 def _one_case(folder: Path, name: str) -> list[Path]:

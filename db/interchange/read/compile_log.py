@@ -1,0 +1,311 @@
+"""What one process's compiler did, folded from the structured records that torch writes as it compiles.
+
+Shape: pytorch, torch/_logging/_internal.py (`trace_structured`) and torch/_dynamo/utils.py
+(`ChromiumEventLogger`, `CompilationMetrics`), releases 2.6 to 2.15. A record's metadata holds one name and
+its content, beside the ids of the frame; long content is a payload.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from db.interchange.files.fields import NS_PER_S
+from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts, PhasesNs
+from db.records.fields import INT64_MAX
+from db.records.identity import CacheState
+
+WITH_PAYLOAD = frozenset({"chromium_event", "artifact"})
+"""Records whose payload is read; that of all others may be passed over."""
+ARTIFACTS = frozenset({"torch_version", "dynamo_graph_break_reason", "recompile_reasons"})
+METRICS = ("compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics")
+
+_NS_PER_US = 1_000
+_TEXT_LIMIT = 2_000
+_LIST_LIMIT = 100
+_UNTOLD = "The log does not say why."
+
+# Names of regions that torch times, and the phase that each opens; tests hold them to those of the measured
+# process (`runner/worker/phases.py`), which may import nothing from here.
+_PHASE_OF = {
+    "entire_frame_compile": "dynamo",
+    "_compile.compile_inner": "dynamo",
+    "backend_compile": "aot_autograd",
+    "inductor_compile": "inductor",
+    "compile_fx_inner": "inductor",
+    "async_compile.wait": "kernel_compile",
+    "async_compile.precompile": "kernel_compile",
+    "compile_file": "kernel_compile",
+    "precompiled_header": "kernel_compile",
+    "isa_probe": "isa_probe",
+    "cudagraphify": "cudagraph_capture",
+    "CUDAGraphNode.record": "cudagraph_capture",
+}
+_AUTOTUNE_MARKS = ("benchmark_all_configs", "autotun", "AlgorithmSelectorCache", "coordinate_descent")
+_BACKWARD = "entire_backward_compile"
+
+_BREAK_AT = re.compile(r"[Gg]raph break.*? in user code at (\S+:\d+)")
+_BREAK_REASON = re.compile(
+    r"Reason: *(?:(?:Encountered graph break|Failed to handle graph break gracefully)[^\n]*\n+)?([^\n]+)"
+)
+_EXPLANATION = re.compile(r"^ *Explanation: *(.+)$", re.MULTILINE)
+_COMPILE_ID = re.compile(r"^\d+/\d+: *")
+_CACHES = {"fx_graph_cache": "fx_graph", "autograd_cache": "aot_autograd"}
+_ANSWERS = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
+
+
+def phase_of(event: str) -> str | None:
+    """The phase that a timed region opens; None where it belongs to what surrounds it."""
+    if event == _BACKWARD:
+        return "backward"
+    if any(mark in event for mark in _AUTOTUNE_MARKS):
+        return "autotune"
+    if "cudagraph" in event.lower():
+        return "cudagraph_capture"
+    return _PHASE_OF.get(event)
+
+
+class PhaseTimes:
+    """Splits the time in which regions are open among the phases, each instant to the innermost one."""
+
+    def __init__(self) -> None:
+        self.spent_ns: dict[str, int] = {}
+        self._open: list[tuple[str, str]] = []
+        self._since_ns = 0
+
+    def begin(self, event: str, at_ns: int) -> None:
+        """A region opens. A backward compilation is one phase, whatever opens inside it."""
+        self.settle(at_ns)
+        around = self._open[-1][1] if self._open else "other"
+        phase = around if around == "backward" else phase_of(event) or around
+        self._open.append((event, phase))
+
+    def end(self, event: str, at_ns: int) -> None:
+        """The innermost open region of this name closes, and with it what was left open inside."""
+        self.settle(at_ns)
+        for depth in reversed(range(len(self._open))):
+            if self._open[depth][0] == event:
+                del self._open[depth:]
+                return
+
+    def settle(self, now_ns: int) -> None:
+        """Count up to now; threads may tell their times late, and no time counts backwards."""
+        if self._open and now_ns > self._since_ns:
+            phase = self._open[-1][1]
+            self.spent_ns[phase] = self.spent_ns.get(phase, 0) + now_ns - self._since_ns
+        self._since_ns = max(self._since_ns, now_ns)
+
+
+class CompileLog:
+    """The records of one process in the order in which they were written. Times are ns since 1970."""
+
+    def __init__(self) -> None:
+        self.phases = PhaseTimes()
+        self.began_ns: int | None = None
+        self.torch: str | None = None
+        self.rank: int | None = None
+        self.compiles: list[dict[str, Any]] = []
+        self._devices: set[str] = set()
+        self._answers: list[str] = []
+        self._cache: Counter[str] = Counter()
+        self._breaks: Counter[tuple[str, str | None]] = Counter()
+        self._recompiles: dict[tuple[int, int], str] = {}
+        self._places: dict[int, str] = {}
+        self._strings: dict[int, str] = {}
+
+    def add(self, record: Mapping[str, Any], payload: str) -> None:
+        """One record. Raises ValueError, TypeError or KeyError where it is not what torch writes."""
+        if isinstance(record.get("rank"), int):
+            self.rank = record["rank"]
+        if "chromium_event" in record:
+            self._timed(json.loads(payload) if payload else record["chromium_event"])
+        elif "artifact" in record:
+            self._artifact(record, record["artifact"]["name"], payload)
+        elif "str" in record:
+            text, number = record["str"]
+            self._strings[number] = text
+        elif "dynamo_start" in record:
+            self._started(record)
+        elif "describe_tensor" in record:
+            self._devices.add(str(record["describe_tensor"].get("device", "")))
+        else:
+            self._measured(record)
+
+    def _timed(self, event: Mapping[str, Any]) -> None:
+        if not event:
+            return
+        name, at_ns = event["name"], _moment_ns(event["ts"] * _NS_PER_US)
+        if self.began_ns is None:
+            self.began_ns = at_ns
+        if event["ph"] == "B":
+            self.phases.begin(name, at_ns)
+        elif event["ph"] == "E":
+            self.phases.end(name, at_ns)
+        else:
+            self._answered(name)
+
+    def _answered(self, name: str) -> None:
+        """Whether an instant event is the answer of a cache, such as `fx_graph_cache_hit`."""
+        asked, _, answer = name.rpartition("_")
+        if asked in _CACHES and answer in _ANSWERS:
+            self._cache[f"{_CACHES[asked]}_{_ANSWERS[answer]}"] += 1
+            self._answers.append(answer)
+
+    def _artifact(self, record: Mapping[str, Any], name: str, payload: str) -> None:
+        if name == "torch_version":
+            self.torch = str(json.loads(payload)["pytorch_version"])
+        elif name == "dynamo_graph_break_reason":
+            at = _BREAK_AT.search(payload)
+            self._breaks[(_break_reason(payload), _short(at.group(1)) if at else None)] += 1
+        elif name == "recompile_reasons":
+            self._recompiles[_ids(record)] = _recompile_reason(payload)
+
+    def _started(self, record: Mapping[str, Any]) -> None:
+        stack = record["dynamo_start"].get("stack") or []
+        if stack and record.get("frame_id") is not None:
+            file = self._strings.get(stack[-1]["filename"])
+            if file is not None:
+                self._places.setdefault(record["frame_id"], _short(f"{file}:{stack[-1]['line']}"))
+
+    def _measured(self, record: Mapping[str, Any]) -> None:
+        for name in METRICS:
+            if name not in record:
+                continue
+            metrics: dict[str, Any] = record[name]
+            self.torch = metrics.get("pytorch_version") or self.torch
+            self.compiles.append(metrics)
+            frame, again = _ids(record)
+            if metrics.get("co_filename") and frame >= 0:
+                self._places[frame] = _place(metrics)
+            if again > 0 and name == METRICS[0]:
+                told = metrics.get("recompile_reason")
+                self._recompiles.setdefault((frame, again), _without_id(told) if told else _UNTOLD)
+            if self.began_ns is None and metrics.get("start_time"):
+                self.began_ns = _moment_ns(metrics["start_time"] * NS_PER_S)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether there was any compilation in it."""
+        return bool(self.compiles or self.phases.spent_ns)
+
+    @property
+    def device(self) -> str | None:
+        """`cpu`, or the accelerator that any described tensor was on; None where none was described."""
+        kinds = {found[1] for device in self._devices if (found := re.search(r"type='(\w+)'", device))}
+        accelerators = sorted(kinds - {"cpu", "meta"})
+        return accelerators[0] if accelerators else "cpu" if "cpu" in kinds else None
+
+    @property
+    def cache(self) -> CacheState:
+        """What the process found on disk before its first call: the answer to its first graph."""
+        first = next((answer for answer in self._answers if answer != "bypass"), None)
+        return {"hit": CacheState.WARM, "miss": CacheState.COLD}.get(first or "", CacheState.UNKNOWN)
+
+    def newest(self, key: str) -> Any:
+        """A fact of the newest compilation that tells it."""
+        return next((each[key] for each in reversed(self.compiles) if each.get(key)), None)
+
+    def figures(self) -> dict[str, float]:
+        """What has no field in the record: guards and what checking them costs, by torch's own estimate."""
+        frames = [each for each in self.compiles if each.get("guard_count") is not None]
+        guards = {
+            "compilations": float(len(self.compiles)),
+            "guards": float(sum(_all(frames, "guard_count"))),
+        }
+        latencies = _all(frames, "guard_latency_us")
+        return guards | ({"guard_latency_us": float(sum(latencies))} if latencies else {})
+
+    def facts(self) -> CompilerFacts:
+        """Graphs, breaks, recompilations, skips and caches."""
+        graphs = [each for each in self.compiles if each.get("graph_op_count")]
+        recompiles = Counter(
+            (reason, self._places.get(frame)) for (frame, _), reason in self._recompiles.items()
+        )
+        skips = [each["cudagraph_skip_reason"] for each in self.compiles if each.get("cudagraph_skip_reason")]
+        return CompilerFacts(
+            graphs=len(graphs),
+            ops_captured=sum(_all(graphs, "graph_op_count")),
+            graph_breaks=_events(self._breaks),
+            recompiles=_events(recompiles),
+            skipped_frames=self._skipped(),
+            recompile_limit_hit=any(
+                "RecompileLimitExceeded" in str(each.get("fail_type"))
+                or "recompile limit" in str(each.get("fail_reason")).lower()
+                for each in self.compiles
+            ),
+            cudagraph_skips=[str(skip)[:_TEXT_LIMIT] for skip in dict.fromkeys(skips)][:_LIST_LIMIT] or None,
+            cache=self._counters(),
+        )
+
+    def _skipped(self) -> list[str]:
+        found = [
+            f"{each.get('co_name')} ({_place(each)}) {each.get('fail_reason') or ''}".strip()[:_TEXT_LIMIT]
+            for each in self.compiles
+            if each.get("has_guarded_code") is False and each.get("co_filename")
+        ]
+        return list(dict.fromkeys(found))[:_LIST_LIMIT]
+
+    def _counters(self) -> CacheCounters:
+        asked = {name.partition("_" + name.rsplit("_", 1)[-1])[0] for name in self._cache}
+        names = [f"{cache}_{answer}" for cache in asked for answer in _ANSWERS.values()]
+        return CacheCounters(**{name: self._cache[name] for name in names})
+
+
+def record_phases(spent_ns: Mapping[str, int]) -> PhasesNs:
+    """The phases of the record; those that did not run are null."""
+    return PhasesNs(**dict(spent_ns))
+
+
+def _moment_ns(since_1970: float) -> int:
+    if not 0 <= since_1970 <= INT64_MAX:
+        raise ValueError("is no time of this era")
+    return int(since_1970)
+
+
+def _ids(record: Mapping[str, Any]) -> tuple[int, int]:
+    frame, again = record.get("frame_id"), record.get("frame_compile_id")
+    return (-1 if frame is None else int(frame), 0 if again is None else int(again))
+
+
+def _all(compiles: list[dict[str, Any]], key: str) -> list[int]:
+    return [int(each[key]) for each in compiles if each.get(key) is not None]
+
+
+def _short(location: str) -> str:
+    """File name and line: enough to find it, without telling the paths of the job's host."""
+    file, _, line = location.rpartition(":")
+    return f"{PurePath(file).name}:{line}"
+
+
+def _place(metrics: Mapping[str, Any]) -> str:
+    return _short(f"{metrics['co_filename']}:{metrics.get('co_firstlineno')}")
+
+
+def _break_reason(text: str) -> str:
+    told, explained = _BREAK_REASON.search(text), _EXPLANATION.search(text)
+    reason = told.group(1).strip() if told else text.strip().partition("\n")[0] or _UNTOLD
+    return f"{reason}: {explained.group(1).strip()}" if explained else reason
+
+
+def _without_id(reason: str) -> str:
+    return _COMPILE_ID.sub("", reason.strip()) or _UNTOLD
+
+
+def _recompile_reason(payload: str) -> str:
+    """The first guard that failed: from a list of them, or one per line."""
+    text = payload.strip()
+    if text.startswith("["):
+        reasons = json.loads(text)
+        return _without_id(str(reasons[0])) if reasons else _UNTOLD
+    return _without_id(text.partition("\n")[0])
+
+
+def _events(found: Mapping[tuple[str, str | None], int]) -> list[CompilerEvent]:
+    return [
+        CompilerEvent(reason=reason[:_TEXT_LIMIT], location=location, count=count)
+        for (reason, location), count in list(found.items())[:_LIST_LIMIT]
+    ]

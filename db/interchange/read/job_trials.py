@@ -1,0 +1,144 @@
+"""Jobs that people already run: what each process of one recorded, as trials of the source `job`.
+
+A process is a trial. The processes of one execution, its ranks, are one run. A job has no eager control and
+no workload of ours: its trials are compared with those of the same job alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from db.errors import RecordError
+from db.interchange.files.fields import Place
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.compile_log import CompileLog, record_phases
+from db.interchange.read.foreign_trials import Result, to_trial, torch_facts
+from db.records.evidence import ColdStart, Memory, Summary
+from db.records.identity import CacheState, Strategy, StrategyKind, Task
+from db.records.strategies import EAGER
+from db.records.trial import Trial
+
+SOURCE = "job"
+UNKNOWN = "unknown"
+"""A device, dtype or task that neither the job nor an option tells."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class JobProcess:
+    """One process of a job. `key` is equal for processes of one launch, as far as they can tell.
+
+    `said` holds facts as `Result.said`, `cold_start` what was timed beside the compiler's own phases; `raw`
+    is what the trial's id follows from. Times are ns.
+    """
+
+    place: Place
+    name: str
+    key: str
+    raw: Any
+    log: CompileLog
+    phases_ns: dict[str, int]
+    began_ns: int | None
+    said: dict[str, Any] = field(default_factory=dict)
+    rank: int | None = None
+    cold_start: dict[str, int] = field(default_factory=dict)
+    latency_ns: int | None = None
+    steps: int | None = None
+    memory: Memory | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    cut_off: bool = False
+    """Whether its file ends inside a record, which was left out."""
+
+
+def job_trials(processes: Sequence[JobProcess], options: ImportOptions) -> Iterator[Trial]:
+    """The trials of all processes; the ranks of one execution share a run, which began when the first did.
+
+    Raises UntoldError naming every option that is still needed.
+    """
+    for execution in _executions(processes):
+        known = [each.began_ns for each in execution if each.began_ns is not None]
+        began = _EPOCH + timedelta(microseconds=min(known) // 1_000) if known else None
+        for process in execution:
+            try:
+                result = _result(process, began, len(execution))
+            except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+                raise RecordError(
+                    f"{process.place}: holds figures that no compilation has.",
+                    "Check that the file is whole.",
+                ) from error
+            yield to_trial(result, SOURCE, options)
+
+
+def _executions(processes: Sequence[JobProcess]) -> Iterator[list[JobProcess]]:
+    """The processes that ran together: of each launch and rank the first ones, then the second ones."""
+    found: dict[tuple[str, str, int], list[JobProcess]] = defaultdict(list)
+    times: dict[tuple[str, str, int | None], int] = defaultdict(int)
+    for number, process in enumerate(sorted(processes, key=lambda each: each.began_ns or 0)):
+        rank = (process.name, process.key, process.rank)
+        # Without a rank nothing tells that two processes belong together.
+        turn = times[rank] if process.rank is not None else -1 - number
+        times[rank] += 1
+        found[(process.name, process.key, turn)].append(process)
+    for execution in found.values():
+        yield sorted(execution, key=lambda each: each.rank or 0)
+
+
+def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
+    log = process.log
+    figures = log.figures() | process.figures
+    if process.rank is not None:
+        figures |= {"rank": float(process.rank), "ranks": float(ranks)}
+    return Result(
+        place=process.place,
+        workload=process.name,
+        strategy=_strategy(log),
+        raw=process.raw,
+        said=_facts(process) | {"measured_at": began},
+        named={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.FUNCTION},
+        parts={
+            "cold_start": _cold_start(process),
+            "summary": Summary(latency_ns=process.latency_ns, n=process.steps, metrics=figures),
+            "compiler": log.facts() if log.compiled else None,
+            "memory": process.memory,
+        },
+    )
+
+
+def _strategy(log: CompileLog) -> Strategy:
+    if not log.compiled:
+        return EAGER
+    cache = log.cache
+    name = "compiled" if cache is CacheState.UNKNOWN else f"compiled+{cache.value}"
+    return Strategy(name=name, kind=StrategyKind.COMPILE, cache=cache)
+
+
+def _cold_start(process: JobProcess) -> ColdStart | None:
+    compiled_ns = sum(process.phases_ns.values())
+    known = dict(process.cold_start)
+    if compiled_ns and "until_steady_ns" not in known:
+        # Without steps of the job the compiler's own time is what compiling cost, net of any call.
+        known |= {"until_steady_ns": compiled_ns, "calls_until_steady": 0}
+    if not known:
+        return None
+    return ColdStart(
+        **known,
+        phase_source="dynamo_timed_events" if compiled_ns else None,
+        phases_ns=record_phases(process.phases_ns) if compiled_ns else None,
+    )
+
+
+def _facts(process: JobProcess) -> dict[str, Any]:
+    log = process.log
+    facts: dict[str, Any] = {"device": log.device, "triton": log.newest("triton_version")}
+    if log.torch:
+        facts |= torch_facts(log.torch)
+    if cuda := log.newest("cuda_version"):
+        facts["cuda"] = str(cuda)
+    if python := log.newest("python_version"):
+        facts["python"] = str(python).split()[0]
+    return {name: value for name, value in (facts | process.said).items() if value is not None}

@@ -1,0 +1,86 @@
+"""Logs of TORCH_TRACE as torch writes them, with what a test wants to be in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+MISMATCH = "tensor 'x' size mismatch at index 0. expected 8, actual 16"
+START_US = 1_795_000_000_000_000.0
+BREAK = """Graph break in user code at /srv/app/model.py:31
+Graph Break Reason: Encountered graph break when attempting to trace CALL: a function call, e.g. f(x, y):
+
+Failed to trace builtin operator
+  Explanation: Dynamo does not know how to trace `print`
+  Hint: Avoid calling builtin `print`.
+"""
+
+
+def record(metadata: dict[str, Any], payload: str | None = None) -> str:
+    """One record: pytorch, torch/_logging/_internal.py, TorchLogsFormatter and trace_structured."""
+    if payload is not None:
+        digest = hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest()
+        metadata = metadata | {"has_payload": digest}
+    text = f"V1123 07:29:10.002000 32109 torch/_dynamo/utils.py:2350] {json.dumps(metadata)}\n"
+    return text + "".join(f"\t{line}\n" for line in payload.split("\n")) if payload is not None else text
+
+
+def event(name: str, kind: str, at_s: float, **ids: Any) -> str:
+    """A chromium event: `kind` B begins, E ends, i is an instant; `at_s` since the log's start."""
+    content = {"name": name, "ts": START_US + at_s * 1e6, "args": {}, "ph": kind, "tid": 0, "pid": 0}
+    return record({"chromium_event": {}} | ids, json.dumps(content, indent=0))
+
+
+def spans(*found: tuple[str, float, float], **ids: Any) -> str:
+    """Regions by name, begin and end in seconds, in the order in which torch writes their ends."""
+    edges = [(begin, "B", name) for name, begin, _ in found] + [(end, "E", name) for name, _, end in found]
+    return "".join(event(name, kind, at_s, **ids) for at_s, kind, name in sorted(edges))
+
+
+def metrics(**content: Any) -> str:
+    """What torch sums up at the end of a compilation (torch/_dynamo/utils.py, CompilationMetrics)."""
+    ids = {"frame_id": content.pop("frame", 0), "frame_compile_id": content.pop("again", 0), "attempt": 0}
+    told = {"co_name": "step", "co_filename": "/srv/app/model.py", "co_firstlineno": 12, "guard_count": 20}
+    return record(
+        {"compilation_metrics": told | {"graph_op_count": 5, "has_guarded_code": True} | content} | ids
+    )
+
+
+def artifact(name: str, payload: str, **ids: Any) -> str:
+    return record({"artifact": {"name": name, "encoding": "string"}} | ids, payload)
+
+
+def whole_log(*, begin_s: float = 0.0, slower: float = 1.0, rank: int | None = None) -> str:
+    """A job that compiled one frame in 10 s, met a break, asked both caches and compiled it again in 2 s.
+
+    Of the first 10 s: dynamo 1 + 1, AOTAutograd 2, Inductor 1, waiting for kernels 5.
+    """
+    of_rank = {} if rank is None else {"rank": rank}
+
+    def at(second: float) -> float:
+        return begin_s + second * slower
+
+    first = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0} | of_rank
+    again = {"frame_id": 0, "frame_compile_id": 1, "attempt": 0} | of_rank
+    parts = [
+        event("entire_frame_compile", "B", at(0), **first),
+        artifact("torch_version", json.dumps({"pytorch_version": "2.13.0+cu130"})),
+        record({"describe_tensor": {"id": 0, "device": "device(type='cuda', index=0)"}} | first),
+        artifact("dynamo_graph_break_reason", BREAK, **first),
+        event("backend_compile", "B", at(1), **first),
+        event("autograd_cache_miss", "i", at(1), **first),
+        event("inductor_compile", "B", at(3), **first),
+        event("fx_graph_cache_miss", "i", at(3), **first),
+        event("async_compile.wait", "B", at(4), **first),
+        event("async_compile.wait", "E", at(9), **first),
+        event("inductor_compile", "E", at(9), **first),
+        event("backend_compile", "E", at(9), **first),
+        record({"inductor_output_code": {"filename": "/tmp/x.py"}} | first, "import torch\n\nx = 1"),
+        event("entire_frame_compile", "E", at(10), **first),
+        metrics(guard_latency_us=70, triton_version="3.6.0", python_version="3.11.7 (main) [GCC 12]"),
+        artifact("recompile_reasons", f"0/0: {MISMATCH}", **again),
+        spans(("entire_frame_compile", at(20), at(22)), **again),
+        metrics(again=1, guard_latency_us=90),
+    ]
+    return "".join(parts)
