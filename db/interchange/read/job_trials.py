@@ -33,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class JobProcess:
     """One process of a job. `key` is equal for processes of one launch, as far as they can tell.
 
-    `said` holds facts as `Result.said`, `cold_start` what was timed beside the compiler's own phases; `raw`
+    `stated` holds facts as `Result.stated`, `cold_start` what was timed beside the compiler's own phases; `raw`
     is what the trial's id follows from. Times are ns.
     """
 
@@ -44,7 +44,7 @@ class JobProcess:
     log: CompileLog
     phases_ns: dict[str, int]
     began_ns: int | None
-    said: dict[str, Any] = field(default_factory=dict)
+    stated: dict[str, Any] = field(default_factory=dict)
     rank: int | None = None
     cold_start: dict[str, int] = field(default_factory=dict)
     latency_ns: int | None = None
@@ -98,7 +98,7 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
         workload=process.name,
         strategy=_strategy(log),
         raw=process.raw,
-        said=_facts(process) | {"measured_at": began},
+        stated=_facts(process) | {"measured_at": began},
         named={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.FUNCTION},
         parts={
             "cold_start": _cold_start(process),
@@ -141,4 +141,4 @@ def _facts(process: JobProcess) -> dict[str, Any]:
         facts["cuda"] = str(cuda)
     if python := log.newest("python_version"):
         facts["python"] = str(python).split()[0]
-    return {name: value for name, value in (facts | process.said).items() if value is not None}
+    return {name: value for name, value in (facts | process.stated).items() if value is not None}
