@@ -27,7 +27,7 @@ METRICS = ("compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backw
 _NS_PER_US = 1_000
 _TEXT_LIMIT = 2_000
 _LIST_LIMIT = 100
-_UNTOLD = "The log does not say why."
+_NO_REASON = "The log does not say why."
 
 # Names of regions that torch times, and the phase that each opens; tests hold them to those of the measured
 # process (`runner/worker/phases.py`), which may import nothing from here.
@@ -150,9 +150,9 @@ class CompileLog:
 
     def _answered(self, name: str) -> None:
         """Whether an instant event is the answer of a cache, such as `fx_graph_cache_hit`."""
-        asked, _, answer = name.rpartition("_")
-        if asked in _CACHES and answer in _ANSWERS:
-            self._cache[f"{_CACHES[asked]}_{_ANSWERS[answer]}"] += 1
+        cache, _, answer = name.rpartition("_")
+        if cache in _CACHES and answer in _ANSWERS:
+            self._cache[f"{_CACHES[cache]}_{_ANSWERS[answer]}"] += 1
             self._answers.append(answer)
 
     def _artifact(self, record: Mapping[str, Any], name: str, payload: str) -> None:
@@ -182,8 +182,8 @@ class CompileLog:
             if metrics.get("co_filename") and frame >= 0:
                 self._places[frame] = _place(metrics)
             if again > 0 and name == METRICS[0]:
-                told = metrics.get("recompile_reason")
-                self._recompiles.setdefault((frame, again), _without_id(told) if told else _UNTOLD)
+                stated = metrics.get("recompile_reason")
+                self._recompiles.setdefault((frame, again), _without_id(stated) if stated else _NO_REASON)
             if self.began_ns is None and metrics.get("start_time"):
                 self.began_ns = _moment_ns(metrics["start_time"] * NS_PER_S)
 
@@ -250,8 +250,8 @@ class CompileLog:
         return list(dict.fromkeys(found))[:_LIST_LIMIT]
 
     def _counters(self) -> CacheCounters:
-        asked = {name.partition("_" + name.rsplit("_", 1)[-1])[0] for name in self._cache}
-        names = [f"{cache}_{answer}" for cache in asked for answer in _ANSWERS.values()]
+        caches = {name.partition("_" + name.rsplit("_", 1)[-1])[0] for name in self._cache}
+        names = [f"{cache}_{answer}" for cache in caches for answer in _ANSWERS.values()]
         return CacheCounters(**{name: self._cache[name] for name in names})
 
 
@@ -286,13 +286,13 @@ def _place(metrics: Mapping[str, Any]) -> str:
 
 
 def _break_reason(text: str) -> str:
-    told, explained = _BREAK_REASON.search(text), _EXPLANATION.search(text)
-    reason = told.group(1).strip() if told else text.strip().partition("\n")[0] or _UNTOLD
+    stated, explained = _BREAK_REASON.search(text), _EXPLANATION.search(text)
+    reason = stated.group(1).strip() if stated else text.strip().partition("\n")[0] or _NO_REASON
     return f"{reason}: {explained.group(1).strip()}" if explained else reason
 
 
 def _without_id(reason: str) -> str:
-    return _COMPILE_ID.sub("", reason.strip()) or _UNTOLD
+    return _COMPILE_ID.sub("", reason.strip()) or _NO_REASON
 
 
 def _recompile_reason(payload: str) -> str:
@@ -300,7 +300,7 @@ def _recompile_reason(payload: str) -> str:
     text = payload.strip()
     if text.startswith("["):
         reasons = json.loads(text)
-        return _without_id(str(reasons[0])) if reasons else _UNTOLD
+        return _without_id(str(reasons[0])) if reasons else _NO_REASON
     return _without_id(text.partition("\n")[0])
 
 
