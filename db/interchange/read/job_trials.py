@@ -33,8 +33,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class JobProcess:
     """One process of a job. `key` is equal for processes of one launch, as far as they can tell.
 
-    `stated` holds facts as `Result.stated`, `cold_start` what was timed beside the compiler's own phases; `raw`
-    is what the trial's id follows from. Times are ns.
+    `stated` holds facts as `Result.stated`, `cold_start` what was timed beside the compiler's own phases. The
+    trial's id follows from `raw`. Times are ns.
     """
 
     place: Place
