@@ -2,7 +2,7 @@
 
 Shape: pytorch, torch/_logging/_internal.py: a line of glog's prefix and one JSON object, then the payload, if
 any, in lines that begin with a tab. The object has the MD5 of its payload, so that damage shows. A process
-writes `dedicated_log_torch_trace_[rank_N_]XXXXXXXX.log`.
+writes `dedicated_log_torch_trace_[rank_N_]RANDOM.log`.
 """
 
 from __future__ import annotations
