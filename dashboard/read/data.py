@@ -34,13 +34,14 @@ from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.schedules import requests_by_state
 from db.queries.series import measured_workloads
-from db.queries.trials import count_trials, newest_trials_frame, ungated_shown
+from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
 from db.records.requests import UNFINISHED, RequestState, RunRequest
 from db.records.schedules import Firing, HostState, Schedule
 from db.records.trial import SourceKind, Status, Task, Trial
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
+_PROFILES_AMONG = 200
 
 
 @lru_cache(maxsize=4)
@@ -126,6 +127,21 @@ def read_series_by_build(
 ) -> dict[str, frozenset[str]]:
     """As `db.queries.run_parts.series_by_build` returns them."""
     return parts.series_by_build(opened(snapshot.url), filters, builds, runs=runs)
+
+
+@cached
+def read_build_totals(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """As `db.queries.run_parts.build_totals` returns them, of machines and suites."""
+    whole = Filters(machines=filters.machines, suites=filters.suites)
+    return parts.build_totals(opened(snapshot.url), whole)
+
+
+@cached
+def read_profiled(
+    snapshot: Snapshot, machine: str, cases: tuple[tuple[str, str], ...]
+) -> dict[tuple[str, str], str]:
+    """As `db.queries.trials.newest_profiled` returns them, of the newest trials of each case."""
+    return newest_profiled(opened(snapshot.url), machine, cases, newest=_PROFILES_AMONG)
 
 
 @cached

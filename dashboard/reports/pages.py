@@ -8,7 +8,7 @@ from dashboard.links.links import TITLES, Link, Page
 from dashboard.pages.break_even import content as break_even
 from dashboard.pages.cold_start import report as cold_start
 from dashboard.pages.modes import report as modes
-from dashboard.pages.overview import report as overview
+from dashboard.pages.overview import content as overview
 from dashboard.pages.parts import PageContent
 from dashboard.pages.regressions import report as regressions
 from dashboard.pages.runs import report as runs
@@ -46,7 +46,7 @@ def _of(page: Callable[[Snapshot, Link], PageContent]) -> Callable[[Snapshot, Li
 
 
 _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
-    Page.OVERVIEW: overview.frozen,
+    Page.OVERVIEW: _of(overview.page),
     Page.TRENDS: trends.frozen,
     Page.MODES: modes.frozen,
     Page.BREAK_EVEN: _of(break_even.page),

@@ -59,7 +59,7 @@ CASE_COLUMNS: dict[str, str] = {
     "latency_ns": "Float64",
     "latency_low_ns": "Float64",
     "latency_high_ns": "Float64",
-    "control_latency_ns": "Float64",
+    "control_latency_ns": "Float64",  # speedup times latency: the eager that the speedup is taken against
     "control": "str",  # in_process, same_run (eager trials of the same run), none
     "speedup": "Float64",
     "speedup_low": "Float64",

@@ -76,6 +76,17 @@ def speedup_columns(speedups: Medians, *, borrowed: Bools, reference: Bools) -> 
     }
 
 
+def matched_control(control_ns: Floats, latency_ns: Floats, speedup: Floats) -> Floats:
+    """Per case the eager latency that its speedup is taken against: that many times its own latency.
+
+    A speedup is the median of the trials' own ratios, since a machine drifts from trial to trial. The median
+    of eager alone may belong to other trials, and a row of both medians would contradict its speedup.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agree = np.isnan(speedup) | np.isclose(control_ns / latency_ns, speedup, rtol=1e-12, atol=0)
+    return np.where(agree, control_ns, latency_ns * speedup)
+
+
 # worst first; a check that was not made says less than one that was
 _NUMERICS_ORDER = [
     NumericsStatus.FAIL,
@@ -125,19 +136,19 @@ def case_values(trials: DataFrame) -> DataFrame:
     eager = is_eager(trials)[newest]
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest]
     graphs = _largest_count(groups, trials["graphs"], passed)
+    speedup = groups.median(times.speedup)
+    control = matched_control(groups.median(times.control_ns), latency, speedup)
     values: dict[str, object] = {
         **{name: trials[name].array.take(newest) for name in VALUE_COLUMNS[:7]},
         "status": _statuses(groups, passed),
         "failure_kind": _most_frequent(groups, failure_kinds(trials)),
         "nothing_compiled": compiled & (graphs == 0),
         "latency_ns": latency,
-        "speedup": np.where(eager & ~np.isnan(latency), 1.0, groups.median(times.speedup)),
+        "speedup": np.where(eager & ~np.isnan(latency), 1.0, speedup),
         "compile_cost_ns": cost,
         "peak_bytes": groups.median(passed_peaks(trials, passed)),
         **device_time_columns(trials, groups, times.device, times.timed, eager),
-        **repayment_columns(
-            cost, latency, groups.median(times.control_ns), eager=eager, ends=no_quotients(groups.count)
-        ),
+        **repayment_columns(cost, latency, control, eager=eager, ends=no_quotients(groups.count)),
     }
     return typed_frame(values, types)
 
@@ -216,7 +227,8 @@ def _time_columns(
     latencies, costs = over_trials(times.latency_ns, log=True), over_trials(times.compile_cost_ns, log=False)
     borrowed = np.array([each is Control.SAME_RUN for each in times.control])
     saved = np.where(borrowed[groups.codes], np.nan, times.control_ns - times.latency_ns)
-    control_ns = groups.median(times.control_ns)
+    speedups = over_trials(times.speedup, log=True)
+    control_ns = matched_control(groups.median(times.control_ns), latencies.value, speedups.value)
     return {
         "counted_trials": latencies.n,
         "latency_ns": latencies.value,
@@ -224,9 +236,7 @@ def _time_columns(
         "latency_high_ns": latencies.high,
         "control_latency_ns": control_ns,
         "control": times.control,
-        **speedup_columns(
-            over_trials(times.speedup, log=True), borrowed=borrowed, reference=eager & (latencies.n > 0)
-        ),
+        **speedup_columns(speedups, borrowed=borrowed, reference=eager & (latencies.n > 0)),
         "compile_cost_ns": costs.value,
         "compile_cost_low_ns": costs.low,
         "compile_cost_high_ns": costs.high,

@@ -16,7 +16,7 @@ from db.engine.session import Database
 from db.metrics.eligibility import CANARY_WORKLOADS
 from db.queries.facets import is_measured
 from db.queries.filters import Filters
-from db.queries.frames import frame_of
+from db.queries.frames import MOMENT, frame_of
 from db.queries.selection import matching, matching_series, plain
 from db.records.trial import SourceKind
 from db.records.versions import version_key
@@ -100,6 +100,22 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]
         for builds in alike
         for build_id in sorted(builds, key=lambda each: version_key(torch.get(each)), reverse=True)
     ]
+
+
+def build_totals(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+    """One row per build of the machines and suites selected, the one with the newest trial first: `build_id`,
+    `runs`, `trials`, `last_seen_at`.
+    """
+    last = func.max(RUN_PART.c.last_seen_at).label("last_seen_at")
+    statement = (
+        select(RUN_PART.c.build_id, func.count(), func.sum(RUN_PART.c.trials), last)
+        .where(*_of_parts(filters))
+        .group_by(RUN_PART.c.build_id)
+        .order_by(last.desc(), RUN_PART.c.build_id)
+    )
+    columns = {"build_id": "str", "runs": "Int64", "trials": "Int64", "last_seen_at": MOMENT}
+    with db.read() as connection:
+        return frame_of(connection.execute(statement).all(), columns)
 
 
 def series_by_build(

@@ -20,7 +20,7 @@ from db.queries.run_parts import newest_runs_began
 from db.queries.selection import CASES, dtypes, matching, matching_series, oldest_first, plain, selected
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 
 __all__ = [
     "COLUMNS",
@@ -165,6 +165,36 @@ def trials_of_runs(
     if but:
         conditions.append(TRIAL.c.trial_id.not_in(but))
     return _frame(connection, _columns().where(*conditions), filters)
+
+
+def newest_profiled(
+    db: Database, machine_id: str, cases: Iterable[tuple[str, str]], *, newest: int
+) -> dict[tuple[str, str], str]:
+    """The id of the newest trial with a profile of each of `cases` (workload and strategy ids) on a machine,
+    of those that have one among the `newest` trials of the case.
+    """
+    found: dict[tuple[str, str], str] = {}
+    with db.read() as connection:
+        for workload_id, strategy_id in cases:
+            of_case = (SERIES.c.workload_id == workload_id, SERIES.c.strategy_id == strategy_id)
+            series = select(SERIES.c.series_id).where(SERIES.c.machine_id == machine_id, *of_case)
+            latest = (
+                select(TRIAL.c.trial_id, TRIAL.c.started_at)
+                .where(TRIAL.c.series_id == series.scalar_subquery())
+                .order_by(TRIAL.c.started_at.desc())
+                .limit(newest)
+                .subquery()
+            )
+            profiled = (
+                select(latest.c.trial_id)
+                .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == latest.c.trial_id)
+                .where(TRIAL_DETAIL.c.profile.is_not(None))
+                .order_by(latest.c.started_at.desc(), latest.c.trial_id.desc())
+                .limit(1)
+            )
+            if (trial_id := connection.scalar(profiled)) is not None:
+                found[workload_id, strategy_id] = trial_id
+    return found
 
 
 def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int) -> pd.DataFrame:

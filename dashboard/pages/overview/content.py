@@ -1,10 +1,10 @@
-"""What the Overview is drawn from: this build's cases set against those of the build before."""
+"""What the Overview says: whether all is well with a build, its slowest cases, failures, every workload."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import compress
 from typing import Any
 
@@ -14,35 +14,366 @@ import pandas as pd
 from dashboard.charts import sparklines
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link, Page
-from dashboard.pages.overview import charts, headline
+from dashboard.pages import parts
+from dashboard.pages.cases import NO_CASE, of_cases, steps_words
+from dashboard.pages.overview import charts, headline, verdict
+from dashboard.pages.parts import (
+    BOUND,
+    LEFT_OUT,
+    Chart,
+    Column,
+    Figure,
+    Figures,
+    Lines,
+    PageContent,
+    Part,
+    Table,
+)
 from dashboard.pages.regressions import inbox
-from dashboard.read.choices import Choices
+from dashboard.pages.upgrade.content import with_builds
 from dashboard.read.data import (
     filters_of,
+    read_build_totals,
     read_cases,
+    read_choices_on,
+    read_comparison,
     read_noise_floors,
     read_points,
+    read_profiled,
     read_regressions,
+    read_trial,
     recent,
 )
-from dashboard.read.shaping import Aside, Change, asides, not_applicable
+from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
+from db.judge.compare.sides import VerdictError
+from db.judge.results import Comparison
 from db.metrics.groups import floats, row_dicts
 from db.queries.regressions import RegressionState
+from db.records.regressions import TriageState
 from db.records.strategies import EAGER
 from db.wording import units
 from db.wording.marks import bound_cell
 from db.wording.noise import floor_sentence
-
-# A row per workload: eager, its best compiled strategy, and that one's history.
+from db.wording.trials import step_times, why
 
 HISTORY = 60
+"""How many runs the history of a row shows."""
+_SLOWEST = 5
+_NAMED = 3
+_LEAST_CHANGE = 5e-4
+"""A smaller change is said to be none."""
+_NOTABLE = 0.02
+"""A smaller change has no colour: it is less than what a verdict asks for."""
 _OF_CASES = [
     *("workload_id", "workload_label", "task", "strategy_id", "strategy", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
     *("break_even", "break_even_steps", "counted_trials", "bound"),
 ]
+_EAGER = Column("Eager", numeric=True, explained="The eager latency that the speedup is taken against.")
+_SPEEDUP = Column("Speedup", numeric=True, explained="Median of the trials' own ratios, eager over compiled.")
+_TIMES = {
+    "eager": _EAGER,
+    "latency": Column("Compiled", numeric=True, explained="Latency of the compiled strategy."),
+    "speedup": _SPEEDUP,
+    "interval": Column("95 % interval", numeric=True),
+    "trials": Column("n", numeric=True, explained="Trials that count."),
+    **BOUND,
+}
+_WORKLOADS = {
+    "workload": Column("Workload", pinned=True),
+    "task": Column("Task"),
+    "state": Column("State"),
+    "fastest": Column("Fastest strategy", explained="Eager is one of them."),
+    "strategy": Column("Fastest compiled"),
+    **_TIMES,
+    "break_even": Column("Break-even", numeric=True),
+}
+_SLOW = {
+    "workload": Column("Workload", pinned=True),
+    "strategy": Column("Strategy"),
+    **_TIMES,
+}
+_MEANS = {
+    "task": Column("Task"),
+    "strategy": Column("Strategy"),
+    **parts.numbers({"matched": "Matched set (cases)", "naive": "Own set (cases)"}),
+    "left_out": Column("Left out of the matched set", wide=True),
+}
+_BUILDS = {
+    "build": Column("Build", pinned=True),
+    "shown": Column("Shown here"),
+    "runs": Column("Runs", kind="number"),
+    "trials": Column("Trials", kind="number"),
+    "last": Column("Last result"),
+}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the page rests on: the cases `now`, those of the build `before`, and the verdict between both."""
+
+    now: pd.DataFrame
+    before: pd.DataFrame
+    points: pd.DataFrame
+    build: str
+    since: str | None
+    base: str | None
+    comparison: Comparison | None
+    regressions: list[RegressionState]
+    any_recorded: bool
+
+
+def page(snapshot: Snapshot, link: Link, now: datetime | None = None) -> PageContent:
+    """What the page shows of one build on one machine at the moment `now`."""
+    found = _page(snapshot, link)
+    age = _basis(snapshot, link, now or datetime.now(UTC)) if found.builds else None
+    return replace(found, parts=(found.parts[0], *([age] if age else []), *found.parts[1:]))
+
+
+@cached
+def _page(snapshot: Snapshot, link: Link) -> PageContent:
+    found = _found(snapshot, link)
+    if found is None:
+        return PageContent((NO_CASE,), link)
+    shown = asides(found.now)
+    covered = headline.coverage(found.now, found.before)
+    failing = sum(1 for aside in shown if "failed" in aside.reason)
+    counts = verdict.case_counts(found.comparison)
+    said = verdict.headline(
+        counts,
+        failing=failing,
+        regressions=len(found.regressions),
+        build=found.build,
+        since=found.since,
+    )
+    means = headline.headlines(found.now, found.before, found.points)
+    workloads, reach = _workloads(found.now, found.points)
+    without_number = [*map(str, shown), *covered.missing]
+    return of_cases(
+        (
+            said,
+            _figures(found, means, counts, covered, failing),
+            *parts.listed(
+                units.plural(len(found.regressions), "open regression"),
+                _first(found.regressions),
+                key="overview-regressions",
+            ),
+            *parts.listed(LEFT_OUT, without_number),
+            *_slowest(snapshot, link, found.now),
+            _speedups(charts.frame(found.now)),
+            Table(
+                "overview-table",
+                "Every workload with its fastest strategies, latencies, speedup, history and break-even",
+                workloads,
+                _WORKLOADS | {"history": Column("Speedup, run by run", kind="history", reach=reach)},
+                title="Every workload",
+            ),
+            *_changes(snapshot, link, found),
+            *_builds(snapshot, link),
+            *_means(headline.by_strategy(found.now)),
+            *parts.listed("Not applicable on this device", _not_applicable(found.now)),
+        ),
+        found.now,
+        link,
+    )
+
+
+@cached
+def _found(snapshot: Snapshot, link: Link) -> _Found | None:
+    """None where no case fits the filters."""
+    now = read_cases(snapshot, filters_of(link))
+    if now.empty:
+        return None
+    everything = replace(link, build=None)
+    names = read_choices_on(snapshot, link.machine).builds
+    points = read_points(snapshot, recent(snapshot, filters_of(everything), up_to=link.build))
+    pair = with_builds(snapshot, replace(everything, page=Page.UPGRADE, base=None, head=link.build))
+    comparison = _comparison(snapshot, pair)
+    base = pair.base if comparison is not None and comparison.matched else None
+    recorded = read_regressions(snapshot)
+    like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
+    return _Found(
+        now=now,
+        before=read_cases(snapshot, filters_of(replace(link, build=base))) if base else now.iloc[:0],
+        points=points,
+        build=names.get(link.build or "", ""),
+        since=names[base] if base else None,
+        base=base,
+        comparison=comparison,
+        regressions=[each for each in inbox.chosen(recorded, like) if each.state in inbox.OPEN_STATES],
+        any_recorded=bool(recorded),
+    )
+
+
+def _comparison(snapshot: Snapshot, pair: Link) -> Comparison | None:
+    """The verdict that the page Upgrade has on the two builds of `pair`; None where there are no two."""
+    if not (pair.base and pair.head):
+        return None
+    try:
+        return read_comparison(snapshot, filters_of(pair), pair.base, pair.head)
+    except VerdictError:
+        return None
+
+
+def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
+    found = _found(snapshot, link)
+    if found is None:
+        return None
+    left_out = found.comparison.left_out if found.comparison else ()
+    floor = floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ()))
+    newest = found.now["last_started_at"].max()
+    names = [f"{case.workload} with {case.strategy}" for case in left_out]
+    return Lines(
+        verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since), key="basis"
+    )
+
+
+# The figures under the verdict.
+
+
+def _figures(
+    found: _Found,
+    means: Sequence[headline.Headline],
+    counts: verdict.CaseCounts,
+    covered: headline.Coverage,
+    failing: int,
+) -> Figures:
+    return Figures(
+        (
+            Figure(
+                "Cases slower",
+                f"{units.count(counts.slower)} of {units.count(counts.compared)}"
+                if counts.compared
+                else units.MISSING,
+                "In latency, against the build named above. Upgrade has each of them.",
+                f"{units.count(counts.undecided)} undecided" if counts.compared else "not compared",
+                "bad" if counts.slower else "",
+            ),
+            Figure(
+                "Failing cases",
+                units.count(failing),
+                "Cases with at least one failed trial. Each is listed with its reason.",
+                "see the list" if failing else "all passed",
+                "bad" if failing else "",
+            ),
+            Figure(
+                "Open regressions",
+                units.count(len(found.regressions)),
+                "Recorded on this machine after a run or by a gate, and closed by nobody.",
+                _owners(found.regressions, any_recorded=found.any_recorded),
+                "bad" if found.regressions else "",
+            ),
+            *(_mean(each, found.since) for each in means),
+            Figure(
+                "Cases measured",
+                f"{covered.compared} of {covered.wanted}",
+                "Compiled cases with a speedup, out of those measured with this build or the one before.",
+            ),
+        ),
+        key="figures",
+    )
+
+
+def _mean(item: headline.Headline, since: str | None) -> Figure:
+    over = units.plural(item.workloads, "workload")
+    change, beside, explained = item.change, over, ""
+    if change is not None:
+        beside = units.percent(change, signed=True) if abs(change) >= _LEAST_CHANGE else "no change"
+        explained = f" The change is that since {since} over {units.plural(item.matched, 'workload')}."
+    return Figure(
+        f"{item.task.value.capitalize()} speedup",
+        units.ratio(item.now),
+        f"Geometric mean over {over}, each with its fastest strategy, eager among them.{explained}",
+        beside,
+        "" if change is None or abs(change) < _NOTABLE else "good" if change > 0 else "bad",
+        history=item.history,
+    )
+
+
+def _owners(found: Sequence[RegressionState], *, any_recorded: bool) -> str:
+    if not found:
+        return "all are closed" if any_recorded else "none ever recorded"
+    waiting = sum(each.state is not TriageState.ACKNOWLEDGED for each in found)
+    return f"{units.count(waiting)} without owner" if waiting else "all have an owner"
+
+
+def _first(found: Sequence[RegressionState]) -> list[str]:
+    more = len(found) - _NAMED
+    return [*map(inbox.line, found[:_NAMED]), *([f"and {units.count(more)} more"] if more > 0 else [])]
+
+
+def _not_applicable(cases: pd.DataFrame) -> list[str]:
+    return [
+        f"{name} is not applicable on this device: {reason}"
+        for name, reason in not_applicable(cases, set()).items()
+    ]
+
+
+# Cases that are slower than eager, and every workload as a row.
+
+
+def _slowest(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
+    """Compiled cases that are slower than eager, the slowest first, each with the reason that is known."""
+    compiled = [case for case in row_dicts(cases[_OF_CASES]) if _is_compiled(case) and case["speedup"] < 1]
+    shown = sorted(compiled, key=lambda case: float(case["speedup"]))[:_SLOWEST]
+    keys = tuple((case["workload_id"], case["strategy_id"]) for case in shown)
+    profiled = read_profiled(snapshot, str(link.machine), keys)
+    reasons = [
+        f"{case['workload_label']} with {case['strategy']}: {_reason(snapshot, profiled[key])}"
+        for case, key in zip(shown, keys, strict=True)
+        if key in profiled
+    ]
+    rows = pd.DataFrame(
+        [
+            {
+                "workload": case["workload_label"],
+                "strategy": case["strategy"],
+                **_time_cells(case),
+                "trial": profiled.get(key),
+            }
+            for case, key in zip(shown, keys, strict=True)
+        ]
+    )
+    notes = [f"The {_SLOWEST} slowest of {len(compiled)}."] if len(compiled) > _SLOWEST else []
+    if len(reasons) < len(shown):
+        notes.append("compilewatch run --profile tells why.")
+    title = f"{units.plural(len(compiled), 'case')} slower than eager"
+    alt = "Compiled cases that are slower than eager, with latencies and speedup"
+    return (
+        *parts.table("overview-slowest", alt, rows, _SLOW, title=title, note=" ".join(notes)),
+        *parts.listed("Why they are slower", reasons),
+    )
+
+
+def _reason(snapshot: Snapshot, trial_id: str) -> str:
+    trial = read_trial(snapshot, trial_id)
+    return why(trial.profile, step_times(trial)) if trial.profile else ""
+
+
+def _is_compiled(case: Mapping[str, Any]) -> bool:
+    return bool(case["strategy"] != EAGER.name and not pd.isna(case["speedup"]))
+
+
+def _time_cells(case: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "eager": units.duration(case["control_latency_ns"]),
+        "latency": units.duration(case["latency_ns"]),
+        "speedup": units.ratio(case["speedup"]),
+        "interval": units.interval(
+            case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
+        ),
+        "trials": units.count(case["counted_trials"]),
+        "bound": bound_cell(case["bound"]),
+    }
+
+
+def _workloads(cases: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+    """Every workload as a row, and how far its histories reach from 1."""
+    rows = workload_rows(cases, points)
+    histories, reach = sparklines.relative(rows["history"])
+    return rows.assign(history=histories), reach
 
 
 def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
@@ -64,151 +395,100 @@ def _row(
     label: str, cases: list[dict[str, Any]], history: dict[tuple[Any, ...], list[float]]
 ) -> dict[str, Any]:
     failing = sum(1 for case in cases if case["failed_trials"] > 0)
-    eager_ns = next((case["latency_ns"] for case in cases if case["strategy"] == EAGER.name), None)
-    compiled = [case for case in cases if case["strategy"] != EAGER.name and not pd.isna(case["speedup"])]
-    row: dict[str, Any] = {"workload": label, "task": cases[0]["task"], "eager": units.duration(eager_ns)}
+    compiled = list(filter(_is_compiled, cases))
+    row: dict[str, Any] = {"workload": label, "task": cases[0]["task"]}
     if not compiled:
-        missing = ("strategy", "speedup", "interval", "latency", "break_even")
-        state = f"{failing} failing" if failing else "eager only"
-        bound = bound_cell(cases[0]["bound"])
-        return row | {"state": state, "history": [], "bound": bound} | dict.fromkeys(missing, units.MISSING)
+        eager = next((case for case in cases if case["strategy"] == EAGER.name), None)
+        nothing = dict.fromkeys(("strategy", "latency", "speedup", "interval", "break_even"), units.MISSING)
+        return row | {
+            "state": f"{failing} failing" if failing else "eager only",
+            "fastest": EAGER.name,
+            **nothing,
+            "eager": units.duration(eager["latency_ns"] if eager else None),
+            "trials": units.count(eager["counted_trials"] if eager else None),
+            "bound": bound_cell(cases[0]["bound"]),
+            "history": [],
+        }
     best = max(compiled, key=lambda case: float(case["speedup"]))
-    steps = int(best["break_even_steps"]) if best["break_even"] == "steps" else str(best["break_even"])
     return row | {
         "state": f"{failing} failing" if failing else "ok",
+        "fastest": best["strategy"] if best["speedup"] > 1 else EAGER.name,
         "strategy": best["strategy"],
-        "speedup": units.ratio(best["speedup"]),
-        "interval": units.interval(
-            best["speedup_low"], best["speedup_high"], units.ratio, trials=best["counted_trials"]
-        ),
+        **_time_cells(best),
+        "break_even": steps_words(best),
         "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
-        "eager": units.duration(best["control_latency_ns"] if pd.isna(eager_ns) else eager_ns),
-        "latency": units.duration(best["latency_ns"]),
-        "bound": bound_cell(best["bound"]),
-        "break_even": units.steps(steps) if isinstance(steps, int) else steps,
     }
 
 
-# A smaller change is told as none.
-_LEAST_CHANGE = 5e-4
-
-
-@dataclass(frozen=True)
-class OpenRegressions:
-    """Those on one machine that nobody closed, newest first within their states; `any_recorded` on any."""
-
-    regressions: list[RegressionState]
-    any_recorded: bool
-
-
-@dataclass(frozen=True)
-class PageContent:
-    """What the page is drawn from: this build's cases set against the build before, as frames and texts."""
-
-    build_before: str | None
-    headlines: list[headline.Headline]
-    covered: headline.Coverage
-    found: list[Aside]
-    without_meaning: dict[str, str]
-    speedups: PreparedChart
-    workloads: pd.DataFrame
-    reach: float
-    means: pd.DataFrame
-    last_started_at: datetime
-    regressed: OpenRegressions
-    noise_floor: str | None
-    """The smallest changes that the machine shows; None where nobody measured them."""
-
-    @property
-    def failing(self) -> int:
-        """How many cases have at least one failed trial."""
-        return sum(1 for aside in self.found if "failed" in aside.reason)
-
-    @property
-    def beside(self) -> list[str]:
-        """Everything that has no number, with its reason."""
-        lines = [str(aside) for aside in self.found] + list(self.covered.missing)
-        return lines + [
-            f"{name} is not applicable on this device: {reason}"
-            for name, reason in self.without_meaning.items()
-        ]
-
-
-@cached
-def page_content(snapshot: Snapshot, link: Link) -> PageContent | None:
-    """None where no case fits the filters."""
-    now = read_cases(snapshot, filters_of(link))
-    if now.empty:
-        return None
-    everything = filters_of(replace(link, build=None))
-    points = read_points(snapshot, recent(snapshot, everything, up_to=link.build))
-    workloads = workload_rows(now, points)
-    histories, reach = sparklines.relative(workloads["history"])
-    older = headline.build_before(points, link.build) if link.build else None
-    before = read_cases(snapshot, filters_of(replace(link, build=older))) if older else now.iloc[:0]
-    return PageContent(
-        build_before=older,
-        headlines=headline.headlines(now, before, points),
-        covered=headline.coverage(now, before),
-        found=asides(now),
-        without_meaning=not_applicable(now, set()),
-        speedups=_speedups(charts.frame(now)),
-        workloads=workloads.assign(history=histories),
-        reach=reach,
-        means=_means(headline.by_strategy(now)),
-        last_started_at=now["last_started_at"].max(),
-        regressed=_open_regressions(snapshot, link),
-        noise_floor=floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ())),
+def _speedups(rows: pd.DataFrame) -> Chart:
+    finding = charts.finding(rows)
+    chart = PreparedChart(finding, notes=["Only eager was measured with this build."])
+    if not rows.empty:
+        fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
+        spec = charts.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])))
+        chart = PreparedChart(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
+    return Chart(
+        "overview-speedups",
+        "Speedup over eager of every compiled case with its interval",
+        chart,
+        explained="A point is a case, its bar the 95 % interval. The dotted line is eager.",
     )
 
 
-def compared_to(choices: Choices, before: str | None, build: str | None) -> str | None:
-    """The build `before`, by its torch alone where that tells it from `build`."""
-    if before is None or build is None:
-        return None
-    torch = choices.build_rows[before]["torch"]
-    return f"vs {torch if torch != choices.build_rows[build]['torch'] else choices.builds[before]}"
+# The builds: what this one changed, and which others the machine has.
 
 
-def change_words(item: headline.Headline) -> str | None:
-    """How a mean moved since the build before; None where that is not known."""
-    if item.change is None:
-        return None
-    return units.percent(item.change, signed=True) if abs(item.change) >= _LEAST_CHANGE else "no change"
+def _changes(snapshot: Snapshot, link: Link, found: _Found) -> tuple[Part, ...]:
+    if found.base is None or link.build is None:
+        return parts.noted([f"No build that {found.build} can be compared with was measured here."])
+    rows = read_choices_on(snapshot, link.machine).build_rows
+    changes = build_changes(rows[found.base], rows[link.build])
+    title = f"What changed since {found.since}"
+    if not changes:
+        return (Lines(("Only settings, packages or sources differ.",), title),)
+    frame = pd.DataFrame(
+        [(each.component, each.before or units.MISSING, each.after or units.MISSING) for each in changes],
+        columns=["part", "before", "after"],
+    )
+    note = (
+        "Several parts changed at once, so their effects cannot be told apart." if confounded(changes) else ""
+    )
+    columns = parts.texts({"part": "Part", "before": "Before", "after": "Now"})
+    alt = "Parts of the build that changed"
+    return parts.table("overview-build", alt, frame, columns, title=title, note=note)
 
 
-def change_table(changes: Sequence[Change]) -> pd.DataFrame:
-    """One row per part of the build that changed: `part`, `before`, `after`."""
-    rows = [(each.component, each.before or units.MISSING, each.after or units.MISSING) for each in changes]
-    return pd.DataFrame(rows, columns=["part", "before", "after"])
+def _builds(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+    """Where the machine has several, so that a run with another variable is not missed."""
+    totals = read_build_totals(snapshot, filters_of(replace(link, build=None)))
+    names = read_choices_on(snapshot, link.machine).builds
+    totals = totals[totals["build_id"].isin(list(names))]
+    if len(totals) < 2:
+        return ()
+    frame = totals.assign(
+        build=totals["build_id"].map(dict(names)),
+        last=list(map(units.moment, totals["last_seen_at"])),
+        shown=["this build" if key == link.build else units.MISSING for key in totals["build_id"]],
+    )
+    alt = "Every build of this machine with its runs, trials and newest result"
+    return parts.table("overview-builds", alt, frame, _BUILDS, title="Builds on this machine")
 
 
-def _open_regressions(snapshot: Snapshot, link: Link) -> OpenRegressions:
-    """Those of the machine, tasks and workloads of `link`."""
-    recorded = read_regressions(snapshot)
-    like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
-    shown = [each for each in inbox.chosen(recorded, like) if each.state in inbox.OPEN_STATES]
-    return OpenRegressions(shown, bool(recorded))
-
-
-def _speedups(rows: pd.DataFrame) -> PreparedChart:
-    finding = charts.finding(rows)
-    if rows.empty:
-        return PreparedChart(finding)
-    fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
-    spec = charts.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])))
-    return PreparedChart(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
-
-
-def _means(means: pd.DataFrame) -> pd.DataFrame:
-    """The geometric means as texts."""
+def _means(means: pd.DataFrame) -> tuple[Part, ...]:
     if means.empty:
-        return means
-    texts = {
+        return ()
+    texts: dict[str, Any] = {
         name: [
             f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
             for mean, n in zip(means[name], means[f"{name}_cases"], strict=True)
         ]
         for name in ("matched", "naive")
     }
-    return means.assign(**texts, left_out=means["left_out"].replace({"": "nobody"}))
+    frame = means.assign(**texts, left_out=means["left_out"].replace({"": "none"}))
+    note = (
+        "Matched: workloads that passed with every strategy of the task. Own set: whatever each strategy "
+        "passed; it rises when slow cases fail."
+    )
+    alt = "Geometric mean speedup per task and strategy, on the matched set and on each strategy's own set"
+    title = "Geometric mean speedup by strategy"
+    return parts.table("overview-geomeans", alt, frame, _MEANS, title=title, note=note)

@@ -1,11 +1,9 @@
-"""The figures at the top of the Overview: geometric means on matched sets, coverage, and the build before."""
+"""The means at the top of the Overview, the coverage, and every strategy on matched sets."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -15,35 +13,30 @@ from db.metrics.eligibility import LeftOut
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
 from db.metrics.groups import equal_to, floats, row_dicts
 from db.records.strategies import EAGER
-from db.records.trial import Task
-from db.wording import units
+from db.records.trial import Status, Task
 
 CASE = ["workload_id", "strategy_id"]
-NOW, BEFORE = "this build", "the build before"
 # Of the ninety columns of cases those that a mean needs.
 _OF_CASES = ["task", *CASE, *NEEDED, "speedup"]
 _OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
+_LONGEST_HISTORY = 60
 
 
 @dataclass(frozen=True)
 class Headline:
-    """Geometric mean speedup of one task with one strategy, on the cases that passed with both builds.
+    """Geometric mean speedup over the workloads of a task, each with its fastest strategy, eager among them.
 
-    `before` and `change` are None where there is no build before; `history` is a mean per run, oldest first.
+    `change` is that of the mean over the `matched` workloads, as a share of what it was with the build
+    before, on cases that passed with both; None where there is none. `history` is a mean per run, oldest
+    first.
     """
 
     task: Task
-    strategy: str
-    now: float | None
-    before: float | None
-    cases: int
-    left_out: tuple[LeftOut, ...]
+    now: float
+    workloads: int
+    change: float | None
+    matched: int
     history: tuple[float, ...]
-
-    @property
-    def change(self) -> float | None:
-        """As a share of what it was before; None where one of the two is unknown."""
-        return self.now / self.before - 1 if self.now and self.before else None
 
 
 @dataclass(frozen=True)
@@ -55,84 +48,75 @@ class Coverage:
     missing: tuple[str, ...]
 
 
-def build_before(points: pd.DataFrame, build_id: str) -> str | None:
-    """The build measured last before `build_id` that shares a case with it. `points`: one machine's runs."""
-    mine = equal_to(points["build_id"], build_id)
-    if not mine.any():
-        return None
-    last = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)
-    older = np.flatnonzero((last < last[mine].min()) & ~mine)
-    newest_first = older[np.argsort(-last[older], kind="stable")]
-    cases = list(zip(*(points[name].tolist() for name in CASE), strict=True))
-    my_cases = set(compress(cases, mine.tolist()))
-    found = next((place for place in newest_first.tolist() if cases[place] in my_cases), None)
-    return None if found is None else str(points["build_id"].iloc[found])
-
-
-def _leading_strategy(cases: Iterable[CaseRow]) -> str | None:
-    """The compiled strategy with the most cases that have a speedup; the earlier in order among equals."""
-    counts = Counter(
-        case["strategy"] for case in cases if case["strategy"] != EAGER.name and not pd.isna(case["speedup"])
-    )
-    return max(theme.ordered(counts), key=counts.__getitem__, default=None)
-
-
 def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> list[Headline]:
-    """One per task that was measured, each with its leading strategy."""
+    """One per task of which a compiled case has a speedup. `points`: the runs that the history is made of."""
+    of_now, of_before = (_compiled(cases) for cases in (now, before))
     found = []
-    of_now, of_before = (row_dicts(cases[_OF_CASES]) for cases in (now, before))
     for task in Task:
         mine = [case for case in of_now if case["task"] == task.value]
-        strategy = _leading_strategy(mine)
-        if strategy is None:
+        fastest = _fastest(mine)
+        mean = geomean(fastest.values())
+        if mean is None:
             continue
-        key = (task.value, strategy)
-        sides = {NOW: [case for case in mine if case["strategy"] == strategy]}
-        if of_before:
-            sides[BEFORE] = [case for case in of_before if (case["task"], case["strategy"]) == key]
-        means = geomeans_of_rows(sides)
-        if means.matched_cases == 0:
-            sides.pop(BEFORE, None)
-            means = geomeans_of_rows(sides)
-        other = means.sides.get(BEFORE)
-        found.append(
-            Headline(
-                task,
-                strategy,
-                means.sides[NOW].matched,
-                other.matched if other else None,
-                means.matched_cases,
-                means.left_out,
-                _history(points, task.value, strategy),
-            )
-        )
+        change, matched = _change(mine, of_before)
+        history = _history(points, task.value)
+        found.append(Headline(task, mean, len(fastest), change, matched, history))
     return found
 
 
-def sentences(found: Sequence[Headline]) -> list[str]:
-    """One sentence that says what each of `found` is a mean of; none where nothing was found."""
-    over = [f"{each.task} of {each.strategy} over {units.plural(each.cases, 'case')}" for each in found]
-    passed = "that passed with this build and the one before"
-    if all(each.before is None for each in found):
-        passed = "that passed with this build"
-    return [f"Speedups are geometric means: {', '.join(over)} {passed}."] if over else []
+def _compiled(cases: pd.DataFrame) -> list[CaseRow]:
+    rows = row_dicts(cases[_OF_CASES]) if len(cases) else []
+    return [row for row in rows if row["strategy"] != EAGER.name and not pd.isna(row["speedup"])]
 
 
-def _history(points: pd.DataFrame, task: str, strategy: str) -> tuple[float, ...]:
-    """Mean per run over the workloads of the newest run; runs that lack one of them are left out."""
+def _fastest(cases: Iterable[CaseRow]) -> dict[str, float]:
+    """The speedup of each workload with its fastest strategy; eager, which is 1, is one of them."""
+    found: dict[str, float] = {}
+    for case in cases:
+        key = str(case["workload_id"])
+        found[key] = max(found.get(key, 1.0), float(case["speedup"]))
+    return found
+
+
+def _change(now: Sequence[CaseRow], before: Sequence[CaseRow]) -> tuple[float | None, int]:
+    """How the mean of the fastest changed on the cases that passed on both sides, and their workloads."""
+    sides = [
+        {_key(case): case for case in side if case["status"] == Status.OK.value} for side in (now, before)
+    ]
+    both = sides[0].keys() & sides[1].keys()
+    if not both:
+        return None, 0
+    fastest = [_fastest(side[key] for key in both) for side in sides]
+    means = [geomean(side.values()) or 1.0 for side in fastest]
+    return means[0] / means[1] - 1, len(fastest[0])
+
+
+def _key(case: Mapping[str, object]) -> tuple[str, str]:
+    return str(case["workload_id"]), str(case["strategy_id"])
+
+
+def _history(points: pd.DataFrame, task: str) -> tuple[float, ...]:
+    """Mean per run over the cases of the newest run; runs that lack one of them are left out."""
     speedups = floats(points["speedup"])
-    places = np.flatnonzero(
-        ~np.isnan(speedups) & equal_to(points["task"], task) & equal_to(points["strategy"], strategy)
-    )
-    ids = (points[name].array.take(places).tolist() for name in ("run_id", "workload_id"))
-    by_run: dict[str, dict[str, float]] = {}
+    compiled = ~equal_to(points["strategy"], EAGER.name)
+    places = np.flatnonzero(~np.isnan(speedups) & equal_to(points["task"], task) & compiled)
+    names = ("run_id", "workload_id", "strategy_id")
+    ids = (points[name].array.take(places).tolist() for name in names)
+    by_run: dict[str, dict[tuple[str, str], float]] = {}
     # In plain lists: a pivoted frame costs ten times as much.
-    for run_id, workload_id, speedup in zip(*ids, speedups[places].tolist(), strict=True):
-        by_run.setdefault(run_id, {})[workload_id] = speedup
+    for run_id, workload_id, strategy_id, speedup in zip(*ids, speedups[places].tolist(), strict=True):
+        by_run.setdefault(run_id, {})[workload_id, strategy_id] = speedup
     *_, newest = by_run.values() or [{}]
     whole = [run for run in by_run.values() if newest.keys() <= run.keys()]
-    means = (geomean(run[workload_id] for workload_id in newest) for run in whole[-60:])
+    means = (_mean_of(run, newest) for run in whole[-_LONGEST_HISTORY:])
     return tuple(mean for mean in means if mean is not None)
+
+
+def _mean_of(run: Mapping[tuple[str, str], float], cases: Iterable[tuple[str, str]]) -> float | None:
+    fastest: dict[str, float] = {}
+    for workload_id, strategy_id in cases:
+        fastest[workload_id] = max(fastest.get(workload_id, 1.0), run[workload_id, strategy_id])
+    return geomean(fastest.values())
 
 
 def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
@@ -141,11 +125,11 @@ def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
         [case for case in row_dicts(cases[_OF_COVERAGE]) if case["strategy"] != EAGER.name]
         for cases in (now, before)
     )
-    have = {(case["workload_id"], case["strategy_id"]) for case in compiled}
+    have = {_key(case) for case in compiled}
     gone = [
         f"{case['workload_label']} with {case['strategy']}: measured with the build before, not with this one"
         for case in earlier
-        if (case["workload_id"], case["strategy_id"]) not in have
+        if _key(case) not in have
     ]
     compared = sum(not pd.isna(case["speedup"]) for case in compiled)
     return Coverage(compared, len(compiled) + len(gone), tuple(gone))

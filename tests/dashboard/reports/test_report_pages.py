@@ -164,7 +164,7 @@ def test_eager_is_the_reference_of_break_even_in_every_table(shown: str, path: s
 def test_what_regressed_and_stands_open_is_on_the_overview(shown: str) -> None:
     page = render(freeze_link("", **SIGNED))
     assert "open regression" in page
-    assert "What changed against" in page
+    assert "What changed since" in page
     assert "Matched: only workloads that passed with every strategy" in page
 
 

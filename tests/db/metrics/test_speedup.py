@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from db.metrics.cases import summarize_cases
+from db.metrics.cases import case_values, summarize_cases
 from tests.db.metrics.frames import trial, trials_frame
 
 
@@ -49,3 +49,12 @@ def test_swapping_the_sides_turns_the_interval_over(pairs: list[tuple[float, flo
     assert there["speedup"] == pytest.approx(1 / back["speedup"])
     assert there["speedup_low"] == pytest.approx(1 / back["speedup_high"])
     assert there["speedup_low"] <= there["speedup"] <= there["speedup_high"]
+
+
+@given(st.lists(st.tuples(st.floats(1.0, 1e9), st.floats(1.0, 1e9)), min_size=1, max_size=7))
+def test_a_speedup_is_the_quotient_of_the_latencies_beside_it(pairs: list[tuple[float, float]]) -> None:
+    rows = [trial(latency_ns=own, control_latency_ns=control, graphs=1) for control, own in pairs]
+    (row,) = summarize_cases(trials_frame(rows)).to_dict("records")
+    assert row["control_latency_ns"] / row["latency_ns"] == pytest.approx(row["speedup"], rel=1e-9)
+    (short,) = case_values(trials_frame(rows)).to_dict("records")
+    assert short["speedup"] == pytest.approx(row["speedup"], rel=1e-9)

@@ -80,7 +80,7 @@ def test_a_floor_in_words():
         "device time 2.82 % (device-bound), latency 5.64 % (device-bound), 28.2 % (host-bound)"
     )
     assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)]) == (
-        "Smallest detectable change with 5 trials a side: latency 2.82 %. 3.00 % in latency needs 5 trials."
+        "Smallest detectable change with 5 trials a side: latency 2.82 %. 3 % in latency needs 5 trials."
     )
     assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)], ("speedup",)) is None
     assert floor_sentence([]) is None

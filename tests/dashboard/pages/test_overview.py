@@ -1,0 +1,180 @@
+"""Overview: its sentence counts what is stored, its rows add up, and eager is a strategy."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.overview import content, verdict
+from dashboard.pages.overview.verdict import CaseCounts
+from dashboard.pages.parts import Figures, Headline, PageContent, Table, named
+from dashboard.read.snapshots import Snapshot
+from db.engine.session import open_database
+from db.queries.facets import builds, machines
+from db.records.trial import Trial
+from db.store.trials import save_trials
+from tests.builders import MS, START, make_build, make_history, make_trial
+from tests.dashboard.conftest import DATABASE, opened
+from tests.explained_parts import make_profile
+
+TIMES = {"eager": 10.0, "default": 11.0, "max-autotune": 8.0}
+
+
+def page_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: list[Trial], **link: Any) -> PageContent:
+    """The page of the newest build of the only machine."""
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, trials)
+        machine = str(machines(database)["machine_id"].iloc[0])
+        newest = builds(database).iloc[-1]["build_id"]
+    monkeypatch.setenv(DATABASE, url)
+    link = {"machine": machine, "build": newest} | link
+    return content.page(Snapshot.now(), Link(page=Page.OVERVIEW, **link))
+
+
+def table(page: PageContent, key: str) -> pd.DataFrame:
+    (found,) = named(page.parts, key)
+    assert isinstance(found, Table)
+    return found.frame
+
+
+def figures(page: PageContent) -> dict[str, str]:
+    (found,) = named(page.parts, "figures")
+    assert isinstance(found, Figures)
+    return {each.title: each.text for each in found.figures}
+
+
+def history(**more: Any) -> list[Trial]:
+    def latency_ns(workload: str, strategy: str, run: int) -> float:
+        slow = 1.3 if workload == "mlp" and strategy != "eager" else 1.0
+        return TIMES[strategy] * slow * MS * (0.5 if workload == "mlp" and run else 1.0)
+
+    return make_history(
+        **{
+            "workloads": ("bert-base", "mlp"),
+            "strategies": tuple(TIMES),
+            "builds": ("2.12.0", "2.13.0"),
+            "latency_ns": latency_ns,
+            "trials_per_case": 5,
+            "start": START - timedelta(days=2),
+        }
+        | more
+    )
+
+
+def test_eager_is_a_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code that is slower than eager is no fastest strategy, and lowers no mean."""
+    page = page_of(tmp_path, monkeypatch, history())
+    rows = table(page, "overview-table").set_index("workload")
+    assert rows["fastest"].to_dict() == {"bert-base": "max-autotune", "mlp": "eager"}
+    assert rows["strategy"].to_dict() == {"bert-base": "max-autotune", "mlp": "max-autotune"}
+    # mlp trains, so each task has one workload: 10 / 8 with max-autotune, and 1 with eager.
+    assert figures(page)["Inference speedup"] == "1.25x"
+    assert figures(page)["Training speedup"] == "1.00x"
+
+
+def test_a_ratio_is_that_of_the_latencies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a machine drifts between trials, medians of eager and compiled belong to different trials."""
+    pairs = [(1.0, 1.3), (1.3, 1.0), (1.1, 1.05)]
+    trials = [
+        make_trial(latency_ns=own * MS, control_latency_ns=eager * MS, spread=0.0, run_id=f"run-{number}")
+        for number, (own, eager) in enumerate(pairs)
+    ]
+    (row,) = table(page_of(tmp_path, monkeypatch, trials), "overview-table").to_dict("records")
+    eager, own, speedup = (
+        float(row[name].split()[0].rstrip("x")) for name in ("eager", "latency", "speedup")
+    )
+    assert math.isclose(eager / own, speedup, rel_tol=0.01)
+
+
+def test_the_sentence_counts_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = page_of(tmp_path, monkeypatch, history(failures=[("bert-base", "default", 1)]))
+    said = page.parts[0]
+    assert isinstance(said, Headline)
+    assert said.tone == "bad"
+    assert said.text == (
+        "Not well since torch 2.12.0: 0 of 5 cases slower, 3 faster, 0 undecided, 1 failing."
+    )
+    assert figures(page)["Failing cases"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "tone", "text"),
+    [
+        (CaseCounts(2, 1, 4, 1), {}, "bad", "Not well since b: 2 of 8 cases slower, 1 faster, 1 undecided"),
+        (
+            CaseCounts(0, 1, 4, 3),
+            {},
+            "good",
+            "All is well since b: 0 of 8 cases slower, 1 faster, 3 undecided",
+        ),
+        (CaseCounts(0, 0, 1, 3), {}, "warning", "Not known whether all is well since b: 0 of 4 cases slower"),
+        (CaseCounts(0, 0, 4, 0), {"failing": 1}, "bad", "Not well since b: 0 of 4 cases slower"),
+        (CaseCounts(0, 0, 4, 0), {"regressions": 2}, "bad", "0 failing, 2 open regressions."),
+        (CaseCounts(), {"failing": 2}, "bad", "No build to compare a with: 2 failing."),
+        (CaseCounts(), {}, "warning", "No build to compare a with: 0 failing."),
+    ],
+)
+def test_the_colour_is_that_of_the_sentence(
+    counts: CaseCounts, more: dict[str, int], tone: str, text: str
+) -> None:
+    given = {"failing": 0, "regressions": 0, "build": "a", "since": "b"} | more
+    said = verdict.headline(counts, **given)
+    assert said.tone == tone
+    assert text in said.text
+
+
+def test_what_cannot_be_seen_is_said() -> None:
+    said = verdict.basis(
+        START, START + timedelta(days=8), noise_floor=None, left_out=["mlp with default"], since="b"
+    )
+    assert said == (
+        "Newest result 2026-11-20 18:00 UTC, 8 days old. It says nothing of today.",
+        "No case has three trials in one run, so the smallest detectable change is unknown.",
+        "It does not see 1 case left out of the comparison.",
+    )
+
+
+def test_a_run_with_another_variable_is_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is another build, and nothing else of the page is about it."""
+    other = make_build("2.13.0", settings={"environment": {"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"}})
+    plain = make_build("2.13.0", settings={"environment": {}})
+    trials = [
+        make_trial(build=plain, run_id="plain"),
+        make_trial(build=other, run_id="smoke5", started_at=START - timedelta(days=1)),
+    ]
+    rows = table(page_of(tmp_path, monkeypatch, trials), "overview-builds")
+    assert rows["build"].tolist() == ["torch 2.13.0", "torch 2.13.0 (skip_cudnn=1)"]
+    assert rows["trials"].tolist() == [1, 1]
+
+
+def test_a_slow_case_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = page_of(
+        tmp_path,
+        monkeypatch,
+        [make_trial(latency_ns=13 * MS, control_latency_ns=12 * MS, spread=0.0, profile=make_profile())],
+    )
+    assert table(page, "overview-slowest")["speedup"].tolist() == ["0.923x"]
+    said = [line for part in page.parts for line in getattr(part, "lines", ())]
+    assert any(line.startswith("bert-base with default: 412 launches per step became 61.") for line in said)
+
+
+def test_nothing_is_red_where_nothing_can_be_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two builds of which no case is comparable, and one of them has other means."""
+    slower = make_trial(build="2.13.0", latency_ns=11 * MS, run_id="new", workload="bert-base")
+    alone = make_trial(
+        build="2.12.0", run_id="old", workload="resnet-50", started_at=START - timedelta(days=1)
+    )
+    page = page_of(tmp_path, monkeypatch, [slower, alone])
+    (found,) = named(page.parts, "figures")
+    assert isinstance(found, Figures)
+    assert {each.tone for each in found.figures} == {""}
+    assert opened(Link(page=Page.OVERVIEW)).exception == []
