@@ -1,0 +1,115 @@
+"""Why cases of a comparison changed, from the profiles and compiler facts that both sides have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, select
+
+from db.cause.sentences import Cause, cause_between
+from db.engine.session import Database
+from db.judge.results import BuildSide, Comparison
+from db.judge.results import Row as Judged
+from db.judge.vocabulary import Metric, Verdict, WhoMoved
+from db.records.sampling import Profile
+from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
+
+Case = tuple[str, str]
+"""Workload and strategy, by id."""
+_TIMED = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What is to be explained: whether a step takes longer on the head side, and whose step."""
+
+    slower: bool
+    eager: bool
+
+
+def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
+    """Of every case whose time moved, why, in the order of the rows; only where profiles of both sides show
+    it.
+    """
+    moved: dict[Case, Moved] = {}
+    for row in comparison.rows:
+        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and (found := moved_of(row)):
+            moved.setdefault((row.case.workload_id, row.case.strategy_id), found)
+    return causes_between(database, comparison.base, comparison.head, comparison.machine_id, moved)
+
+
+def moved_of(row: Judged) -> Moved | None:
+    """What a row says of the time of a step; None where it says nothing of it."""
+    if row.metric not in _TIMED:
+        return None
+    eager = row.who_moved is WhoMoved.EAGER
+    change = row.eager_change if eager else row.compiled_change
+    if change is None and row.metric in (Metric.LATENCY, Metric.DEVICE_TIME):
+        change = row.change
+    return None if not change else Moved(change > 0, eager)
+
+
+def causes_between(
+    database: Database,
+    base: BuildSide,
+    head: BuildSide,
+    machine_id: str | None,
+    moved: Mapping[Case, Moved],
+) -> dict[Case, Cause]:
+    """Why the cases of `moved` changed between two sides; those for which profiles show nothing are absent."""
+    if not moved or machine_id is None:
+        return {}
+    with database.read() as connection:
+        before, after = (
+            _profiles(connection, side, other, machine_id, {workload for workload, _ in moved})
+            for side, other in ((base, head), (head, base))
+        )
+    found = {}
+    for case, what in moved.items():
+        if case in before and case in after:
+            cause = _cause(before[case], after[case], what)
+            if cause is not None:
+                found[case] = cause
+    return found
+
+
+def _cause(before: Profile, after: Profile, moved: Moved) -> Cause | None:
+    """None where the profiles show nothing, or the opposite of what was judged."""
+    sides = (before.control, after.control) if moved.eager else (before.own, after.own)
+    if sides[0] is None or sides[1] is None:
+        return None
+    cause = cause_between(sides[0], sides[1])
+    if cause is None or cause.sentence is None:
+        return None
+    return cause if (cause.change.after_ns > cause.change.before_ns) is moved.slower else None
+
+
+def _profiles(
+    connection: Connection, side: BuildSide, other: BuildSide, machine_id: str, workloads: Collection[str]
+) -> dict[Case, Profile]:
+    """The newest profile of every case on a side."""
+    statement = (
+        select(SERIES.c.workload_id, SERIES.c.strategy_id, TRIAL_DETAIL.c.profile)
+        .select_from(TRIAL)
+        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+        .where(
+            _of(side, other),
+            SERIES.c.machine_id == machine_id,
+            SERIES.c.workload_id.in_(workloads),
+            TRIAL_DETAIL.c.profile.is_not(None),
+        )
+        .order_by(TRIAL.c.started_at, TRIAL.c.trial_id)
+    )
+    rows: Collection[Row[Any]] = connection.execute(statement).all()
+    newest = {(row.workload_id, row.strategy_id): row.profile for row in rows}
+    return {case: Profile.model_validate(profile) for case, profile in newest.items()}
+
+
+def _of(side: BuildSide, other: BuildSide) -> ColumnElement[bool]:
+    """The trials of a side: of its builds, whichever run; of its runs where both sides have one build."""
+    builds = TRIAL.c.build_id.in_(side.build_ids)
+    same = set(side.build_ids) & set(other.build_ids)
+    return and_(builds, TRIAL.c.run_id.in_(side.run_ids)) if same else builds
