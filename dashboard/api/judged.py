@@ -19,6 +19,7 @@ from db.judge.results import Comparison, Row
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_columns import CASE_COLUMNS, empty_frame
 from db.metrics.case_modes import with_strategies
+from db.queries.causes import cause_documents, causes
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
@@ -71,7 +72,9 @@ def _comparison(database: Database, values: Values) -> Comparison:
 
 def compare(database: Database, values: Values) -> Answer:
     """Two builds or runs, every matched case, every metric, as `compilewatch compare --json`."""
-    document = {"schema": COMPARE_SCHEMA, **_comparison(database, values).to_json()}
+    comparison = _comparison(database, values)
+    found = cause_documents(comparison, causes(database, comparison))
+    document = {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": found}
     columns = ("workload", "strategy", *(name for name in Row.model_fields if name != "case"))
     return Answer(document, document["rows"], columns)
 
@@ -89,7 +92,12 @@ def compare_schema(_: Database) -> JsonSchema:
     for counts in ("counts", "case_counts"):
         properties[counts] = {"type": "object", "additionalProperties": {"type": "integer"}}
     properties["policy"] = {"type": "object", "description": "Every threshold in force."}
-    schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts"})
+    properties["causes"] = {
+        "type": "array",
+        "items": {"type": "object"},
+        "description": "Why cases changed, where profiles of both sides show it.",
+    }
+    schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts", "causes"})
     return schema
 
 

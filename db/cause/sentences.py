@@ -17,6 +17,7 @@ from db.cause.profile_change import (
 )
 from db.records.sampling import ProfileSide
 from db.records.trial import Trial
+from db.wording.trials import step_times, why
 from db.wording.units import count, duration, significant
 
 NAMED = 3
@@ -82,6 +83,17 @@ def cause_of_compiling(trial: Trial) -> Cause | None:
     if cause is None or cause.sentence is not None or not cause.change.on_device:
         return cause
     return Cause(_host_sentence(trial, cause.change), cause.change, cause.findings)
+
+
+def explained(trial: Trial) -> str:
+    """Why a step of a trial takes its time: what compiling changed, then launches, kernels and bounds; empty
+    without a profile.
+    """
+    if trial.profile is None:
+        return ""
+    cause = cause_of_compiling(trial)
+    rest = why(trial.profile, step_times(trial))
+    return " ".join(filter(None, (cause.sentence if cause else None, rest)))
 
 
 def _change_sentence(change: ProfileChange, found: Sequence[Finding]) -> str | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, select
 
 from db.cause.sentences import Cause, cause_between
 from db.engine.session import Database
 from db.judge.results import BuildSide, Comparison
 from db.judge.results import Row as Judged
 from db.judge.vocabulary import Metric, Verdict, WhoMoved
+from db.records.regressions import Regression
 from db.records.sampling import Profile
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
 
@@ -40,6 +41,15 @@ def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
     return causes_between(database, comparison.base, comparison.head, comparison.machine_id, moved)
 
 
+def cause_documents(comparison: Comparison, found: Mapping[Case, Cause]) -> list[dict[str, Any]]:
+    """The causes of a comparison as documents have them, with the names of their cases."""
+    names = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+    return [
+        {"workload": names[case].workload, "strategy": names[case].strategy, **cause.to_json()}
+        for case, cause in found.items()
+    ]
+
+
 def moved_of(row: Judged) -> Moved | None:
     """What a row says of the time of a step; None where it says nothing of it."""
     if row.metric not in _TIMED:
@@ -51,6 +61,17 @@ def moved_of(row: Judged) -> Moved | None:
     return None if not change else Moved(change > 0, eager)
 
 
+def recorded_causes(database: Database, regressions: Sequence[Regression]) -> dict[Case, Cause]:
+    """Why the cases of recorded regressions between the same sides of one machine changed."""
+    moved = {
+        (each.row.case.workload_id, each.row.case.strategy_id): found
+        for each in regressions
+        if (found := moved_of(each.row))
+    }
+    first = regressions[0]
+    return causes_between(database, first.base, first.head, first.machine_id, moved)
+
+
 def causes_between(
     database: Database,
     base: BuildSide,
@@ -58,7 +79,7 @@ def causes_between(
     machine_id: str | None,
     moved: Mapping[Case, Moved],
 ) -> dict[Case, Cause]:
-    """Why the cases of `moved` changed between two sides; those for which profiles show nothing are absent."""
+    """Why the cases of `moved` changed between two sides; one for which profiles show nothing is absent."""
     if not moved or machine_id is None:
         return {}
     with database.read() as connection:
@@ -103,7 +124,7 @@ def _profiles(
         )
         .order_by(TRIAL.c.started_at, TRIAL.c.trial_id)
     )
-    rows: Collection[Row[Any]] = connection.execute(statement).all()
+    rows = connection.execute(statement).all()
     newest = {(row.workload_id, row.strategy_id): row.profile for row in rows}
     return {case: Profile.model_validate(profile) for case, profile in newest.items()}
 

@@ -147,7 +147,7 @@ class ProfileSide(Record):
     """Share of matrix products and convolutions in the kernels' time, on a CPU in the operators' own time;
     null where there was none."""
     top: list[ProfileEntry] = Field(default=[])
-    """The ten that take longest."""
+    """The thirty that take longest; ten in records of earlier releases."""
 
 
 class Profile(Record):

@@ -16,6 +16,8 @@ from db.wording.units import MISSING, count, duration, percent, plural, rate, ra
 
 BUSY = 0.9
 """From here on a GPU has next to nothing to wait for."""
+LISTED = 10
+"""So many kernels of a profile are shown."""
 BOUND = 0.6
 """A share from which on the whole cannot become much faster while this part stays."""
 NOTABLE = 0.05
@@ -151,7 +153,7 @@ def longest_rows(profile: Profile, times: StepTimes) -> list[tuple[str, str, str
             duration(each.self_ns),
             _percent(each.self_ns / step_ns) if step_ns else MISSING,
         )
-        for each in profile.own.top
+        for each in profile.own.top[:LISTED]
     ]
 
 

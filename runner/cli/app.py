@@ -80,6 +80,7 @@ _PLACES = {
     "compare": "runner.cli.compare:compare",
     "gate": "runner.cli.gate:gate",
     "history": "runner.cli.history:history",
+    "bisect": "runner.bisect.command:bisect",
     "triage": "runner.cli.triage:triage",
     "import": "runner.cli.interchange:import_",
     "export": "runner.cli.interchange:export",

@@ -15,6 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.cause.sentences import cause_of_compiling, explained, family_rows
 from db.engine.session import Database
 from db.queries import facets
 from db.queries.regressions import regressions_frame
@@ -23,6 +24,7 @@ from db.records.sampling import Trace
 from db.records.trial import Memory, SourceKind, Trial
 from db.wording.numerics import numerics_sentence
 from db.wording.trials import (
+    LISTED,
     compile_texts,
     device_time_figures,
     main_figures,
@@ -31,7 +33,6 @@ from db.wording.trials import (
     sample_count_text,
     step_times,
     stream_texts,
-    why,
     work_text,
 )
 from db.wording.units import MISSING, count, duration, moment, percent, plural, size, words
@@ -132,12 +133,15 @@ def profile_texts(trial: Trial) -> Facts:
     if profile is None:
         return []
     times = step_times(trial)
-    facts: Facts = [("why", why(profile, times) or MISSING)]
+    facts: Facts = [("why", explained(trial) or MISSING)]
     for name, eager, own in profile_rows(profile, times):
         facts.append((f"  {name}", eager if profile.control is None else f"{own} (eager {eager})"))
     work = work_text(profile, times)
     facts += [("  work of eager", work)] if work else []
-    for entry in profile.own.top:
+    cause = cause_of_compiling(trial)
+    for row in family_rows(cause.change) if cause else ():
+        facts.append((f"  {row['family']}", f"{row['after']} (eager {row['before']})"))
+    for entry in profile.own.top[:LISTED]:
         facts.append((f"  {duration(entry.self_ns)}", f"{entry.calls:g} x {entry.name}"))
     return facts
 

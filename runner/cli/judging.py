@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import pandas as pd
 import typer
 from pandas import DataFrame
 
+from db.cause.sentences import Cause
 from db.engine.session import Database
 from db.errors import NotFoundError, printable
 from db.judge import gateway
@@ -22,13 +23,14 @@ from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.judge.vocabulary import CauseClass, Verdict
 from db.queries import facets
+from db.queries.causes import Case, cause_documents, causes
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.trials import trials_frame
 from db.records.regressions import side_keys
 from db.records.trial import SourceKind
-from db.wording.units import count
+from db.wording.units import count, plural
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import only
 from runner.cli.output.comparison_text import (
@@ -48,6 +50,7 @@ SCHEMA = "compilewatch.compare/1"
 
 
 States = dict[tuple[str, str, str], RegressionState]
+_NAMED_CAUSES = 5
 IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
 
 
@@ -62,19 +65,20 @@ class NewestRuns(NamedTuple):
 @dataclass(frozen=True)
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
-    and whether both sides are imported, which nothing here can measure again.
+    whether both sides are imported, which nothing here can measure again, and why cases changed.
     """
 
     comparison: Comparison
     targets: tuple[TargetCheck, ...]
     states: States
     imported: bool
+    causes: Mapping[Case, Cause]
 
     @property
     def sentences(self) -> list[str]:
         """The comparison in sentences, with what became of its regressions so far."""
         first, *others = summary_lines(self.comparison)
-        return [first, *recorded_lines(self.states.values()), *others]
+        return [first, *recorded_lines(self.states.values()), *cause_lines(self), *others]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -103,7 +107,21 @@ def judge(
     before, measured = (_trials_of(database, side, filters, comparison.machine_id) for side in (base, head))
     targets = check_targets(measured if comparison.machine_id else measured.iloc[:0], settings.targets)
     imported = all((trials["source_kind"] == SourceKind.IMPORTED).all() for trials in (before, measured))
-    return ComparisonReport(comparison, targets, recorded_states(database, comparison), imported)
+    states = recorded_states(database, comparison)
+    return ComparisonReport(comparison, targets, states, imported, causes(database, comparison))
+
+
+def cause_lines(report: ComparisonReport) -> list[str]:
+    """Why cases changed, one line each; of many the first ones."""
+    names = {(row.case.workload_id, row.case.strategy_id): row for row in report.comparison.rows}
+    lines = [
+        f"{names[case].workload} / {names[case].strategy}: {cause.sentence}"
+        for case, cause in report.causes.items()
+    ]
+    rest = len(lines) - _NAMED_CAUSES
+    return lines[:_NAMED_CAUSES] + (
+        [f"Causes of {plural(rest, 'more case')}: see --json."] if rest > 0 else []
+    )
 
 
 def _trials_of(database: Database, side: Selection, filters: Filters, machine_id: str | None) -> DataFrame:
@@ -212,7 +230,8 @@ def print_comparison(
     if as_json:
         targets = [check.model_dump(mode="json") for check in report.targets]
         states = [state.state for state in report.states.values()]
-        document = {"targets": targets, "recorded": tally(states), **(more or {})}
+        found = cause_documents(comparison, report.causes)
+        document = {"targets": targets, "recorded": tally(states), "causes": found, **(more or {})}
         print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:
         sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences)))

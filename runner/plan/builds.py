@@ -54,20 +54,28 @@ def make_environment(base: Path, directory: Path) -> None:
 
 def check_offered(python: Path, requirements: Sequence[str], *, index_url: str | None) -> None:
     """Raises BuildError for a requirement that names versions of which the pip of `python` finds none."""
-    index = [] if index_url is None else ["--index-url", index_url]
     for requirement in map(Requirement, requirements):
         if not requirement.specifier:
             continue
-        early = ["--pre"] if requirement.specifier.prereleases else []
-        command = [str(python), "-I", "-m", "pip", "index", "versions", "--no-input"]
-        command += ["--disable-pip-version-check", *early, *index, requirement.name]
-        finished = _run(command, stdout=subprocess.PIPE)
-        available = _AVAILABLE.search(finished.stdout)
-        if available is None and not _NO_DISTRIBUTION.search(finished.stderr):
-            raise _explained(finished.stderr, [str(requirement)])
-        offered = [text.strip() for text in available.group(1).split(",")] if available else []
+        early = bool(requirement.specifier.prereleases)
+        offered = offered_versions(python, requirement.name, index_url=index_url, early=early)
         if not any(requirement.specifier.contains(version, prereleases=True) for version in offered):
             raise _not_offered(str(requirement), offered[::-1])
+
+
+def offered_versions(python: Path, name: str, *, index_url: str | None, early: bool = False) -> list[str]:
+    """Every version of a package that the pip of `python` finds, newest first; candidates only with `early`.
+
+    Raises BuildError where pip cannot say.
+    """
+    index = [] if index_url is None else ["--index-url", index_url]
+    command = [str(python), "-I", "-m", "pip", "index", "versions", "--no-input"]
+    command += ["--disable-pip-version-check", *(["--pre"] if early else []), *index, name]
+    finished = _run(command, stdout=subprocess.PIPE)
+    found = _AVAILABLE.search(finished.stdout)
+    if found is None and not _NO_DISTRIBUTION.search(finished.stderr):
+        raise _explained(finished.stderr, [name])
+    return [text.strip() for text in found.group(1).split(",")] if found else []
 
 
 def install(python: Path, requirements: Sequence[str], *, index_url: str | None) -> None:
@@ -253,6 +261,11 @@ def interpreter_facts(builds: Iterable[BuildSettings]) -> list[InterpreterFacts]
 def builds_directory(settings: Settings) -> Path:
     """Where created builds are, absolute."""
     return Path(os.path.abspath(settings.data_dir / "builds"))  # noqa: PTH100 - resolve() would follow links
+
+
+def parsed_release(requirement: str) -> str:
+    """The release in "torch==RELEASE". Raises BuildError for anything else, and for one that is too old."""
+    return _parsed([requirement])[0]
 
 
 def _parsed(requirements: Sequence[str]) -> tuple[str, tuple[str, ...]]:

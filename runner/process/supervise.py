@@ -118,8 +118,10 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
 
 
 def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
-    # The caches of the measured process hold what it compiled, so that the same code is watched.
-    role = Role(scratch / "measure", "profile")
+    # The caches of the measured process hold what it compiled, so that the same code is watched. On a CPU
+    # generated kernels are without names unless they are compiled with them, which is done once more.
+    named = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"} if trial.machine.device == "cpu" else {}
+    role = Role(scratch / "measure", "profile", environment=named)
     record = _passed(listen(attempt, scratch, role, lock), "profile", trial)
     if record is None:
         return trial

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from db.cause.sentences import Cause
 from db.engine.session import Database
 from db.judge.vocabulary import CauseClass
+from db.queries.causes import Case, recorded_causes
 from db.records.ids import identity
 from db.records.regressions import NotificationState, Regression, side_title
 from db.records.schedules import Schedule, ScheduleWatch
@@ -52,7 +54,7 @@ def notify(
     for channel in channels:
         claimed = claim_notifications(db, channel.name, at=datetime.now(UTC))
         for event in events_of(claimed):
-            message = message_of(event, settings.base_url)
+            message = message_of(event, settings.base_url, recorded_causes(db, event))
             state, problem = send(channel, message, settings, pause)
             end_notifications(
                 db,
@@ -76,18 +78,28 @@ def events_of(regressions: Sequence[Regression]) -> list[tuple[Regression, ...]]
     return [tuple(event) for event in events.values()]
 
 
-def message_of(event: Sequence[Regression], base_url: str | None) -> Message:
-    """Title, one line per number, the cause class and the link; `event` has at least one regression."""
+def message_of(
+    event: Sequence[Regression], base_url: str | None, causes: Mapping[Case, Cause] | None = None
+) -> Message:
+    """Title, one line per number, why each case changed where that is known, the cause class and the link;
+    `event` has at least one regression.
+    """
     first = event[0]
     base, head = (side_title(side, first.changed_components) for side in (first.base, first.head))
     cases = {(each.row.workload, each.row.strategy) for each in event}
+    named = {(each.row.case.workload_id, each.row.case.strategy_id): each.row for each in event}
+    why = (
+        f"{row.workload} / {row.strategy}: {causes[case].sentence}"
+        for case, row in named.items()
+        if causes and case in causes
+    )
     subject = " / ".join(next(iter(cases))) if len(cases) == 1 else plural(len(cases), "case")
-    causes = sorted({each.row.cause for each in event if each.row.cause})
+    classes = sorted({each.row.cause for each in event if each.row.cause})
     return Message(
         message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
         title=f"{subject} regressed: {base} to {head}{_on(first)}",
-        lines=tuple(_line(each) for each in event),
-        cause=_cause_text(causes),
+        lines=(*(_line(each) for each in event), *why),
+        cause=_cause_text(classes),
         link=_link(first, base_url),
         regressions=tuple(_document(each) for each in event),
     )

@@ -24,7 +24,7 @@ Step = Callable[[], Any]
 STEPS = 5
 WARMUP_STEPS = 5
 """CUDA graphs record at the second and third call, and everything is compiled by then."""
-_LONGEST = 10
+_LONGEST = 30
 _MARK = "compilewatch step"
 _GENERATED = "generated code"
 _REGION = "Torch-Compiled Region"

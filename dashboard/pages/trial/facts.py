@@ -12,6 +12,7 @@ from dashboard.pages.trial import charts, content
 from dashboard.pages.trial.charts import CONTROL
 from dashboard.render import elements, theme
 from dashboard.render.foreign_text import escaped
+from db.cause.sentences import explained
 from db.queries.cold_start import phases_of
 from db.records.evidence import StreamFacts
 from db.records.sampling import Profile, Trace
@@ -23,7 +24,6 @@ from db.wording.trials import (
     profile_rows,
     step_times,
     stream_texts,
-    why,
     work_text,
 )
 
@@ -267,7 +267,7 @@ def explanation(trial: Trial) -> None:
 def _profile(trial: Trial, profile: Profile) -> None:
     with st.container(border=True):
         elements.finding(
-            why(profile, step_times(trial)) or "What a step consists of",
+            explained(trial) or "What a step consists of",
             f"From {units.plural(profile.steps, 'warm step')} under torch.profiler, in a process of its own "
             "after the timed one. Each figure is per step.",
         )

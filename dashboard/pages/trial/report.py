@@ -27,6 +27,7 @@ from dashboard.reports.content import (
     nothing_fits,
 )
 from dashboard.reports.tables import charted, listed, table_of
+from db.cause.sentences import explained
 from db.errors import NotFoundError
 from db.queries.cold_start import phases_of
 from db.records.ids import build_identity
@@ -39,7 +40,6 @@ from db.wording.trials import (
     sample_count_text,
     step_times,
     stream_texts,
-    why,
 )
 
 # What one process told beside its figures, as the parts of a report.
@@ -176,7 +176,7 @@ def _profile(record: Trial) -> tuple[Section, ...]:
     columns = {"figure": "Figure", "eager": "Eager"}
     if profile.control is not None:
         columns["own"] = record.strategy.name
-    title = why(profile, times) or "What a step consists of"
+    title = explained(record) or "What a step consists of"
     parts: tuple[Section, ...] = (table_of(rows, columns, title=title, numeric=("eager", "own")),)
     longest = pd.DataFrame(longest_rows(profile, times), columns=["name", "calls", "time", "share"])
     if len(longest):

@@ -1,0 +1,184 @@
+"""Measures one release after the other against the first, by turns, until each can be placed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from db.engine.session import Database
+from db.errors import printable
+from db.judge import gateway
+from db.judge.bisection import Place, has_moved, place_of
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.results import Comparison, Row
+from db.judge.vocabulary import COUNTED_METRICS, Metric
+from db.queries.filters import Filters
+from db.records.strategies import EAGER
+from db.wording.units import percent, plural
+from runner.bisect.releases import BisectError
+from runner.bisect.state import Pair, Question, State, save
+from runner.cli.output.progress import measure
+from runner.config.settings import BuildSettings, Settings
+from runner.plan.builds import BuildError, CreatedBuild, create_build, created_builds, remove_build
+from runner.plan.diagnostics import Diagnostics
+from runner.plan.durations import Durations
+from runner.plan.interpreter import InterpreterError
+from runner.plan.plan import plan_run
+
+# What is searched for where the command names no metric: the first of these that moved between the ends.
+_METRICS = (
+    *(Metric.DEVICE_TIME, Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.PEAK_MEMORY),
+    *COUNTED_METRICS,
+)
+
+
+class BisectInterruptedError(KeyboardInterrupt):
+    """Ctrl-C: what was measured is stored, and the same command goes on."""
+
+
+@dataclass
+class Measurer:
+    """The trials of one search. `most_trials` a side of a release at most, `at_once` of them at a time."""
+
+    database: Database
+    settings: Settings
+    question: Question
+    state: State
+    index_url: str | None
+    at_once: int
+    most_trials: int
+    profile: bool
+    discard: bool
+    _made: set[str] = field(default_factory=set)
+
+    def whole(self) -> Row:
+        """The change between both ends. Raises BisectError where none is shown."""
+        rows = self._rows_until(self.question.bad, decided=lambda rows: self._moved(rows) is not None)
+        moved = self._moved(rows)
+        if moved is None:
+            metric = self.question.metric or "any metric"
+            raise BisectError(
+                f"No change of {metric.replace('_', ' ')} is shown between torch {self.question.good} and "
+                f"{self.question.bad}.",
+                "Name a case that `compilewatch compare` calls changed, or allow more with --max-trials.",
+            )
+        return moved
+
+    def place(self, release: str, whole: Row) -> Place:
+        """Where a release stands. One that cannot be installed or measured is skipped, with its reason."""
+        step = self.state.step(release)
+        if step.skipped is not None:
+            return Place.SKIPPED
+
+        def placed(rows: Sequence[Row]) -> Place:
+            return place_of(rows[0], whole) if rows else Place.OPEN
+
+        try:
+            rows = self._rows_until(release, lambda rows: placed(rows) is not Place.OPEN, whole.metric)
+        except (BuildError, InterpreterError) as error:
+            step.skipped = error.message
+            self._save()
+            self._print(f"torch {release} is skipped: {error.message}")
+            return Place.SKIPPED
+        finally:
+            if self.discard:
+                self._remove(release)
+        place = placed(rows)
+        change = rows[0].change if rows else None
+        shown = "" if change is None else f" ({percent(change, signed=True)} against {self.question.good})"
+        where = f"{place.value} the change" if place is not Place.OPEN else "not decided"
+        self._print(f"torch {release} is {where}{shown}.")
+        return place
+
+    def comparison(self, release: str) -> Comparison | None:
+        """All trials of a release against those of the first that took turns with them; None without any."""
+        pairs = self.state.step(release).runs
+        base, head = (
+            Selection(name=f"torch {name}", run_ids=tuple(pair[side] for pair in pairs))
+            for side, name in enumerate((self.question.good, release))
+        )
+        cases = Filters(workloads=(self.question.workload,), strategies=(self.question.strategy, EAGER.name))
+        try:
+            return gateway.compare(self.database, base, head, cases, policy=self.settings.policy)
+        except VerdictError:
+            return None
+
+    def rows(self, release: str, metric: Metric | None = None) -> list[Row]:
+        """The verdicts on the case alone, on one metric or all."""
+        found = self.comparison(release) if self.state.step(release).runs else None
+        return [
+            row
+            for row in (found.rows if found else ())
+            if row.strategy == self.question.strategy and metric in (None, row.metric)
+        ]
+
+    def _rows_until(
+        self, release: str, decided: Callable[[Sequence[Row]], bool], metric: Metric | None = None
+    ) -> list[Row]:
+        rows = self.rows(release, metric)
+        while not decided(rows) and self._trials(rows) < self.most_trials:
+            before = self._trials(rows)
+            self._measure(release)
+            rows = self.rows(release, metric)
+            if self._trials(rows) <= before:
+                raise BuildError(f"The trials of torch {release} failed.", "See `compilewatch list runs`.")
+        return rows
+
+    @staticmethod
+    def _trials(rows: Sequence[Row]) -> int:
+        return max((min(row.trials) for row in rows), default=0)
+
+    def _moved(self, rows: Sequence[Row]) -> Row | None:
+        wanted = [Metric(self.question.metric)] if self.question.metric else _METRICS
+        moved = {row.metric: row for row in rows if has_moved(row)}
+        return next((moved[metric] for metric in wanted if metric in moved), None)
+
+    def _measure(self, release: str) -> None:
+        builds = [self._build(each) for each in (self.question.good, release)]
+        plan = plan_run(
+            self.settings,
+            workloads=[self.question.workload],
+            strategies=[self.question.strategy],
+            trials=self.at_once,
+            device=self.question.device,
+            builds=[BuildSettings(name=build.name, python=build.python) for build in builds],
+            diagnostics=Diagnostics(profile=self.profile),
+        )
+        # Written before the first trial: those of a run that is killed count too.
+        self.state.step(release).runs.append(Pair(*(run.run_id for run in plan.runs)))
+        self._save()
+        sides = f"{self.question.good} and {release}"
+        self._print(f"Measuring torch {sides} by turns, {plural(self.at_once, 'trial')} a side.")
+        outcome, _ = measure(plan, self.database, self.settings, Durations({}))
+        if outcome.interrupted:
+            raise BisectInterruptedError
+
+    def _build(self, release: str) -> CreatedBuild:
+        known = {build.name for build in created_builds(self.settings)}
+        build = create_build(
+            [f"torch=={release}", *self.question.packages],
+            self.settings,
+            name=self._name(release),
+            index_url=self.index_url,
+            before_install=lambda: self._print(f"Installing torch {release}."),
+        )
+        if build.name not in known:
+            self._made.add(release)
+        return build
+
+    def _name(self, release: str) -> str:
+        """With further packages it is another environment than that of `builds create`."""
+        return f"torch-{release}" if not self.question.packages else f"torch-{release}-{self.question.key}"
+
+    def _remove(self, release: str) -> None:
+        if release in self._made:
+            remove_build(self._name(release), self.settings)
+            self._made.discard(release)
+
+    def _save(self) -> None:
+        save(self.settings.data_dir, self.state)
+
+    @staticmethod
+    def _print(text: str) -> None:
+        print(printable(text), file=sys.stderr)

@@ -1,0 +1,92 @@
+"""What a bisection has measured so far, on disk: after a kill the same command goes on from there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from db.errors import CompilewatchError
+from db.records.ids import identity
+
+
+class Pair(NamedTuple):
+    """Two runs that took turns: the first release's, and that of the release in question."""
+
+    first: str
+    other: str
+
+
+class Step(BaseModel):
+    """One release: the runs that measured it, or why it cannot be measured."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: list[Pair] = []
+    skipped: str | None = None
+
+
+class Question(BaseModel):
+    """What is searched for. Two commands with the same question share their trials."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    good: str
+    bad: str
+    packages: tuple[str, ...]
+    workload: str
+    strategy: str
+    metric: str | None
+    device: str
+
+    @property
+    def key(self) -> str:
+        """The name of its state."""
+        return identity(self.model_dump(mode="json"))
+
+
+class State(BaseModel):
+    """Steps by release. What is installed and run comes from the command, only ids and reasons from here."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: Question
+    steps: dict[str, Step] = {}
+
+    def step(self, release: str) -> Step:
+        """Of a release, a new one where it was not measured."""
+        return self.steps.setdefault(release, Step())
+
+    @property
+    def measured(self) -> list[str]:
+        """Releases with trials."""
+        return [release for release, step in self.steps.items() if step.runs]
+
+
+def load(directory: Path, question: Question) -> State:
+    """The state of `question`, a new one where there is none.
+
+    Raises CompilewatchError where the file cannot be read.
+    """
+    path = _path(directory, question)
+    try:
+        return State.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return State(question=question)
+    except (OSError, ValueError, ValidationError) as error:
+        raise CompilewatchError(f"{path} cannot be read.", "Delete it to begin the search anew.") from error
+
+
+def save(directory: Path, state: State) -> None:
+    """Whole or not at all."""
+    path = _path(directory, state.question)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waiting = path.with_suffix(".tmp")
+    waiting.write_text(state.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    waiting.replace(path)
+
+
+def _path(directory: Path, question: Question) -> Path:
+    return directory / "bisect" / f"{question.key}.json"

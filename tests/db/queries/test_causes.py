@@ -1,0 +1,111 @@
+"""Why a case changed, from what both sides have stored; nothing where a side has no profile."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from db.engine.session import Database
+from db.judge import gateway
+from db.judge.compare.sides import Selection
+from db.queries.causes import cause_documents, causes, recorded_causes
+from db.queries.regressions import standing_regressions
+from db.records.sampling import Profile
+from db.store.regressions import record_comparison
+from db.store.trials import save_trials
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from runner.regressions.notify import message_of
+from tests.builders import START
+from tests.db.cause.profiles import side
+from tests.regression_cases import RUN_0, RUN_1, RUN_2, stepping_history
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nn"
+SGEMM = "ampere_sgemm_128x64_tn"
+BEFORE, AFTER = side((GEMM, 4, 6_000_000)), side((SGEMM, 4, 9_000_000))
+SENTENCE = (
+    "Slower on the device (6.00 ms became 9.00 ms a step): matrix products left the tensor cores "
+    "in float32 (6.00 ms became 9.00 ms)."
+)
+
+
+def explained_history(*profiles, factors=(1.0, 1.3), builds=("2.12.0", "2.13.0"), last="default"):
+    """The history with a profile on the last trial of mlp / `last` in each run; None where it has none."""
+    trials = stepping_history(*factors, builds=builds)
+    newest = {}
+    for number, trial in enumerate(trials):
+        if trial.workload.name == "mlp" and trial.strategy.name == last:
+            newest[trial.run_id] = number
+    for (_, number), profile in zip(sorted(newest.items()), profiles, strict=True):
+        if profile is not None:
+            whole = Profile(steps=5, own=profile, control=BEFORE)
+            trials[number] = trials[number].model_copy(update={"profile": whole})
+    return trials
+
+
+def compared(database: Database, base=RUN_0, head=RUN_1):
+    before, after = (Selection(name=run, run_ids=(run,)) for run in (base, head))
+    return gateway.compare(database, before, after)
+
+
+def test_a_case_that_moved_has_its_cause(database: Database) -> None:
+    save_trials(database, explained_history(BEFORE, AFTER))
+    comparison = compared(database)
+    found = causes(database, comparison)
+    (document,) = cause_documents(comparison, found)
+    assert (document["workload"], document["strategy"]) == ("mlp", "default")
+    assert document["sentence"] == SENTENCE
+
+
+@pytest.mark.parametrize(
+    ("profiles", "factors"),
+    [
+        ((None, AFTER), (1.0, 1.3)),
+        ((BEFORE, None), (1.0, 1.3)),
+        ((BEFORE, BEFORE), (1.0, 1.3)),
+        # Judged faster, and the profile is slower: they are of different moments, nothing is said.
+        ((BEFORE, AFTER), (1.3, 1.0)),
+        # Nothing moved: there is nothing to explain.
+        ((BEFORE, AFTER), (1.0, 1.0)),
+    ],
+)
+def test_without_evidence_there_is_no_cause(sqlite_database: Database, profiles, factors) -> None:
+    save_trials(sqlite_database, explained_history(*profiles, factors=factors))
+    assert causes(sqlite_database, compared(sqlite_database)) == {}
+
+
+def test_two_runs_of_one_build_are_kept_apart(sqlite_database: Database) -> None:
+    builds = ("2.13.0", "2.13.0", "2.13.0")
+    trials = explained_history(BEFORE, AFTER, BEFORE, factors=(1.0, 1.3, 1.0), builds=builds)
+    save_trials(sqlite_database, trials)
+    assert [each.sentence for each in causes(sqlite_database, compared(sqlite_database)).values()] == [
+        SENTENCE
+    ]
+    back = causes(sqlite_database, compared(sqlite_database, RUN_1, RUN_2))
+    assert [each.sentence[:20] for each in back.values()] == ["Faster on the device"]
+
+
+def test_a_recorded_regression_and_its_message_carry_the_sentence(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, explained_history(BEFORE, AFTER))
+    record_comparison(sqlite_database, compared(sqlite_database), at=START)
+    event = [each.regression for each in standing_regressions(sqlite_database)]
+    found = recorded_causes(sqlite_database, event)
+    lines = message_of(event, None, found).lines
+    assert lines[-1] == f"mlp / default: {SENTENCE}"
+    assert len(lines) == len(event) + 1
+    assert len(message_of(event, None).lines) == len(event)
+
+
+def test_the_command_says_it_in_text_markdown_and_json(sqlite_url: str, capsys) -> None:
+    from db.engine.session import open_database
+
+    with open_database(sqlite_url) as database:
+        save_trials(database, explained_history(BEFORE, AFTER))
+    sides = ("torch=2.12.0", "torch=2.13.0", "--db", sqlite_url)
+    for option in ((), ("--markdown",)):
+        assert exit_code_of(app, ["compare", *sides, *option]) == 1
+        assert "mlp / default: Slower on the device" in capsys.readouterr().out
+    exit_code_of(app, ["compare", *sides, "--json"])
+    (cause,) = json.loads(capsys.readouterr().out)["causes"]
+    assert cause["findings"][0]["kind"] == "left_tensor_cores"
