@@ -139,7 +139,7 @@ def _require_sound(part: Path) -> None:
     if problems != ["ok"]:
         raise DatabaseError(
             f"The database is damaged ({problems[0]}), and so would be its backup.",
-            "See `compilewatch db check`; an older backup is the one to keep.",
+            "Keep an older backup; `compilewatch db check` names the damage.",
         )
 
 

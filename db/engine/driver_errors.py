@@ -37,9 +37,9 @@ _MESSAGES: tuple[tuple[str, str, str], ...] = (
     (
         "permission denied for",
         "The user of {url} may not do that.",
-        "Ask for the privilege, or use another user.",
+        "Get the privilege, or use another user.",
     ),
-    ("disk I/O error", "The disk that holds the database {url} fails.", "Look at the system's log."),
+    ("disk I/O error", "The disk that holds the database {url} fails.", "See the system's log."),
     (
         "unable to open database file",
         "The database file {url} cannot be opened.",

@@ -57,7 +57,7 @@ def require_usable_file(path: Path, *, writable: bool) -> None:
     except OSError as error:
         raise file_trouble(path, error) from error
     if not os.access(path, os.R_OK):
-        raise DatabaseError(f"The database file {path} cannot be read.", "Ask its owner for read permission.")
+        raise DatabaseError(f"The database file {path} cannot be read.", "Make it readable for this user.")
     # SQLite keeps its write-ahead log beside the file, so the directory must be writable too.
     if writable and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
         raise DatabaseError(

@@ -78,7 +78,9 @@ class Override(PolicyPart):
 class HistoryPolicy(PolicyPart):
     """How change points of a series are found and announced."""
 
-    window: int = Field(default=200, ge=20, description="nights looked at; older ones are settled (measured)")
+    window: int = Field(
+        default=200, ge=20, description="nights that are judged; older ones are settled (measured)"
+    )
     minimum_segment: int = Field(default=5, ge=2, description="shortest stretch between changes (measured)")
     candidate_penalty: Positive = Field(
         default=4.0, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
@@ -126,20 +128,20 @@ class HistoryPolicy(PolicyPart):
     two_mode_visits: int = Field(
         default=4,
         ge=3,
-        description="stretches a series must have spent in its two modes by turns before another flip is "
-        "called a flip and not a change (measured)",
+        description="stretches in two alternating modes before another one counts as a flip, not a change "
+        "(measured)",
     )
     two_mode_reach: Positive = Field(
         default=2.5, description="deviations from a mode within which a point belongs to it (measured)"
     )
     two_mode_within: Share = Field(
         default=0.9,
-        description="share of the points after a step that lie in modes seen before it: a flip (measured)",
+        description="share of the points after a step that lie in earlier modes: a flip (measured)",
     )
     steady_ratio: Positive = Field(
         default=1.5,
         description="mean square successive difference over variance, 2 for a steady series (von Neumann "
-        "1941, Ann. Math. Statist. 12, 367-395); below this steps are looked for before the spread is used",
+        "1941, Ann. Math. Statist. 12, 367-395); below this the search for steps comes before the spread",
     )
     trend_points: int = Field(default=20, ge=5, description="fewest points a trend is predicted from")
     group_days: Positive = Field(
@@ -200,8 +202,8 @@ class Policy(PolicyPart):
     )
     few_trials_rate: Share = Field(
         default=0.03,
-        description="the same where a side has few trials: three of one mode against three of another look "
-        "calm and different (measured)",
+        description="the same where a side has few trials: three of one mode and three of another differ "
+        "without noise (measured)",
     )
     gpu_few_trials_rate: Share = Field(
         default=0.02,
@@ -223,7 +225,7 @@ class Policy(PolicyPart):
     )
     advice_power: Share = Field(default=0.80, description="how likely the trials advised find such a change")
     advice_trials: int = Field(
-        default=30, ge=3, description="trials a side above which advice says that the clock cannot see it"
+        default=30, ge=3, description="trials a side above which the advice is that this clock cannot show it"
     )
     equivalence_level: Share = Field(
         default=0.05,
@@ -258,7 +260,7 @@ class Policy(PolicyPart):
     )
     outlier_level: Share = Field(
         default=0.01,
-        description="a case noisier than this upper tail of the prior keeps its own variance (measured)",
+        description="a case noisier than this upper tail of the prior has its own variance (measured)",
     )
     pairing_gain: Share = Field(
         default=0.7,

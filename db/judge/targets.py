@@ -154,7 +154,7 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
     if ahead < 0:
         return _no_forecast("the trend leads away from the target", slope, p_value)
     if ahead > len(y):
-        return _no_forecast("too far ahead to say", slope, p_value)
+        return _no_forecast("too far ahead to forecast", slope, p_value)
     reason = f"at this trend the target is crossed in about {math.ceil(ahead)} points"
     return Forecast(points=float(ahead), slope_per_point=math.expm1(slope), p_value=p_value, reason=reason)
 

@@ -78,17 +78,17 @@ class _Section(BaseModel):
 class Roles(_Section):
     """Which groups may do what. `everyone` is the role of whoever is in none of them."""
 
-    viewers: tuple[Group, ...] = Field(default=(), description="groups that may look at everything")
+    viewers: tuple[Group, ...] = Field(default=(), description="groups that may read everything")
     editors: tuple[Group, ...] = Field(default=(), description="groups that may also triage and make reports")
-    operators: tuple[Group, ...] = Field(default=(), description="groups that may also ask for runs")
+    operators: tuple[Group, ...] = Field(default=(), description="groups that may also request runs")
     everyone: Annotated[str, StringConstraints(pattern=r"^(viewer|editor|operator|nobody)$")] = Field(
-        default="nobody", description="the role of whoever signs in and is in none of these groups"
+        default="nobody", description="the role of people in none of these groups"
     )
 
     @model_validator(mode="after")
     def _lets_somebody_in(self) -> Self:
         if self.everyone == "nobody" and not (self.viewers or self.editors or self.operators):
-            raise ValueError("nobody could come in: name groups, or set everyone")
+            raise ValueError("nobody can sign in: name groups, or set everyone")
         return self
 
     def role_of(self, groups: frozenset[str]) -> str | None:
@@ -107,7 +107,7 @@ class Proxy(_Section):
     """`[auth.proxy]`: a proxy that signs people in and says in headers who they are."""
 
     addresses: Annotated[tuple[Network, ...], Field(min_length=1)] = Field(
-        description="where the proxy connects from; nobody else is believed"
+        description="addresses of the proxy; headers from others do not count"
     )
     name_header: HeaderName = Field(default="X-Forwarded-User", description="header with the person's name")
     groups_header: HeaderName | None = Field(
@@ -128,12 +128,12 @@ class SignIn(_Section):
     scopes: tuple[Claim, ...] = Field(default=("openid", "email", "profile"))
     name_claim: Claim = Field(default="email", description="what people are called in what they write")
     groups_claim: Claim = Field(default="groups", description="a text or a list of texts")
-    roles: Roles = Field(description="who may do what; without it nobody comes in")
+    roles: Roles = Field(description="who may do what; without it nobody signs in")
     session_hours: Annotated[float, Field(gt=0, le=720)] = Field(
         default=12, description="after which people sign in again"
     )
     public_badges: bool = Field(default=False, description="serve badges to everybody")
-    public_reports: bool = Field(default=False, description="serve reports to whoever has their address")
+    public_reports: bool = Field(default=False, description="serve reports to anyone with their address")
     proxies: tuple[Network, ...] = Field(
         default=(), description="with issuer: where proxies connect from whose X-Forwarded-For is believed"
     )

@@ -50,7 +50,7 @@ def _give_up_abandoned(connection: Connection, channel: str, at: datetime) -> in
         .values(
             state=NotificationState.UNKNOWN,
             changed_at=at,
-            problem="The process that was sending it ended before it could say how that went.",
+            problem="The process that sent it ended without a result.",
         )
     ).rowcount
 

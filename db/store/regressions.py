@@ -185,7 +185,7 @@ class _Writer:
             self._insert(fresh)
             (self._revised if known else self._new).append(fresh)
             if row.verdict is Verdict.REGRESSED and needs_no_confirmation(row):
-                self._confirm(fresh, "Counted exactly: no second look is needed.")
+                self._confirm(fresh, "Counted exactly: no confirmation is needed.")
             elif row.verdict is Verdict.REGRESSED and self._fresh:
                 self._confirm(fresh, f"Suspected before, found on {min(row.trials)} fresh trials a side.")
 

@@ -88,7 +88,7 @@ def store_view(db: Database, link: str, *, at: datetime, by: str | None) -> str:
     Raises CompilewatchError for a link that no browser could send either.
     """
     if len(link) > LONGEST_LINK:
-        raise CompilewatchError("This selection is too long to be kept.", "Choose fewer workloads.")
+        raise CompilewatchError("This selection is too long to save.", "Choose fewer workloads.")
     view_id = view_id_of(link)
     with db.write() as connection:
         statement = upsert(connection, STORED_VIEW).on_conflict_do_nothing(index_elements=["view_id"])

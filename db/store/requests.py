@@ -130,7 +130,7 @@ def release_request(db: Database, request: RunRequest, *, by: str, at: datetime)
         row = _locked(connection, request.request_id)
         if not _is_run_by(row, request.owner) or row["beat"] != request.beat:
             return None
-        note = f"{request.owner} is not heard of any more"
+        note = f"{request.owner} sends no heartbeat any more"
         return _end(connection, row, RequestState.QUEUED, by=by, at=at, note=note)
 
 
@@ -150,7 +150,7 @@ def cancel_request(db: Database, request_id: str, *, by: str, at: datetime) -> R
             return RequestState.CANCELLED
         if not row["cancel_asked"]:
             values = {"cancel_asked": True}
-            _change(connection, row, state, by=by, at=at, note="asked to cancel", values=values)
+            _change(connection, row, state, by=by, at=at, note="cancellation requested", values=values)
             cancel_jobs_of_runs(connection, row["run_ids"])
         return state
 

@@ -147,7 +147,7 @@ def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
 def confounded(components: tuple[str, ...]) -> str:
     """Several parts of the build changed at once: say so, name none."""
     names = [units.words(name) for name in components]
-    return f"{', '.join(names[:-1])} and {names[-1]} changed at once; none of them is named as the cause."
+    return f"{', '.join(names[:-1])} and {names[-1]} changed at once, so their effects cannot be told apart."
 
 
 def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdict, int]) -> str:
@@ -187,21 +187,23 @@ def latency_moved(compiled: Moved, eager: Moved, confirmed: int | None = None) -
     `confirmed`: how many of the slower cases are recorded as confirmed; None where that was not looked up.
     """
     slower, faster = compiled.slower + eager.slower, compiled.faster + eager.faster
-    sentence = (
-        f"Latency: {units.count(slower)} of {units.plural(compiled.cases + eager.cases, 'case')} slower"
-    )
+    cases = units.plural(compiled.cases + eager.cases, "case")
+    sentence = f"{units.count(slower)} of {cases} slower" if slower else f"no slowdown shown in {cases}"
     if slower and confirmed is not None:
-        sentence += f", {units.count(confirmed) if confirmed else 'none'} confirmed"
+        sentence += f", {units.count(confirmed)} confirmed" if confirmed else ", not confirmed yet"
     sentence += f", {units.count(faster)} faster" if faster else ""
-    if compiled.any and eager.any:
-        return f"{sentence}; compiled and eager moved."
+    return " ".join(filter(None, (f"Latency: {sentence}.", _moved_side(compiled, eager))))
+
+
+def _moved_side(compiled: Moved, eager: Moved) -> str:
+    """Whose latency moved; empty where none did or only one of the two was measured."""
     if not (compiled.cases and eager.cases and (compiled.any or eager.any)):
-        return f"{sentence}."
-    return (
-        f"{sentence}; compiled moved, eager did not."
-        if compiled.any
-        else f"{sentence}; eager moved, compiled did not."
-    )
+        return ""
+    if compiled.any and eager.any:
+        return "Compiled and eager code moved."
+    moved = compiled if compiled.any else eager
+    verb = "moved" if moved.slower and moved.faster else "slowed" if moved.slower else "got faster"
+    return f"Only {'compiled' if compiled.any else 'eager'} code {verb}."
 
 
 def geometric_mean(base: float, head: float, cases: int) -> str:

@@ -205,9 +205,9 @@ _FLUSHED = {True: "L2 cache flushed before each", False: "L2 cache not flushed"}
 
 def sample_count_text(sampling: SamplingFacts) -> str:
     """How well the median is known, what ended sampling and warm-up: "median known to ±1.10 %, ..." """
-    known = "too few samples to say how well the median is known"
+    known = "too few samples for an interval of the median"
     if sampling.reached_interval is not None:
-        target = f" (asked: ±{percent(sampling.relative_interval)})" if sampling.relative_interval else ""
+        target = f" (target: ±{percent(sampling.relative_interval)})" if sampling.relative_interval else ""
         known = f"median known to ±{percent(sampling.reached_interval)}{target}"
     ended = _ENDED_BY.get(sampling.ended_by, "ended by {ended_by}")
     parts = [known, ended.format(max_samples=count(sampling.max_samples), ended_by=sampling.ended_by)]

@@ -64,7 +64,7 @@ def break_even_command(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Which strategy is done first, and from how many steps on: with each machine's newest build, or --build.
+    """Fastest strategy overall and its number of steps, for each machine's newest build or --build.
 
     Example: compilewatch break-even --steps 100000
     """

@@ -227,12 +227,12 @@ _WHERE_FROM = {Subject.REGRESSIONS: "`compilewatch gate` records them."}
 
 
 def list_(
-    subject: Annotated[Subject, typer.Argument(help="What to list.")],
+    subject: Annotated[Subject, typer.Argument(help="The subject to list.")],
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """What can be measured (workloads, strategies, suites), or what is stored; regressions that stand.
+    """Workloads, strategies and suites to measure; runs, builds, machines and regressions that are stored.
 
     Example: compilewatch list runs
     """
@@ -259,7 +259,7 @@ def show(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """One trial whole. Example: compilewatch show 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
+    """Every fact of one trial. Example: compilewatch show 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:
         trial = trial_record(database, trial_id)

@@ -19,7 +19,7 @@ from runner.config.settings import Settings
 from runner.plan.builds import create_build, created_builds, remove_build
 
 app = typer.Typer(
-    help="Other releases of torch, each in an environment of its own.",
+    help="Other releases of torch, each in its own environment.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -30,19 +30,20 @@ def create(
     requirements: Annotated[
         list[str],
         typer.Argument(
-            metavar="torch==RELEASE [PACKAGE]...", help="The torch, then what your workloads import besides."
+            metavar="torch==RELEASE [PACKAGE]...",
+            help="The torch, then other packages that your workloads import.",
         ),
     ],
     name: Annotated[str | None, typer.Option(help="Default: torch-RELEASE.")] = None,
     python: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The Python to make it from; default: this one.")
+        Path | None, typer.Option(metavar="PATH", help="The Python for it; default: this one.")
     ] = None,
     index_url: Annotated[
         str | None, typer.Option(help="A package index, such as that of torch's CPU builds; default: pip's.")
     ] = None,
     config: ConfigOption = None,
 ) -> int:
-    """Install a release of torch under the data directory, to name in `run --build`.
+    """Install a release of torch under the data directory, for `run --build`.
 
     Example: compilewatch builds create torch==2.12.1
     """
@@ -62,7 +63,7 @@ def create(
 
 @app.command("list")
 def list_(json_: JsonOption = False, config: ConfigOption = None) -> int:
-    """The builds that `run --build` knows: created ones, and those of the configuration.
+    """The builds for `run --build`: created ones and those of the configuration.
 
     Example: compilewatch builds list
     """

@@ -51,21 +51,19 @@ def compare(
     machine: MachineOption = None,
     margin: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE", help="Smallest change of latency and speedup that counts: 0.02 is 2 %."
-        ),
+        typer.Option(metavar="SHARE", help="Minimum effect on latency and speedup: 0.02 is 2 %."),
     ] = None,
     json_: JsonOption = False,
     markdown_: MarkdownOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """What got slower, what got faster, who moved.
+    """Compare two builds or runs: slower and faster cases, and who moved.
 
     Example: compilewatch compare torch=2.12.1 torch=2.13.0
 
-    latest is the build measured last, previous the one before it; imported ones stand for them only where
-    nothing was measured. Exits 1 when a case regressed, 2 when nothing could be told.
+    latest is the build measured last, previous the one before it. Imported builds count only where nothing
+    is measured. Exits 1 when a case regresses, 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)
@@ -108,7 +106,7 @@ def geomean_command(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Geometric mean speedup by task and strategy: of each machine's newest build, or of --build.
+    """Geometric mean speedup by task and strategy, for each machine's newest build or --build.
 
     Example: compilewatch geomean
     """

@@ -36,7 +36,7 @@ app = typer.Typer(
 
 @app.command("check")
 def check(config: ConfigOption = None) -> int:
-    """Check the file, the variables and every name they mention; exits 2 with what to correct.
+    """Check the file, the variables and every name in them; exits 2 with the first problem.
 
     Example: compilewatch config check
     """

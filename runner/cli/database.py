@@ -21,7 +21,9 @@ from db.wording.units import size as bytes_text
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document
 
-app = typer.Typer(help="Look after the database.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Check, back up, upgrade and clean the database.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a SQLite file.")]
 
@@ -46,7 +48,7 @@ def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) 
 
 @app.command("restore")
 def restore(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
-    """Put a backup into a database that is not there yet, or empty.
+    """Restore a backup into a new or empty database.
 
     Example: compilewatch db restore monday.db --db sqlite:///restored.db
     """
@@ -59,7 +61,7 @@ def restore(file: _File, db: DatabaseOption = None, config: ConfigOption = None)
 
 @app.command("check")
 def check(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Look for damage and say what to do; exit 1 where there is some. Example: compilewatch db check"""
+    """Check for damage; exits 1 with the next step if there is any. Example: compilewatch db check"""
     with open_database(settings_of(config, db).database_url, read_only=True) as database:
         damage = find_damage(database)
         shown = database.url
@@ -81,16 +83,18 @@ def _print_damage(shown_url: str, damage: list[Damage]) -> None:
 def remove(
     trial: Annotated[list[str] | None, typer.Argument(metavar="TRIAL...", help="Ids of trials.")] = None,
     impossible_moments: Annotated[
-        bool, typer.Option("--impossible-moments", help="All that `db check` finds to be of such a moment.")
+        bool,
+        typer.Option("--impossible-moments", help="All trials that `db check` lists with such a moment."),
     ] = False,
     impossible_samples: Annotated[
-        bool, typer.Option("--impossible-samples", help="All that `db check` finds to have taken no time.")
+        bool,
+        typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Take trials out for ever, after asking. Example: compilewatch db remove-trials --impossible-moments"""
+    """Delete trials, after confirmation. Example: compilewatch db remove-trials --impossible-moments"""
     if bool(trial) + impossible_moments + impossible_samples != 1:
         raise typer.BadParameter("Name trials, or --impossible-moments, or --impossible-samples.")
     with open_database(settings_of(config, db).database_url) as database:
@@ -99,7 +103,7 @@ def remove(
         else:
             wanted = trials_of_impossible_samples(database) if impossible_samples else list(trial or ())
         if not wanted:
-            typer.echo("Nothing to take out.")
+            typer.echo("Nothing to remove.")
             return 0
         require_stored(database, wanted)
         trials = plural(len(wanted), "trial")
@@ -112,7 +116,7 @@ def remove(
 
 @app.command("vacuum")
 def vacuum(db: DatabaseOption = None, config: ConfigOption = None) -> int:
-    """Give back the space of what was deleted. Example: compilewatch db vacuum"""
+    """Return the space of deleted rows. Example: compilewatch db vacuum"""
     with open_database(settings_of(config, db).database_url) as database:
         before = database.size_bytes()
         database.vacuum()
@@ -124,9 +128,9 @@ def vacuum(db: DatabaseOption = None, config: ConfigOption = None) -> int:
 @app.command("copy")
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The database to read, as for --db.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="One that is not there yet, or empty.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A new or empty database.")],
 ) -> int:
-    """Move a history between SQLite and PostgreSQL, every row; the source stays as it is.
+    """Copy every row between SQLite and PostgreSQL; the source does not change.
 
     Example: compilewatch db copy sqlite:///compilewatch.db postgresql://compilewatch@db.example/compilewatch
     """

@@ -34,7 +34,7 @@ def doctor(
     validate: Annotated[
         bool,
         typer.Option(
-            "--validate", help="Also measure how small a change this machine can show: its noise floor."
+            "--validate", help="Also measure the noise floor: the smallest change this machine shows."
         ),
     ] = False,
     minutes: Annotated[
@@ -51,10 +51,10 @@ def doctor(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """What this machine has and lacks for a trustworthy measurement. Example: compilewatch doctor --validate
+    """Check what this machine needs for a trustworthy measurement. Example: compilewatch doctor --validate
 
-    Exits 1 when something keeps it from measuring, or when --validate found no figure. The trials of
-    --validate are stored as a run of the suite `validate`. An aim that is missed is no failure.
+    Exits 1 when the machine cannot measure, or when --validate has no figure. The trials of --validate are
+    stored as a run of the suite `validate`. A missed aim is no failure.
     """
     given = [
         name for name, value in (("--minutes", minutes), ("--processes", processes)) if value is not None

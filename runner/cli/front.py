@@ -70,7 +70,7 @@ def _unforeseen(error: Exception) -> int:
         _print_error(_full(error), "Free space or write elsewhere, then run it again.")
         return EXIT_CANNOT
     _print_error(
-        f"This is a defect of compilewatch ({type(error).__name__}), traceback in {_log_defect()}.",
+        f"compilewatch has a defect ({type(error).__name__}), traceback in {_log_defect()}.",
         "Please report it with that file.",
     )
     return EXIT_DEFECT

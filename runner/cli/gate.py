@@ -90,7 +90,7 @@ def confirm_suspicions(
         request = request_confirmation(database, comparison, policy, None, at=datetime.now(UTC))
         if request is not None:
             cases = plural(len(request.spec.cases), "case")
-            print(f"Second look at {cases} queued as {request.request_id}.", file=sys.stderr)
+            print(f"Confirmation of {cases} queued as {request.request_id}.", file=sys.stderr)
         return Decided()
     try:
         planned = confirmation_plan(database, comparison, policy, HostStacks.read(settings))
@@ -112,7 +112,7 @@ def _measure(
     plan = plan_request(settings, planned.spec)
     print(
         f"Measuring {plural(len(planned.plan.suspicions), 'suspected case')} again in "
-        f"{plural(len(plan.trials), 'trial')}, both builds taking turns.",
+        f"{plural(len(plan.trials), 'trial')}, both builds interleaved.",
         file=sys.stderr,
     )
     if planned.plan.over_budget:
@@ -140,7 +140,7 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
         print(f"compilewatch: {error}", file=sys.stderr)
         return None
     if fresh.machine_id != first.machine_id:
-        print("compilewatch: This is another machine than the one that was suspected on.", file=sys.stderr)
+        print("compilewatch: This is another machine than the one with the suspicion.", file=sys.stderr)
         return None
     return fresh
 
@@ -161,7 +161,8 @@ def gate(
     ] = None,
     machine: MachineOption = None,
     confirm: Annotated[
-        Confirm, typer.Option(help="Measure suspicions again: run does it now, queue asks the service.")
+        Confirm,
+        typer.Option(help="Confirm suspicions: run measures now, queue sends a request to the service."),
     ] = Confirm.NO,
     budget: Annotated[
         int | None,
@@ -176,11 +177,10 @@ def gate(
 
     Example: compilewatch gate --against torch=2.12.1 --confirm run
 
-    Without an option the measured run before it is the base; a run of no suite that has none before it gives
-    way to the newest of a suite. Imported runs are judged where nothing was measured, or by name with
-    `compare`. Regressions are recorded once, confirmed by fresh trials that show them again, and then told
-    on the configured channels. Exits 1 on a regression that nobody triaged as expected or false alarm and
-    no second look took back, and on a missed target; 2 when nothing could be told.
+    The base is the run before, of the same suite, unless an option names another. Imported runs count only
+    where nothing is measured. Regressions are recorded once, confirmed by fresh trials, and then sent to the
+    configured channels. Exits 1 on a missed target or a regression, unless it is triaged as expected or
+    false alarm, or not confirmed. Exits 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:

@@ -250,26 +250,25 @@ def history(
     strategy: Annotated[
         str | None, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name.")
     ] = None,
-    metric: Annotated[Judgeable, typer.Option(help="What is followed.")] = _SPEEDUP,
+    metric: Annotated[Judgeable, typer.Option(help="The metric of the history.")] = _SPEEDUP,
     machine: Annotated[
         str | None,
         typer.Option("--machine", metavar="ID", help="The machine; default: the longest measured history."),
     ] = None,
     reference: Annotated[
         str | None,
-        typer.Option("--reference", metavar="BUILD", help="Build id that slow drift is measured against."),
+        typer.Option("--reference", metavar="BUILD", help="Build id as the reference of slow drift."),
     ] = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """One case through time, run by run, with its changes; without a case, everything that changed.
+    """One case run by run with its changes; without a case, every change of a machine.
 
     Example: compilewatch history --workload bert-base --strategy default --metric latency
 
-    Runs in which builds took turns are read by release and judged from each release to the next. Exits 1 when
-    the last change that stands is a regression or the series drifts for the worse, 2 when there are too few
-    runs to tell.
+    Interleaved runs are judged from each release to the next. Exits 1 when the last change is a regression
+    or the series drifts for the worse, 2 when there are too few runs to decide.
     """
     settings = settings_of(config, db)
     if workload is None or strategy is None:
@@ -347,8 +346,8 @@ def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
         return
     name = METRICS[metric].word
     if (points["strategy_kind"] == "eager").all():
-        raise NotFoundError(f"{strategy} is eager and has no {name}.", "Ask for --metric latency.")
-    raise NotFoundError(f"No run of this series has a {name}.", "Ask for another --metric.")
+        raise NotFoundError(f"{strategy} is eager and has no {name}.", "Choose --metric latency.")
+    raise NotFoundError(f"No run of this series has a {name}.", "Choose another --metric.")
 
 
 def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
@@ -366,7 +365,7 @@ def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
             f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.",
             file=sys.stderr,
         )
-        print("  Measure on, for instance every night with `compilewatch run`.", file=sys.stderr)
+        print("  Measure more runs, for instance nightly with `compilewatch run`.", file=sys.stderr)
         return EXIT_CANNOT
     last = standing_change([event for event in series.events if event.index >= start])
     drifts = series.drift is not None and series.drift.verdict is Verdict.REGRESSED
@@ -380,7 +379,7 @@ def _exit_code_of(last: ReleaseStep) -> int:
             f"compilewatch: Cannot tell torch {last.base_torch} from {last.head_torch} here.",
             file=sys.stderr,
         )
-        print("  Measure them again, taking turns, with more --trials.", file=sys.stderr)
+        print("  Measure them again interleaved, with more --trials.", file=sys.stderr)
     return code
 
 

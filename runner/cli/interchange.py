@@ -52,10 +52,10 @@ from runner.config.settings import Settings
 
 # Options of `compilewatch import`: what a file may leave unsaid.
 
-_UNSAID = "where the file does not say it."
+_UNSAID = "where the file has none."
 
 FormatOption = Annotated[str, typer.Option("--format", help="auto, or the name of a format.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would come in; store nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Preview the first rows; store nothing.")]
 TorchOption = Annotated[str | None, typer.Option("--torch", help=f"torch version, {_UNSAID}")]
 CudaOption = Annotated[str | None, typer.Option("--cuda", help=f"CUDA version, {_UNSAID}")]
 DriverOption = Annotated[str | None, typer.Option("--driver", help=f"Driver version, {_UNSAID}")]
@@ -68,10 +68,10 @@ BatchSizeOption = Annotated[int | None, typer.Option("--batch-size", min=1, help
 TaskOption = Annotated[Task | None, typer.Option("--task", help=f"Task, {_UNSAID}")]
 StatedStrategyOption = Annotated[
     StatedStrategy | None,
-    typer.Option("--strategy", help="csv, timm-csv, dynamo-csv: how it was executed, where nothing says it."),
+    typer.Option("--strategy", help="csv, timm-csv, dynamo-csv: the strategy, where the file has none."),
 ]
 MeasuredAtOption = Annotated[
-    str | None, typer.Option("--measured-at", metavar="TIME", help=f"When it was measured, {_UNSAID}")
+    str | None, typer.Option("--measured-at", metavar="TIME", help=f"Moment of the measurement, {_UNSAID}")
 ]
 PairKeyOption = Annotated[
     str | None,
@@ -80,10 +80,12 @@ PairKeyOption = Annotated[
 ColumnsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--column", metavar="FIELD=COLUMN", help="csv: what a column is, such as latency_ms=time; repeat."
+        "--column",
+        metavar="FIELD=COLUMN",
+        help="csv: a column's meaning, such as latency_ms=time. Repeatable.",
     ),
 ]
-SuiteNameOption = Annotated[str | None, typer.Option("--suite", help="A suite name for what comes in.")]
+SuiteNameOption = Annotated[str | None, typer.Option("--suite", help="A suite name for the imported trials.")]
 
 JobOption = Annotated[str | None, typer.Option("--job", help="torch-trace: the job; default: its folder.")]
 
@@ -117,7 +119,7 @@ def import_(
 ) -> int:
     """Read trial records or another tool's results. Example: compilewatch import history.jsonl
 
-    All or nothing per file; the same file twice adds nothing. Exits 2 when a file could not be read.
+    Each file comes in whole or not at all; a second import adds nothing. Exits 2 when a file cannot be read.
     """
     settings = settings_of(config, db)
     moment = moment_of("--measured-at", measured_at)
@@ -198,7 +200,7 @@ def schema(
     version: Annotated[
         int,
         typer.Option(
-            "--version", metavar="N", min=min(SCHEMAS), max=NEWEST_VERSION, help="Of which version."
+            "--version", metavar="N", min=min(SCHEMAS), max=NEWEST_VERSION, help="Version of the record."
         ),
     ] = NEWEST_VERSION,
 ) -> int:
@@ -246,7 +248,7 @@ def _require_files(paths: Sequence[Path]) -> None:
     pipe = next((path for path in paths if not (path.is_file() or path.is_dir())), None)
     if pipe is not None:
         raise CompilewatchError(
-            f"{pipe} is a pipe or a device, and an import reads a file more than once; nothing was imported.",
+            f"{pipe} is a pipe or a device, which cannot be read twice; nothing was imported.",
             "Write its content to a file and import that.",
         )
 
@@ -259,11 +261,11 @@ def _columns(options: list[str] | None) -> dict[str, str]:
         field, column = field.strip(), column.strip()
         if not (field and equals and column):
             raise CompilewatchError(
-                f"--column {text} says no field and column.", "Write it as --column latency_ms=time."
+                f"--column {text} says neither a field nor a column.", "Write it as --column latency_ms=time."
             )
         if field in columns:
             raise CompilewatchError(
-                f"--column says twice what {field} is: {columns[field]} and {column}.", "Name one of them."
+                f"--column names twice what {field} is: {columns[field]} and {column}.", "Name one of them."
             )
         columns[field] = column
     return columns

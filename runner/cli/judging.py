@@ -214,7 +214,7 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
 
 def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
     if any(row.cause is CauseClass.MACHINE for row in rows):
-        return "what changed is put down to the machine"
+        return "the machine explains the change"
     timed, open_timed = (sum(row.metric in TIMED for row in some) for some in (rows, undecided))
     return (
         f"{count(len(undecided))} of {count(len(rows))} rows are open, "
@@ -258,7 +258,7 @@ def print_logged(logged: Logged, *, imported: bool = False) -> None:
         cases = sorted({each.row.workload for each in waiting})
         options = " ".join(f"-w {shlex.quote(name)}" for name in cases[:5])
         how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run {options}"
-        line = f"Recorded, waiting for a second look: {count(len(waiting))}. {how}"
+        line = f"Recorded, not confirmed yet: {count(len(waiting))}. {how}"
         print(printable(line), file=sys.stderr)
     if messages.sent:
         print(f"Messages sent: {count(messages.sent)}.", file=sys.stderr)

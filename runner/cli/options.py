@@ -81,7 +81,7 @@ SuitesOption = Annotated[
     list[str] | None, typer.Option("--suite", metavar="S", help="A suite by name. Repeatable.")
 ]
 RunsOption = Annotated[list[str] | None, typer.Option("--run", metavar="ID", help="A run's id. Repeatable.")]
-TasksOption = Annotated[list[Task] | None, typer.Option("--task", help="What is measured. Repeatable.")]
+TasksOption = Annotated[list[Task] | None, typer.Option("--task", help="A task by name. Repeatable.")]
 SourcesOption = Annotated[
     list[SourceKind] | None, typer.Option("--source", help="Measured here, or imported. Repeatable.")
 ]
@@ -177,14 +177,14 @@ ProfileOption = Annotated[
     bool,
     typer.Option(
         "--profile",
-        help="Look into the first trial of every case with torch.profiler, in a process apart.",
+        help="Profile the first trial of every case with torch.profiler, in its own process.",
     ),
 ]
 TraceOption = Annotated[
     bool,
     typer.Option(
         "--trace",
-        help="Keep the compiler's own log of every case, and tlparse's report where it is there.",
+        help="Store the compiler's log of every case, with tlparse's report where it is installed.",
     ),
 ]
 
@@ -197,11 +197,11 @@ LONGEST_NAME = 200
 def author(by: str | None) -> str:
     """`by`, else the user's name on this machine, in one line. Raises ConfigError where there is neither."""
     if by is not None and not by.strip():
-        raise ConfigError("--by is empty.", "Say who you are, or leave it out.")
+        raise ConfigError("--by is empty.", "Give a name, or leave it out.")
     try:
         return one_line(by or getpass.getuser(), LONGEST_NAME)
     except (OSError, KeyError, ImportError) as error:
-        raise ConfigError("This user has no name on this machine.", "Say who you are with --by.") from error
+        raise ConfigError("This user has no name on this machine.", "Give your name with --by.") from error
 
 
 def who_asks() -> str:

@@ -26,7 +26,7 @@ from runner.cli.serve import dashboard_environment
 
 SCHEMA = "compilewatch.reports/1"
 app = typer.Typer(
-    help="Freeze what is seen, and send it around.", no_args_is_help=True, rich_markup_mode=None
+    help="Freeze a page or comparison as a report.", no_args_is_help=True, rich_markup_mode=None
 )
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A report's id.")]
 
@@ -42,12 +42,12 @@ def create(
             "--compare", metavar="BASE HEAD", help="Two sides, named as for `compilewatch compare`."
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="What to call it; default: what it shows.")] = None,
-    by: Annotated[str | None, typer.Option(help="Who freezes it; default: your user name.")] = None,
+    title: Annotated[str | None, typer.Option(help="Its title; default: its content.")] = None,
+    by: Annotated[str | None, typer.Option(help="Your name; default: the user logged in.")] = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Freeze what a link or a comparison shows now, and print the report's id.
+    """Freeze the page of a link, or a comparison, and print the report's id.
 
     Example: compilewatch report create --compare torch=2.12.1 torch=2.13.0 --title "Upgrade to 2.13"
 
@@ -87,7 +87,7 @@ def list_(json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOp
 def show(
     report_id: IdArgument, json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOption = None
 ) -> int:
-    """What a report says; with --json everything that was frozen. Example: compilewatch report show ID"""
+    """The sentences of a report; with --json all of its content. Example: compilewatch report show ID"""
     with database_of(settings_of(config, db), migrate=False) as database:
         report = _report_of(database, report_id)
     if json_:
@@ -125,11 +125,11 @@ def export(
 @app.command("revoke")
 def revoke(
     report_id: IdArgument,
-    by: Annotated[str | None, typer.Option(help="Who revokes it; default: your user name.")] = None,
+    by: Annotated[str | None, typer.Option(help="Your name; default: the user logged in.")] = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Take a report away for good: its page says that it is gone. Example: compilewatch report revoke ID"""
+    """Revoke a report for good and delete its content. Example: compilewatch report revoke ID"""
     with database_of(settings_of(config, db), migrate=False) as database:
         _report_of(database, report_id)
         report = revoke_report(database, report_id, at=datetime.now(UTC), by=author(by))
@@ -145,14 +145,14 @@ def expire(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Take away the content of old reports, as the service does every hour.
+    """Delete the content of old reports, as the service does every hour.
 
     Example: compilewatch report expire --older-than-days 365
     """
     settings = settings_of(config, db)
     days = older_than_days or settings.report.keep_days
     if days is None:
-        raise ConfigError("Reports are kept for ever.", "Give --older-than-days.")
+        raise ConfigError("Reports have no limit.", "Give --older-than-days.")
     now = datetime.now(UTC)
     with database_of(settings, migrate=False) as database:
         expired = expire_reports(database, now - timedelta(days=days), at=now)

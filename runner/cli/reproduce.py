@@ -50,7 +50,7 @@ def reproduce(
         ),
     ] = None,
     python: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Run under this interpreter, whatever torch it has.")
+        Path | None, typer.Option(metavar="PATH", help="Run under this interpreter, with any torch.")
     ] = None,
     build: Annotated[
         str | None, typer.Option(metavar="NAME", help="Run under one of `compilewatch builds list`.")
@@ -59,12 +59,12 @@ def reproduce(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Run a stored trial again as this host defines its case, or write a script that does.
+    """Run a stored trial again with this host's definitions, or write a script for it.
 
     Example: compilewatch reproduce 01KA8Z7Q3V5T2M9N4R6S8W0XYZ --script issue.py
 
-    The new trial is stored in a run of its own. Exits 1 when it failed. Where workload, strategy or
-    environment of the record are others here, the differences are named and nothing is executed.
+    The new trial is stored in its own run. Exits 1 when it fails. Where workload, strategy or environment
+    differ from the record, the differences are printed and nothing runs.
     """
     settings = settings_of(config, db)
     with database_of(settings) as database:
@@ -153,7 +153,7 @@ def _print(stored: Trial, again: Trial) -> None:
         out.print(line, markup=False, highlight=False)
     strategies = " ".join(f"-s {name}" for name in dict.fromkeys(("eager", again.strategy.name)))
     print(
-        f"Stored as trial {again.trial_id}. One trial a side cannot tell noise from change; for a verdict:\n"
+        f"Stored as trial {again.trial_id}. One trial a side decides nothing. For a verdict:\n"
         f"  compilewatch run -w {again.workload.name} {strategies} --trials 10",
         file=sys.stderr,
     )

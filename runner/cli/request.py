@@ -37,7 +37,9 @@ from runner.plan.builds import builds_named
 from runner.plan.plan import require_limits
 from runner.plan.selection import refuse_code, select
 
-app = typer.Typer(help="Ask the services to measure something.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Queue, list and cancel measurements of the services.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _LISTED = 50
 
@@ -94,12 +96,12 @@ def create(
 
 @app.command("list")
 def list_(
-    all_: Annotated[bool, typer.Option("--all", help="Those that are done, too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="With those that are done.")] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """What is queued or running, newest first. Example: compilewatch request list --all"""
+    """Queued and running requests, newest first. Example: compilewatch request list --all"""
     states = tuple(RequestState) if all_ else UNFINISHED
     with database_of(settings_of(config, db), migrate=False) as database:
         listed = requests(database, states=states, limit=None if json_ else _LISTED)

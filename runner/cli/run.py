@@ -66,7 +66,7 @@ def run(
         typer.Option(
             "--minutes",
             min=0.1,
-            help="Measure what is worth most first, and begin nothing that would take longer than this.",
+            help="Measure the most valuable cases first, and start nothing that takes longer than this.",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
@@ -81,7 +81,7 @@ def run(
 ) -> int:
     """Measure now, store every trial and print the results. Example: compilewatch run --suite smoke
 
-    Exits 1 when a trial failed or a case regressed since the run before, 2 when nothing could be measured,
+    Exits 1 when a trial fails or a case regresses since the run before, 2 when nothing can be measured,
     130 when interrupted.
     """
     settings = settings_of(config, db)

@@ -40,9 +40,9 @@ _LOG = logging.getLogger("compilewatch.schedule")
 
 @app.callback(invoke_without_command=True)
 def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOption = None) -> int:
-    """Run the service: measures by schedule, on request and after upgrades, until it is told to stop.
+    """Run the service: it measures by schedule, on request and after upgrades.
 
-    SIGTERM and Ctrl-C end it within 10 s; what was measured is stored. Example: compilewatch schedule
+    SIGTERM and Ctrl-C end it within 10 s; measured trials are stored. Example: compilewatch schedule
     """
     if context.invoked_subcommand is not None:
         return 0
@@ -72,7 +72,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
 def list_(
     context: typer.Context, json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOption = None
 ) -> int:
-    """The schedules, their next five firings and what became of the last one.
+    """The schedules with their next five firings and the result of the last one.
 
     Example: compilewatch schedule list
     """
@@ -94,7 +94,7 @@ def list_(
 def pause(
     context: typer.Context, name: NameArgument, db: DatabaseOption = None, config: ConfigOption = None
 ) -> int:
-    """Let a schedule fire no more until it is resumed. Example: compilewatch schedule pause nightly"""
+    """Pause a schedule until it is resumed. Example: compilewatch schedule pause nightly"""
     return _change(_settings(context, db, config), name, paused=True)
 
 
@@ -102,7 +102,7 @@ def pause(
 def resume(
     context: typer.Context, name: NameArgument, db: DatabaseOption = None, config: ConfigOption = None
 ) -> int:
-    """Let a paused schedule fire again; what it missed is not made up for.
+    """Resume a paused schedule; missed firings stay missed.
 
     Example: compilewatch schedule resume nightly
     """

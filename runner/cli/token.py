@@ -20,23 +20,23 @@ from runner.cli.output.documents import print_document
 app = typer.Typer(
     help="API tokens for programs that cannot sign in.", no_args_is_help=True, rich_markup_mode=None
 )
-ByOption = Annotated[str | None, typer.Option("--by", help="Who you are; default: the user's name.")]
+ByOption = Annotated[str | None, typer.Option("--by", help="Your name; default: the user logged in.")]
 
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as grafana.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its purpose, such as grafana.")],
     scope: Annotated[
-        list[Scope] | None, typer.Option("--scope", help="What it opens, repeatable; default: api.")
+        list[Scope] | None, typer.Option("--scope", help="Its scope, repeatable; default: api.")
     ] = None,
     days: Annotated[
-        int | None, typer.Option("--days", min=1, max=3650, help="Until it ends; default: until revoked.")
+        int | None, typer.Option("--days", min=1, max=3650, help="Days until it ends; default: never.")
     ] = None,
     by: ByOption = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Make a token and print its secret, this once. Example: compilewatch token create grafana"""
+    """Create a token and print its secret once. Example: compilewatch token create grafana"""
     now, secret = datetime.now(UTC), new_secret()
     try:
         token = Token(
@@ -65,7 +65,7 @@ def create(
 
 @app.command("list")
 def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Every token, also those that have ended; no secret. Example: compilewatch token list"""
+    """Every token with its end, without secrets. Example: compilewatch token list"""
     with open_database(settings_of(config, db).database_url, read_only=True) as database:
         stored = tokens(database)
     if as_json:
@@ -90,7 +90,7 @@ def revoke(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Let a token open nothing any more, at once. Example: compilewatch token revoke 1f2e3d4c"""
+    """Revoke a token at once. Example: compilewatch token revoke 1f2e3d4c"""
     with open_database(settings_of(config, db).database_url) as database:
         token = revoke_token(database, token_id, at=datetime.now(UTC), by=author(by))
     typer.echo(f"Token {token.token_id} ({token.name}) opens nothing since {moment(token.revoked_at)}.")

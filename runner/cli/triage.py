@@ -32,21 +32,21 @@ class TriageWord(StrEnum):
 
 def triage(
     regression: Annotated[
-        str, typer.Argument(metavar="REGRESSION", help="Its id, or the first characters of it.")
+        str, typer.Argument(metavar="REGRESSION", help="Its id or the first characters of it.")
     ],
     state: Annotated[
         TriageWord, typer.Option(help="expected and false-alarm no longer fail `compilewatch gate`.")
     ],
     note: Annotated[str | None, typer.Option(help="Why, in a sentence.")] = None,
-    url: Annotated[str | None, typer.Option(help="Where it is discussed or fixed.")] = None,
+    url: Annotated[str | None, typer.Option(help="Link to the discussion or the fix.")] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who says it; default: the user logged in.")
+        str | None, typer.Option(metavar="NAME", help="Your name; default: the user logged in.")
     ] = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Say what a regression is. See `compilewatch list regressions`.
+    """Set the triage state of a regression. See `compilewatch list regressions`.
 
     Example: compilewatch triage 3f9c21aa --state expected --note "Traded for memory."
     """
@@ -61,7 +61,7 @@ def triage(
     row, last = recorded.regression.row, recorded.triage[-1]
     subject = f"{row.workload} / {row.strategy}, {METRICS[row.metric].word}"
     already = "" if is_new else " already"
-    line = f"{subject}: {recorded.state.value}{already}, said {last.author} on {moment(last.at)}."
+    line = f"{subject}: {recorded.state.value}{already}, by {last.author} on {moment(last.at)}."
     typer.echo(printable(line))
     return 0
 

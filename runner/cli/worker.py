@@ -33,9 +33,9 @@ def worker(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Measure what services queue, on one GPU, one trial at a time, until told to stop.
+    """Measure queued trials on one GPU, one at a time, until SIGTERM or Ctrl-C.
 
-    Needs PostgreSQL and compilewatch[fleet]. SIGTERM and Ctrl-C give the running trial back to the queue.
+    Needs PostgreSQL and compilewatch[fleet]. On a stop the running trial goes back to the queue.
     Example: compilewatch worker --gpu 0
     """
     settings = settings_of(config, db)

@@ -99,7 +99,7 @@ class SamplingSettings(Section):
     )
     block_s: Seconds = Field(
         default=_seconds(SamplingPlan.block_ns),
-        description="eager and compiled take turns at least this often",
+        description="eager and compiled alternate at least this often",
     )
     settle_s: Annotated[float, Field(ge=0, le=10)] = Field(
         default=_seconds(SamplingPlan.settle_ns), description="untimed steps at the start of each block"
@@ -164,10 +164,10 @@ class ServiceSettings(Section):
 
     watch_builds: bool = Field(default=True, description="measure when a torch or driver is new on this host")
     keep_samples_days: Positive | None = Field(
-        default=None, description="older trials keep their summary only; unset: samples are kept for ever"
+        default=None, description="trials older than this lose their samples and keep a summary; unset: never"
     )
     keep_traces_days: Positive | None = Field(
-        default=None, description="older traces on this host's disk are deleted; unset: kept for ever"
+        default=None, description="traces older than this are deleted from this host's disk; unset: never"
     )
     log_format: LogFormat = Field(default="text", description="text, or json: one object per line")
 
@@ -199,5 +199,5 @@ class ReportSettings(Section):
     """`[report]`: what becomes of frozen reports."""
 
     keep_days: Positive | None = Field(
-        default=None, description="older reports lose their content, as if revoked; unset: kept for ever"
+        default=None, description="reports older than this lose their content, as if revoked; unset: never"
     )

@@ -170,7 +170,7 @@ def _users(setup: DeviceSetup) -> Finding:
         return warn(
             "other users of the GPU",
             f"{fact}, {setup.processes or 0} process{'' if setup.processes == 1 else 'es'} listed",
-            "Measure when nobody else uses it; trials beside others are marked suspect.",
+            "Measure when it is free; trials beside other work are marked suspect.",
         )
     return ok("other users of the GPU", fact)
 

@@ -244,14 +244,14 @@ class Listener:
             await asyncio.sleep(min(SAVE_INTERVAL_S, self._chores.due_in_s()))
 
     async def _reap(self) -> None:
-        """Give back what workers held that are not heard of any more, and forget old jobs."""
+        """Give back the jobs of silent workers, and forget old jobs."""
         while True:
             await asyncio.sleep(_REAP_EVERY_S)
             try:
                 await self._reap_once()
             except ConnectorException as error:
                 # Without it a lost trial is never begun again, so one refusal must not end it.
-                _LOG.warning("The queue could not be looked through (%s). Trying again.", reason_of(error))
+                _LOG.warning("The queue cannot be read (%s). Trying again.", reason_of(error))
 
     async def _reap_once(self) -> None:
         # After an outage everybody was silent; who measured meanwhile is back within the longest wait.
@@ -288,7 +288,7 @@ class Listener:
         with contextlib.suppress(ConnectorException):
             await self._app.job_manager.retry_job(job)
             _LOG.warning(
-                "A worker is not heard of any more; its trial goes back to the queue.",
+                "A worker sends no heartbeat any more; its trial goes back to the queue.",
                 extra={"trial_id": job.queueing_lock},
             )
 

@@ -149,7 +149,7 @@ def _not_offered(requirement: str, offered: Sequence[str]) -> BuildError:
 def _last_line(stderr: str) -> str:
     lines = [line.strip() for line in scrub(stderr).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("ERROR", "Error"))] or lines
-    return one_line(errors[-1].removeprefix("ERROR: ").rstrip(".")) if errors else "it said nothing"
+    return one_line(errors[-1].removeprefix("ERROR: ").rstrip(".")) if errors else "without output"
 
 
 # torch warns at import where numpy is missing, and models convert through it.

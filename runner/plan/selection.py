@@ -207,16 +207,16 @@ def refuse_code(settings: Settings, workloads: Iterable[str], strategies: Iterab
     for name in workloads:
         if name not in known and is_target(name):
             raise ConfigError(
-                f"Data cannot ask for the code at {one_line(name)!r}.",
-                "Give it a [[workload]] entry in the configuration, and ask for its name.",
+                f"Data cannot name the code at {one_line(name)!r}.",
+                "Give it a [[workload]] entry in the configuration and use its name.",
             )
     named = known_strategies(settings)
     for name in strategies:
         backend = parse_strategy(name, named).backend
         if not {name, name.partition("+")[0]} & set(named) and backend not in TORCH_BACKENDS:
             raise ConfigError(
-                f"Data cannot ask for the backend {one_line(str(backend))!r}.",
-                "Give it a [[strategy]] entry in the configuration, and ask for its name.",
+                f"Data cannot name the backend {one_line(str(backend))!r}.",
+                "Give it a [[strategy]] entry in the configuration and use its name.",
             )
 
 

@@ -60,7 +60,7 @@ class Listening:
             case Facts() if _are_facts(message):
                 self.facts = message
             case Facts():
-                self.garbage = self.garbage or "The worker said of its machine and build what cannot be"
+                self.garbage = self.garbage or "The worker sent impossible facts of its machine and build"
             case Pause():
                 return SLOWED if self.watch.sample(str(message.side)) else b"\n"
             case Record():

@@ -63,7 +63,7 @@ def confirmation_plan(
 def request_confirmation(
     database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None, *, at: datetime
 ) -> RunRequest | None:
-    """Ask the service to measure just the suspected cases again, both builds taking turns.
+    """Ask the service to measure just the suspected cases again, both builds interleaved.
 
     A case is asked for once for two builds; None where none is left. Raises MissingBuildError as
     `confirmation_plan` does.

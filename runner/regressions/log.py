@@ -131,7 +131,7 @@ def _request_confirmations(database: Database, comparisons: Sequence[Comparison]
             _LOG.warning("%s", error)
             continue
         if request is not None:
-            _LOG.info("Second look queued as %s: %d cases.", request.request_id, len(request.spec.cases))
+            _LOG.info("Confirmation queued as %s: %d cases.", request.request_id, len(request.spec.cases))
 
 
 def _channels(settings: Settings) -> list[str]:

@@ -30,7 +30,7 @@ def store_waiting(database: Database, spool: Spool) -> Replay:
             _LOG.warning("Run %s, whose end waited on disk, is not in the database.", run_id)
         spool.remove_end(run_id)
     for path in replay.rejected:
-        _LOG.warning("%s could not be stored; the reason is beside it.", path)
+        _LOG.warning("%s could not be stored; the file next to it has the reason.", path)
     return replay
 
 

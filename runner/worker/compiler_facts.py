@@ -124,7 +124,7 @@ def cudagraph_skips(messages: list[tuple[str, str]], counters: dict[str, dict[st
     reasons = [match.group(1).strip() for _, text in messages if (match := _CUDAGRAPH_SKIP.search(text))]
     counted = counters.get("inductor", {}).get("cudagraph_skips", 0)
     if not reasons and counted:
-        reasons = [f"reason not told ({counted} times)"]
+        reasons = [f"no reason given ({counted} times)"]
     return [reason[:_TEXT_LIMIT] for reason in dict.fromkeys(reasons)][:_LIST_LIMIT]
 
 

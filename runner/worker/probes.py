@@ -191,7 +191,7 @@ def half_of_l2(device: torch.device) -> torch.Tensor:
     """
     cache = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0) or 0)
     if cache == 0:
-        raise RuntimeError("torch does not tell the size of this device's L2 cache")
+        raise RuntimeError("torch does not report the size of this device's L2 cache")
     return torch.randn(cache // 2 // 4, device=device)
 
 

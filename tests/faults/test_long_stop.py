@@ -58,7 +58,7 @@ def test_what_is_stopped_for_a_minute_goes_on(place: Place, tally: Tally, tmp_pa
             _wait_until_finished(apart[1], waiter)
             assert [service.stop() for service in (first, second)] == [0, 0]
             expect_all_is_well(apart[1], [*first.acknowledged(), *second.acknowledged()])
-            assert "is not heard of any more" in _history(apart[1])
+            assert "sends no heartbeat any more" in _history(apart[1])
             assert "Traceback" not in first.said() + second.said()
 
 

@@ -72,7 +72,7 @@ def past(at: datetime) -> datetime:
     if at > datetime.now(UTC) + _AHEAD:
         raise ConfigError(
             f"It cannot have been measured on {at:%Y-%m-%d}, which is yet to come.",
-            "Say when it was measured.",
+            "Name the moment of the measurement.",
         )
     return at
 

@@ -55,7 +55,7 @@ def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
         raise UnmappedError(
             f"{file.shown}: no column is mapped to workload and to a latency; its columns are "
             f"{', '.join(header)[:500]}.",
-            "Say which they are, such as --column workload=model --column latency_ms=time.",
+            "Name them, such as --column workload=model --column latency_ms=time.",
             _first_cells(file, header),
         )
     return mapping

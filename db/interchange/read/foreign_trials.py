@@ -40,7 +40,7 @@ _EAGER_WORDS = frozenset({"eager", "false", "none", "no", "off", "0"})
 _COMPILED_WORDS = frozenset({"true", "yes", "on", "1", "compile", "compiled"})
 
 UNTOLD_REASON = "The source counts graph breaks and does not list them."
-SPEEDUP_ZERO = "The source reports speedup 0: the model failed, and it does not say why."
+SPEEDUP_ZERO = "The source reports speedup 0: the model failed without a reason."
 
 _NEEDED = {
     "torch": ("the torch version", "--torch 2.13.0"),
@@ -210,7 +210,7 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
         unknown = [_NEEDED[key][0] for key in missing]
         raise UntoldError(
             f"{result.place.file}: does not say {_and(unknown)}.",
-            f"Tell it with {_and([_NEEDED[key][1] for key in missing])}.",
+            f"Name it with {_and([_NEEDED[key][1] for key in missing])}.",
             tuple(missing),
         )
     return facts

@@ -148,7 +148,7 @@ def _scaled(row: Fields, name: str, units: Mapping[str, int], *, zero_too: bool 
     values = [(f"{name}_{unit}", read(f"{name}_{unit}", scale)) for unit, scale in units.items()]
     given = [(field, value) for field, value in values if value is not None]
     if len(given) > 1:
-        row.fail(given[1][0], f"is told twice, also as {given[0][0]}")
+        row.fail(given[1][0], f"is there twice, also as {given[0][0]}")
     return given[0][1] if given else None
 
 

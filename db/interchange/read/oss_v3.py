@@ -180,7 +180,7 @@ def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iter
         if differing:
             raise group.fields.place.error(
                 group.fields.name_of(differing[0]),
-                f"is not that of {other.fields.path}, and too long to tell their cases apart by name",
+                f"is not that of {other.fields.path}, and too long for a name of their cases",
                 "Write what differs into model.name.",
             )
         yield trial

@@ -56,7 +56,7 @@ def _controls(parsed: list[tuple[_Workload, Result]]) -> dict[_Workload, int | N
             if workload in controls:
                 raise RecordError(
                     f"{result.place}: {workload[0]} has two eager results with equal parameters.",
-                    "Name the parameter that tells eager from compiled with --pair-key.",
+                    "Name the parameter of eager and compiled with --pair-key.",
                 )
             controls[workload] = result.parts["summary"].latency_ns
     return controls
@@ -88,8 +88,8 @@ def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
             if key in part.data and (options.pair_key or names_strategy(_word(part.data[key]))):
                 return key, part.data[key]
     raise RecordError(
-        f"{fields.place}: {fields.path}: nothing tells eager from compiled (looked for {', '.join(keys)}).",
-        "Name the parameter or extra_info entry that does with --pair-key.",
+        f"{fields.place}: {fields.path}: nothing names eager or compiled (no {', '.join(keys)}).",
+        "Name the parameter or extra_info entry with --pair-key.",
     )
 
 

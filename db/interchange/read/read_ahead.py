@@ -169,7 +169,7 @@ def _received(source: BinaryIO, child: int) -> Iterator[Batch]:
         raise ReadHereError
     raise ProcessEndedError(
         "The process that reads the file was killed; nothing of the file was stored.",
-        "Look whether the machine ran out of memory, and import the file again.",
+        "Check the machine's memory, then import the file again.",
     )
 
 

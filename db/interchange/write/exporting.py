@@ -138,7 +138,7 @@ def format_of(output: Path | None, name: str | None) -> str:
         return fitting[0] if fitting else ExportFormat.JSONL
     if fitting and name in list(ExportFormat) and name not in fitting:
         raise CompilewatchError(
-            f"{output}: is the name of a {fitting[0]} file, and --format says {name}.",
+            f"{output}: is the name of a {fitting[0]} file, and --format is {name}.",
             "Leave out --format, or give the file another suffix.",
         )
     return name

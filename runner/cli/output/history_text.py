@@ -107,7 +107,7 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
     for cut in series.cuts:
         yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
     if series.two_mode:
-        yield "The series has two modes: the machine is now in one state, now in another."
+        yield "The series has two modes: the machine alternates between two states."
     if series.drift is not None and series.drift.verdict is not Verdict.UNCHANGED:
         yield series.drift.reason
     for outlook in report.outlooks:

@@ -219,13 +219,13 @@ def test_an_upgrade_says_how_many_of_its_slower_cases_are_confirmed_and_leads_to
     recorded: Recorded,
 ) -> None:
     states = recorded()
-    assert "Latency: 2 of 4 cases slower, none confirmed; compiled moved, eager did not." in texts(
+    assert "Latency: 2 of 4 cases slower, not confirmed yet. Only compiled code slowed." in texts(
         opened(Link(page=Page.UPGRADE))
     )
     _confirm(os.environ[DATABASE], _id(states))
     _confirm(os.environ[DATABASE], _id(states, metric="speedup"))
     test = opened(Link(page=Page.UPGRADE))
-    assert "Latency: 2 of 4 cases slower, 1 confirmed; compiled moved, eager did not." in texts(test)
+    assert "Latency: 2 of 4 cases slower, 1 confirmed. Only compiled code slowed." in texts(test)
     figures = f"In the inbox {len(states)} figures of these builds: 2 confirmed, {len(states) - 2} new."
     assert figures in plainly(texts(test))
     assert [each.label for each in test.button if "inbox" in each.label] == ["Open them in the inbox"]
@@ -242,7 +242,7 @@ def slower_and_unrecorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("slower_and_unrecorded")
 def test_what_no_run_recorded_is_said_not_to_be_in_the_inbox() -> None:
     said = texts(opened(Link(page=Page.UPGRADE)))
-    assert "Latency: 2 of 4 cases slower, none confirmed" in said
+    assert "Latency: 2 of 4 cases slower, not confirmed yet" in said
     assert "Nothing of it is in the inbox" in said
 
 

@@ -43,7 +43,7 @@ def test_a_compiled_trial_is_explained(page: OpenPage) -> None:
     said = texts(test).replace("\xa0", " ")
     assert "412 launches per step became 61. Kernels take 7.53 ms of a step of 8.00 ms;" in said
     assert "Bound by matrix products, 66 % of the work: little is left to gain." in said
-    assert "Median known to ±1.10 % (asked: ±2.00 %)" in said
+    assert "Median known to ±1.10 % (target: ±2.00 %)" in said
     assert "1.40 TFLOP per step (117 TFLOP/s)" in said
     tables = [list(frame.value.columns) for frame in test.dataframe]
     assert ["figure", "eager", "own"] in tables

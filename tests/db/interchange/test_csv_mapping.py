@@ -116,7 +116,7 @@ UNSAID = {name: value for name, value in TOLD.items() if name != "strategy"}
 def test_whether_it_was_compiled_is_asked_where_no_column_tells(tmp_path: Path, table: str) -> None:
     with pytest.raises(RecordError, match=r"table\.csv: does not say whether it was compiled\.") as raised:
         read(write(tmp_path, table), **UNSAID)
-    assert raised.value.next_step == "Tell it with --strategy eager."
+    assert raised.value.next_step == "Name it with --strategy eager."
     (trial,) = read(write(tmp_path, table), **UNSAID, strategy="reduce-overhead")
     assert trial.strategy.mode == "reduce-overhead"
 

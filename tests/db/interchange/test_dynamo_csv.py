@@ -217,7 +217,7 @@ def test_whether_it_was_compiled_is_asked_under_another_name(tmp_path: Path, nam
     path = write(tmp_path, SHORT, name)
     with pytest.raises(RecordError, match=r"does not say whether it was compiled\.") as raised:
         read_told(path, strategy=None)
-    assert raised.value.next_step == "Tell it with --strategy eager."
+    assert raised.value.next_step == "Name it with --strategy eager."
     told = read_told(path, strategy="max-autotune")
     assert [trial.strategy.name for trial in told] == ["max-autotune"]
     assert told == read_told(write(tmp_path, SHORT, "other.csv"), strategy="max-autotune")

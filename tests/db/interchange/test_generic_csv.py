@@ -108,7 +108,7 @@ def test_a_mapping_that_does_not_fit_is_explained(
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("m,1,2,,", "line 2: latency_ms: is told twice, also as latency_us"),
+        ("m,1,2,,", "line 2: latency_ms: is there twice, also as latency_us"),
         ("m,,,,", "line 2: latency: is missing, and no failure is named"),
         ("m,1,,guessing,", "line 2: task: must be one of inference, training, function"),
         ("m,1,,,yesterday", "line 2: measured_at: is no date and time"),

@@ -105,7 +105,7 @@ def test_cases_that_no_name_can_tell_apart_are_refused(
     with pytest.raises(RecordError) as raised:
         trials(tmp_path, record(None, {"config": LONG}), record(None, other))
     assert raised.value.message.endswith(
-        f"record 2.{path}: is not that of record 1, and too long to tell their cases apart by name."
+        f"record 2.{path}: is not that of record 1, and too long for a name of their cases."
     )
     assert raised.value.next_step == "Write what differs into model.name."
 

@@ -171,7 +171,7 @@ def test_whether_it_was_compiled_is_asked_for_where_no_name_says_it(tmp_path: Pa
     with pytest.raises(RecordError) as raised:
         read(other(tmp_path), **told)
     assert raised.value.message == f"{tmp_path / OTHER}: does not say whether it was compiled."
-    assert raised.value.next_step == "Tell it with --strategy eager."
+    assert raised.value.next_step == "Name it with --strategy eager."
 
 
 @pytest.mark.parametrize(

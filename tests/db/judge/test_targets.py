@@ -84,7 +84,7 @@ def test_a_clear_trend_is_extended_to_the_target():
     [
         (rising(10), 12.0, False, "fewer than 20 points"),
         (rising(per_point=0.0), 12.0, False, "no sure trend"),
-        (rising(), 30.0, False, "too far ahead to say"),
+        (rising(), 30.0, False, "too far ahead to forecast"),
         (rising(), 9.0, True, "the trend leads away from the target"),
         (rising(), 11.0, False, "the target is missed already"),
     ],

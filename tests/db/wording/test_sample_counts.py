@@ -9,7 +9,7 @@ import pytest
 from db.records.sampling import SamplingFacts
 from db.wording.trials import sample_count_text
 
-UNKNOWN = "too few samples to say how well the median is known"
+UNKNOWN = "too few samples for an interval of the median"
 
 
 def taken(**fields: Any) -> str:
@@ -41,7 +41,7 @@ def test_what_ended_sampling_is_said(ended_by: str, words: str) -> None:
 def test_how_well_the_median_is_known() -> None:
     assert taken(reached_interval=0.011) == "median known to ±1.10 %, which was enough"
     assert taken(reached_interval=0.011, relative_interval=0.02) == (
-        "median known to ±1.10 % (asked: ±2.00 %), which was enough"
+        "median known to ±1.10 % (target: ±2.00 %), which was enough"
     )
     assert taken(relative_interval=0.02) == f"{UNKNOWN}, which was enough"
 

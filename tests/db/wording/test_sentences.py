@@ -88,11 +88,11 @@ def test_what_moved_and_because_of_whom(
         ),
         (
             lambda: say.confounded(("torch", "driver", "triton")),
-            "torch, driver and triton changed at once; none of them is named as the cause.",
+            "torch, driver and triton changed at once, so their effects cannot be told apart.",
         ),
         (
             lambda: say.confounded(("torch_variant", "torch_git")),
-            "torch variant and torch git changed at once; none of them is named as the cause.",
+            "torch variant and torch git changed at once, so their effects cannot be told apart.",
         ),
         (
             lambda: say.machine_moved(0.05),
@@ -167,7 +167,8 @@ def test_each_sentence(said: Callable[[], str], text: str):
             0.05,
             ("torch", "driver"),
             False,
-            "Latency rose by 5.00 %. torch and driver changed at once; none of them is named as the cause.",
+            "Latency rose by 5.00 %. torch and driver changed at once, so their effects "
+            "cannot be told apart.",
         ),
         (
             0.05,
@@ -196,11 +197,15 @@ def test_the_whole_counts_every_case_once():
 @pytest.mark.parametrize(
     ("compiled", "eager", "text"),
     [
-        (Moved(5, 2, 1), Moved(3, 1, 0), "3 of 8 cases slower, 1 faster; compiled and eager moved."),
-        (Moved(5, 0, 1), Moved(3, 1, 0), "1 of 8 cases slower, 1 faster; compiled and eager moved."),
-        (Moved(5, 2, 0), Moved(3, 0, 0), "2 of 8 cases slower; compiled moved, eager did not."),
-        (Moved(5, 0, 0), Moved(3, 0, 3), "0 of 8 cases slower, 3 faster; eager moved, compiled did not."),
-        (Moved(5, 0, 0), Moved(3, 0, 0), "0 of 8 cases slower."),
+        (Moved(5, 2, 1), Moved(3, 1, 0), "3 of 8 cases slower, 1 faster. Compiled and eager code moved."),
+        (Moved(5, 0, 1), Moved(3, 1, 0), "1 of 8 cases slower, 1 faster. Compiled and eager code moved."),
+        (Moved(5, 2, 0), Moved(3, 0, 0), "2 of 8 cases slower. Only compiled code slowed."),
+        (
+            Moved(5, 0, 0),
+            Moved(3, 0, 3),
+            "no slowdown shown in 8 cases, 3 faster. Only eager code got faster.",
+        ),
+        (Moved(5, 0, 0), Moved(3, 0, 0), "no slowdown shown in 8 cases."),
         (Moved(1, 1, 0), Moved(0, 0, 0), "1 of 1 case slower."),
         (Moved(0, 0, 0), Moved(2, 2, 0), "2 of 2 cases slower."),
     ],
@@ -212,9 +217,9 @@ def test_latency_alone_says_who_moved(compiled: Moved, eager: Moved, text: str):
 @pytest.mark.parametrize(
     ("slower", "confirmed", "text"),
     [
-        (14, 3, "14 of 48 cases slower, 3 confirmed, 1 faster; compiled moved, eager did not."),
-        (14, 0, "14 of 48 cases slower, none confirmed, 1 faster; compiled moved, eager did not."),
-        (0, 0, "0 of 48 cases slower, 1 faster; compiled moved, eager did not."),
+        (14, 3, "14 of 48 cases slower, 3 confirmed, 1 faster. Only compiled code moved."),
+        (14, 0, "14 of 48 cases slower, not confirmed yet, 1 faster. Only compiled code moved."),
+        (0, 0, "no slowdown shown in 48 cases, 1 faster. Only compiled code got faster."),
     ],
 )
 def test_how_many_of_the_slower_cases_are_confirmed_is_said(slower: int, confirmed: int, text: str):

@@ -124,7 +124,7 @@ def test_a_name_of_another_format_is_refused(
 ) -> None:
     assert exit_code_of(app, ["export", "--format", "csv", "--output", str(kept), "--db", url]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"compilewatch: {kept}: is the name of a jsonl file, and --format says csv.",
+        f"compilewatch: {kept}: is the name of a jsonl file, and --format is csv.",
         "  Leave out --format, or give the file another suffix.",
     ]
     assert kept.read_text(encoding="utf-8") == EARLIER

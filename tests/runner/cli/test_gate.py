@@ -215,7 +215,7 @@ def test_a_queued_confirmation_names_both_builds_within_the_budget(
 ) -> None:
     measured(sqlite_url, 1.0, 1.1)
     assert gate(sqlite_url, "--confirm", "queue", "--budget", "14") == 1
-    assert "Second look at 1 case queued as confirm-" in capsys.readouterr().err
+    assert "Confirmation of 1 case queued as confirm-" in capsys.readouterr().err
     with open_database(sqlite_url) as database:
         (request,) = queue(database)
     assert [stack.torch for stack in request.spec.stacks] == ["2.12.0", "2.13.0"]
@@ -237,4 +237,4 @@ def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.Captu
 def test_what_the_machine_did_is_no_open_row(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     measured(sqlite_url, 1.0, 1.5, builds=("2.12.0", "2.12.0"), trials_per_case=10)
     assert gate(sqlite_url) == 2
-    assert "Cannot tell: what changed is put down to the machine." in capsys.readouterr().err
+    assert "Cannot tell: the machine explains the change." in capsys.readouterr().err

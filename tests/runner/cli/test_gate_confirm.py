@@ -122,7 +122,7 @@ def test_where_the_base_is_gone_the_gate_says_so_and_the_verdict_stays_suspected
     assert finished.returncode == 1
     assert states(project) == [TriageState.NEW]
     queued = compilewatch("gate", "--confirm", "queue", "--budget", "8", cwd=project)
-    assert "Second look at 1 case queued as confirm-" in queued.stderr
+    assert "Confirmation of 1 case queued as confirm-" in queued.stderr
     with open_database(url(project)) as database:
         (request,) = queue(database)
     assert request.spec.budget_trials == 8

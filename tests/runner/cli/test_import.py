@@ -90,7 +90,7 @@ def test_whether_it_was_compiled_is_asked_of_a_table_that_has_a_column_for_it(fo
     assert asked.returncode == 2
     assert "table.csv: Not used: mode, eager (ms), batch." in asked.stderr
     assert (
-        "table.csv: does not say whether it was compiled.\n  Tell it with --strategy eager." in asked.stderr
+        "table.csv: does not say whether it was compiled.\n  Name it with --strategy eager." in asked.stderr
     )
     told = in_this_process("import", "table.csv", "--dry-run", *COLUMNS[:6], *FACTS, cwd=folder)
     assert "  bert / reduce-overhead on" in told.stdout
@@ -100,7 +100,7 @@ def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(tmp_
     (tmp_path / "mine.csv").write_text("model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n")
     asked = in_this_process("import", "mine.csv", *FACTS, cwd=tmp_path)
     assert asked.returncode == 2
-    assert "mine.csv: does not say whether it was compiled.\n  Tell it with --strategy eager." in asked.stderr
+    assert "mine.csv: does not say whether it was compiled.\n  Name it with --strategy eager." in asked.stderr
     told = in_this_process("import", "mine.csv", "--dry-run", *FACTS, "--strategy", "default", cwd=tmp_path)
     assert "  resnet50 / default on NVIDIA H200, torch 2.13.0" in told.stdout
     assert "--strategy" in in_this_process("import", "--help", cwd=tmp_path).stdout
@@ -123,7 +123,7 @@ def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
         ),
         (
             ["table.csv", "--column", "workload=model", "--column", "workload=mode"],
-            "--column says twice what workload is: model and mode",
+            "--column names twice what workload is: model and mode",
             "Name one of them",
         ),
         (

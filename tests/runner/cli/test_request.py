@@ -29,8 +29,8 @@ def test_code_is_refused_before_it_is_queued(tmp_path: Path, machine: tuple[str,
     asked = in_this_process("request", "create", "-w", "cnn", "-w", name, *machine, cwd=tmp_path)
     assert asked.returncode == 2
     assert asked.stderr.splitlines() == [
-        f"compilewatch: Data cannot ask for the code at '{name}'.",
-        "  Give it a [[workload]] entry in the configuration, and ask for its name.",
+        f"compilewatch: Data cannot name the code at '{name}'.",
+        "  Give it a [[workload]] entry in the configuration and use its name.",
     ]
     assert list(tmp_path.glob("*.db")) == []
 

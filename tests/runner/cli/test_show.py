@@ -45,7 +45,7 @@ def test_the_interval_and_both_clocks() -> None:
     assert sampling_texts(TRIAL) == [
         (
             "sampling",
-            "median known to ±1.10 % (asked: ±2.00 %), which was enough, L2 cache flushed before each",
+            "median known to ±1.10 % (target: ±2.00 %), which was enough, L2 cache flushed before each",
         ),
     ]
     assert sampling_texts(make_trial()) == []

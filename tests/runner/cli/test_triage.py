@@ -69,7 +69,7 @@ def test_what_was_said_by_whom_is_kept(gated: str, capsys: pytest.CaptureFixture
     identifier = listed(gated, capsys)[0]["regression_id"]
     note = ("--note", "Traded for memory.", "--url", "https://example.com/pull/7", "--by", "ada")
     assert say(gated, identifier[:8], "--state", "acknowledged") == 0
-    assert f"acknowledged, said {getpass.getuser()} on 20" in capsys.readouterr().out
+    assert f"acknowledged, by {getpass.getuser()} on 20" in capsys.readouterr().out
     assert say(gated, identifier, "--state", "expected", *note, "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "compilewatch.regression/1"
@@ -85,7 +85,7 @@ def test_saying_the_same_again_adds_nothing(gated: str, capsys: pytest.CaptureFi
     identifier = listed(gated, capsys)[0]["regression_id"]
     for _ in range(2):
         assert say(gated, identifier, "--state", "false-alarm", "--by", "ada") == 0
-    assert "false alarm already, said ada" in capsys.readouterr().out
+    assert "false alarm already, by ada" in capsys.readouterr().out
     with open_database(gated) as database:
         found = regression_state(database, identifier)
     assert [event.state for event in found.triage] == [TriageState.FALSE_ALARM]

@@ -170,7 +170,7 @@ def test_a_strategy_is_found_by_its_exact_name_among_those_of_this_host(name: st
     trial = _trial()
     strategy = trial.strategy.model_copy(update={"name": name, "backend": "inductor"})
     refused = _refused(trial.model_copy(update={"strategy": strategy}))
-    assert "Data cannot ask for the backend" in refused.message or "There is no strategy" in refused.message
+    assert "Data cannot name the backend" in refused.message or "There is no strategy" in refused.message
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_workload_of_a_record_is_no_code(name: str, tmp_path: Path, monkeypatc
     workload = WORKLOADS["mlp-train"].record().model_copy(update={"name": name})
     trial = _trial().model_copy(update={"workload": workload})
     for refused in (_refused(trial), _refused_script(trial)):
-        assert refused.message.startswith(("Data cannot ask for the code at", "There is no workload"))
+        assert refused.message.startswith(("Data cannot name the code at", "There is no workload"))
 
 
 def test_threads_of_a_record_are_bounded():

@@ -76,7 +76,7 @@ def test_no_command_says_a_secret(
     (project / "compilewatch.toml").write_text(CONFIG, encoding="utf-8")
     exit_code_of(app, list(words))
     captured = capfd.readouterr()
-    assert captured.out + captured.err, "it said nothing at all"
+    assert captured.out + captured.err, "without output at all"
     assert SECRET not in captured.out + captured.err + written(project)
 
 

@@ -140,7 +140,7 @@ def test_cuda_graph_skips_have_a_reason_even_if_only_the_counter_tells():
     told = [("cudagraphs", "skipping cudagraphs due to cpu device (add_1)")]
     assert compiler_facts.cudagraph_skips(told, {}) == ["cpu device (add_1)"]
     counted = {"inductor": {"cudagraph_skips": 2}}
-    assert compiler_facts.cudagraph_skips([], counted) == ["reason not told (2 times)"]
+    assert compiler_facts.cudagraph_skips([], counted) == ["no reason given (2 times)"]
     assert compiler_facts.cudagraph_skips([], {}) == []
 
 
