@@ -42,7 +42,7 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
     "machine": {"type": "string"},
     "machine_id": {"type": "string"},
     "torch": {"type": ["string", "null"]},
-    "build_id": {"type": "string", "description": "The machine's newest build, or the one asked for."},
+    "build_id": {"type": "string", "description": "The machine's newest build, or the requested one."},
     "source_kind": {"type": "string", "description": "measured or imported"},
     "source_name": {"type": "string", "description": "Who measured it, or the format it was imported from."},
     "timing_method": {"type": ["string", "null"], "description": "host, gated, cupti or ungated"},

@@ -93,7 +93,7 @@ def too_many(wait_s: float, per_second: float) -> Response:
     seconds = max(1, math.ceil(wait_s))
     return error_response(
         429,
-        f"More than {per_second:g} requests per second came from this address.",
+        f"This address exceeds its rate of {per_second:g} per second.",
         f"Wait {seconds} s, and send If-None-Match with the last ETag where you poll.",
         {"Retry-After": str(seconds)},
     )

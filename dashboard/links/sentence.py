@@ -50,9 +50,11 @@ def _subject(link: Link) -> str:
     if link.page is Page.UPGRADE:
         return f"Upgrade in {METRICS[link.metric].word}"
     if link.page is Page.MODES:
-        return f"Modes {_GOAL_WORDS.get(link.goal, f'for {link.steps:,} steps')}"
+        goal = f"for {units.plural(link.steps, 'step')}"
+        return f"Modes {_GOAL_WORDS.get(link.goal, goal)}"
     if link.page is Page.BREAK_EVEN:
-        return f"Break-even at {link.steps:,} steps and {link.restarts:,} restarts per day"
+        restarts = units.plural(link.restarts, "restart")
+        return f"Break-even at {units.plural(link.steps, 'step')} and {restarts} per day"
     return TITLES[link.page]
 
 

@@ -34,10 +34,10 @@ def stored_address(view_id: str) -> tuple[Page, str] | None:
 def why_not_opened(view_id: str) -> str:
     """Why a page was drawn that still has `view_id` in its address. Raises DatabaseError."""
     if stored_link(reader(), view_id) is None:
-        return f"No view is kept under {quoted(view_id)}; is the link complete?"
+        return f"No view has the id {quoted(view_id)}. Check that the link is complete."
     if stored_address(view_id) is None:
-        return f"The view kept under {quoted(view_id)} is of a page that this release does not have."
-    return f"The view kept under {quoted(view_id)} could not be read before; load the page again to open it."
+        return f"The view {quoted(view_id)} is of a page that this release does not have."
+    return f"The view {quoted(view_id)} could not be read. Load the page again to open it."
 
 
 def keep(link: str) -> str:

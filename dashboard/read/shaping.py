@@ -232,11 +232,11 @@ def _aside_reason(case: dict[str, Any]) -> str:
         return ""
     kind = units.words(_words(case["failure_kind"]))
     why = f" ({kind})" if kind else ""
-    total, failed = units.count(case["trials"]), units.count(case["failed_trials"])
+    total, failed = units.plural(case["trials"], "trial"), units.count(case["failed_trials"])
     if case["status"] == "failed":
-        return f"failed in {'its only trial' if total == '1' else f'all {total} trials'}{why}"
+        return f"failed in {'its only trial' if case['trials'] == 1 else f'all {total}'}{why}"
     if case["status"] == "mixed":
-        return f"{failed} of {total} trials failed{why}; the numbers are of the others"
+        return f"{failed} of {total} failed{why}; the numbers are of the others"
     return "nothing was compiled: the graph count is 0, so this is eager's speed"
 
 

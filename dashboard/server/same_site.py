@@ -63,7 +63,7 @@ class SameSite:
         if not _is_our_write(headers):
             return error_response(403, "This write was begun by another site.", "Write from the pages here.")
         if "transfer-encoding" in headers:
-            return error_response(411, "The length of the body is not told.", "Send Content-Length.")
+            return error_response(411, "The body has no length.", "Send Content-Length.")
         length = headers.get("content-length", "0")
         if not _DIGITS.fullmatch(length) or int(length) > self._largest_body:
             return error_response(413, "The body is too long.", f"Send at most {self._largest_body} bytes.")

@@ -97,7 +97,8 @@ def files_of(uploaded: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files by base name. Raises CompilewatchError where they are too many or too large."""
     if len(uploaded) > MOST_FILES:
         raise CompilewatchError(
-            f"These are {len(uploaded)} files, more than {MOST_FILES}.", "Pack them into one zip."
+            f"{plural(len(uploaded), 'file')} at once, and the limit is {MOST_FILES}.",
+            "Pack them into one zip.",
         )
     if sum(map(len, uploaded.values())) > LARGEST_MB * 2**20:
         raise CompilewatchError(

@@ -149,8 +149,7 @@ class HistoryPolicy(PolicyPart):
     )
     whole_run_share: Share = Field(
         default=0.5,
-        description="a run with fewer than this share of its suite's cases that ran before was a part of it "
-        "on purpose: no case is missing from it",
+        description="a run with a smaller share of its suite's earlier cases is partial: none is missing",
     )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
@@ -212,8 +211,8 @@ class Policy(PolicyPart):
     )
     noisy_class_cv: Positive = Field(
         default=0.03,
-        description="where cases of a class typically scatter by more than this, a change that few trials "
-        "show is suspected until it is confirmed (measured)",
+        description="in a class that scatters more, a change over few trials is suspected until confirmed "
+        "(measured)",
     )
     rank_trials: int = Field(
         default=10,

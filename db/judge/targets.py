@@ -18,6 +18,7 @@ from db.judge.results import Result
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import is_canary, passed_mask, suspect_mask
 from db.metrics.groups import Floats, floats
+from db.wording.units import plural
 
 Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -140,7 +141,7 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
     policy = policy or Policy()
     fewest = policy.history.trend_points
     if len(y) < fewest:
-        return _no_forecast(f"fewer than {fewest} points")
+        return _no_forecast(f"fewer than {plural(fewest, 'point')}")
     x, log_y = np.arange(len(y), dtype=np.float64), np.log(floats(pd.Series(y)))
     slope, intercept, _, _ = stats.theilslopes(log_y, x)
     p_value = _trend_p(x, log_y, slope, policy)
@@ -155,7 +156,7 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
         return _no_forecast("the trend leads away from the target", slope, p_value)
     if ahead > len(y):
         return _no_forecast("too far ahead to forecast", slope, p_value)
-    reason = f"at this trend the target is crossed in about {math.ceil(ahead)} points"
+    reason = f"at this trend the target is crossed in about {plural(math.ceil(ahead), 'point')}"
     return Forecast(points=float(ahead), slope_per_point=math.expm1(slope), p_value=p_value, reason=reason)
 
 

@@ -58,7 +58,7 @@ def _check(options: Sequence[ModeOption], steps: int, restarts: int) -> None:
     if not options:
         raise UnitError("There is no strategy to choose from.", "Measure at least one.")
     if steps < 1 or restarts < 0:
-        raise UnitError(f"{steps} steps and {restarts} restarts cannot be run.", "Give at least 1 and 0.")
+        raise UnitError(f"Steps {steps:,} and restarts {restarts:,} cannot be run.", "Give at least 1 and 0.")
     for option in options:
         if option.latency.value <= 0:
             raise UnitError(f"{option.strategy} has no latency above 0.", "Measure it again.")

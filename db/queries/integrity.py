@@ -49,10 +49,10 @@ from db.tables.trials import (
 )
 from db.wording.units import plural
 
-_BACKUP = "Restore a backup from before with `compilewatch db restore`."
+_BACKUP = "Restore an earlier backup with `compilewatch db restore`."
 _SAMPLES = (
-    "The trial cannot be judged any more: restore a backup from before with `compilewatch db restore`, or "
-    "import the trial again from its bundle into a new database."
+    "The trial cannot be judged any more. Restore an earlier backup with `compilewatch db restore`, or "
+    "import the trial's bundle into a new database."
 )
 _SHARES = {"latency_ns": 0.5, "latency_p05_ns": 0.05, "latency_p95_ns": 0.95, "latency_p99_ns": 0.99}
 _TIMELESS = select(TRIAL.c.trial_id).where(or_(TRIAL.c.latency_ns < 1, TRIAL.c.control_latency_ns < 1))

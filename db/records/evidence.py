@@ -81,21 +81,21 @@ class PhasesNs(Record):
     """
 
     dynamo: Nanoseconds | None = None
-    """Capturing the graph from Python's bytecode, in nanoseconds; null where not seen."""
+    """Capturing the graph from Python's bytecode, in nanoseconds; null where not observed."""
     aot_autograd: Nanoseconds | None = None
-    """Tracing forward and backward, decomposing, partitioning, in nanoseconds; null where not seen."""
+    """Tracing forward and backward, decomposing, partitioning, in nanoseconds; null where not observed."""
     inductor: Nanoseconds | None = None
-    """Lowering, fusing and writing code, in nanoseconds; null where not seen."""
+    """Lowering, fusing and writing code, in nanoseconds; null where not observed."""
     kernel_compile: Nanoseconds | None = None
-    """Waiting for Triton or the C++ compiler, in nanoseconds; null where not seen."""
+    """Waiting for Triton or the C++ compiler, in nanoseconds; null where not observed."""
     isa_probe: Nanoseconds | None = None
-    """Compiler runs that find the CPU's vector instructions, in nanoseconds; null where not seen."""
+    """Compiler runs that find the CPU's vector instructions, in nanoseconds; null where not observed."""
     autotune: Nanoseconds | None = None
-    """Trying candidates of kernels, in nanoseconds; null where not seen."""
+    """Trying candidates of kernels, in nanoseconds; null where not observed."""
     backward: Nanoseconds | None = None
-    """Compiling the backward pass, all its parts, in nanoseconds; null where not seen."""
+    """Compiling the backward pass, all its parts, in nanoseconds; null where not observed."""
     cudagraph_capture: Nanoseconds | None = None
-    """Recording CUDA graphs, in nanoseconds; null where not seen."""
+    """Recording CUDA graphs, in nanoseconds; null where not observed."""
     other: Nanoseconds | None = None
     """What is left of the first call, its first execution included, in nanoseconds."""
 
@@ -109,11 +109,11 @@ class ColdStart(Record):
     total_ns: Nanoseconds | None = None
     """Spawn of the process to its first result, in nanoseconds; null where it got none."""
     interpreter_ns: Nanoseconds | None = None
-    """Spawn to the first line of the measuring program, in nanoseconds; null where not measured."""
+    """Spawn to the first line of the benchmark harness, in nanoseconds; null where not measured."""
     import_torch_ns: Nanoseconds | None = None
     """`import torch`, in nanoseconds; null where not reached."""
     harness_ns: Nanoseconds | None = None
-    """What the measuring program itself needs: its own modules, and the facts of machine and build, in
+    """What the benchmark harness itself needs: its own modules, and the facts of machine and build, in
     nanoseconds; null where not measured."""
     import_libraries_ns: Nanoseconds | None = None
     """Importing the workload's module and what it imports, in nanoseconds; null where not reached."""
@@ -134,7 +134,7 @@ class ColdStart(Record):
     """CPU time of the process and its children up to the first result, in nanoseconds; null where there was
     none."""
     phase_source: Name | None = None
-    """How `phases_ns` was told apart: `dynamo_timed_events`, `calculate_time_spent` or `wall` (not at all);
+    """How `phases_ns` was measured: `dynamo_timed_events`, `calculate_time_spent` or `wall` (not at all);
     null for eager."""
     phases_ns: PhasesNs | None = None
     """Parts of the first compiled call, in nanoseconds each; null for eager."""
@@ -176,23 +176,23 @@ class CompilerEvent(Record):
 
 
 class CacheCounters(Record):
-    """What the compiler's caches answered during the trial. A cache that was not asked is null throughout.
+    """What the compiler's caches answered during the trial. A cache that was not used is null throughout.
 
     A bypass is a graph that the cache refuses to hold; it is compiled each time, hit or miss never counts it.
     """
 
     fx_graph_hits: Count | None = None
-    """Graphs found in the cache of compiled FX graphs; null where it was not asked."""
+    """Graphs found in the cache of compiled FX graphs; null where it was not used."""
     fx_graph_misses: Count | None = None
-    """Graphs not found there, and compiled; null where it was not asked."""
+    """Graphs not found there, and compiled; null where it was not used."""
     fx_graph_bypasses: Count | None = None
-    """Graphs it cannot hold; null where it was not asked."""
+    """Graphs it cannot hold; null where it was not used."""
     aot_autograd_hits: Count | None = None
-    """Graphs found in the cache of AOTAutograd; null where it was not asked, as before torch 2.7."""
+    """Graphs found in the cache of AOTAutograd; null where it was not used, as before torch 2.7."""
     aot_autograd_misses: Count | None = None
-    """Graphs not found there; null where it was not asked."""
+    """Graphs not found there; null where it was not used."""
     aot_autograd_bypasses: Count | None = None
-    """Graphs it cannot hold; null where it was not asked."""
+    """Graphs it cannot hold; null where it was not used."""
 
 
 class CompilerFacts(Record):
@@ -203,19 +203,19 @@ class CompilerFacts(Record):
     ops_captured: Count | None = None
     """Calls in those graphs; null where the source does not say."""
     graph_breaks: list[CompilerEvent] | None = None
-    """Where capture was interrupted, from the compiler's log; null where not told."""
+    """Where capture was interrupted, from the compiler's log; null where unknown."""
     recompiles: list[CompilerEvent] | None = None
-    """What was compiled again, and the guard that failed; null where not told."""
+    """What was compiled again, and the guard that failed; null where unknown."""
     skipped_frames: list[Text] | None = None
     """Functions that Dynamo looked at and left to Python; null where torch does not tell."""
     recompile_limit_hit: Flag | None = None
-    """Whether a function reached the limit, after which it runs eagerly; null where not told."""
+    """Whether a function reached the limit, after which it runs eagerly; null where unknown."""
     cudagraph_skips: list[Text] | None = None
-    """Why CUDA graphs were not used; null where none were asked for."""
+    """Why CUDA graphs were not used; null where none were requested."""
     cudagraph_launches: Count | None = None
     """CUDA graphs that one warm step launches; null on a CPU."""
     cache: CacheCounters | None = None
-    """Hits and misses of the compiler's caches; null where not told."""
+    """Hits and misses of the compiler's caches; null where unknown."""
 
 
 class Numerics(Record):
@@ -250,25 +250,25 @@ class DeviceState(Record):
     """
 
     sm_clock_mhz: Triple | None = None
-    """Clock of the multiprocessors, in MHz; null where not told."""
+    """Clock of the multiprocessors, in MHz; null where unknown."""
     memory_clock_mhz: Triple | None = None
-    """Clock of the memory, in MHz; null where not told."""
+    """Clock of the memory, in MHz; null where unknown."""
     temperature_c: Triple | None = None
-    """Of the GPU, in degrees Celsius; null where not told."""
+    """Of the GPU, in degrees Celsius; null where unknown."""
     power_w: Triple | None = None
-    """Power drawn, in watts; null where not told."""
+    """Power drawn, in watts; null where unknown."""
     utilization_percent: Finite | None = None
-    """Median share of time in which a kernel ran, in percent; null where not told."""
+    """Median share of time in which a kernel ran, in percent; null where unknown."""
     throttle_reasons: list[Name] | None = None
-    """Every reason that limited the clocks at some reading, by NVML's names; null where not told."""
+    """Every reason that limited the clocks at some reading, by NVML's names; null where unknown."""
     other_processes: Count | None = None
-    """Most processes of others on the GPU; null where not told, as in a container."""
+    """Most processes of others on the GPU; null where unknown, as in a container."""
     ecc: Flag | None = None
-    """Whether memory errors are corrected; null where not told."""
+    """Whether memory errors are corrected; null where unknown."""
     ecc_errors: Count | None = None
-    """New ones that could not be corrected; null where not told."""
+    """New ones that could not be corrected; null where unknown."""
     energy_mj: Count | None = None
-    """Energy drawn from the first to the last reading, in millijoules; null where not told."""
+    """Energy drawn from the first to the last reading, in millijoules; null where unknown."""
     suspect: Flag | None = None
     """Whether the samples should not be trusted; null where not known."""
     suspect_reasons: list[Text] | None = None
@@ -287,9 +287,9 @@ class HostState(Record):
     canary_ns: list[Nanoseconds] | None = None
     """Time of one SHA-256 over 1 MiB before each round, in nanoseconds; null where there was none."""
     blocks: Count | None = None
-    """Blocks of samples that were timed; null where not told."""
+    """Blocks of samples that were timed; null where unknown."""
     blocks_rejected: Count | None = None
-    """Blocks of them that were disturbed; null where not told."""
+    """Blocks of them that were disturbed; null where unknown."""
     launching_cpu: Count | None = None
     """The CPU that the thread which feeds a GPU was bound to; null on a CPU, and where it could not be."""
     launching_cpu_siblings: list[Count] | None = None
@@ -297,14 +297,14 @@ class HostState(Record):
     compile_pool_ended: bool | None = None
     """Whether the compiler's idle processes were ended before sampling; null on a CPU."""
     address_layout: Name | None = None
-    """`random` or `fixed`: whether the process's memory was placed anew; null on a CPU, or where not told."""
+    """`random` or `fixed`: whether the process's memory was placed anew; null on a CPU, or where unknown."""
 
 
 class Summary(Record):
     """What an imported result knows when it carries no samples.
 
     `latency_ns` is null where the source has none (an accuracy run, a compile-time count). `metrics` holds
-    the source's figures that have no field in this record, by the source's own names and in its own units.
+    the source's figures without a field in this record, by the source's own names and units.
     """
 
     latency_ns: Latency | None = None

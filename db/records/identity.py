@@ -76,7 +76,7 @@ class Workload(Record):
     dtype: Name
     """Of the inputs and the computation, by torch's name; with autocast that of autocast."""
     items_per_iteration: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
-    """How many of `item` one iteration works off; null where throughput has no meaning or is not told."""
+    """How many of `item` one iteration works off; null where throughput has no meaning or is unknown."""
     item: Name | None = None
     """What throughput counts: image, sequence, token; null where nothing is counted."""
 
@@ -124,9 +124,9 @@ class Machine(Record):
     cpu_name: Name | None = None
     """Model of the host's processor; null where neither the system nor the source tells."""
     cpu_count: Count | None = None
-    """Logical processors of the host; null where not told."""
+    """Logical processors of the host; null where unknown."""
     ram_bytes: Bytes | None = None
-    """Memory of the host, in bytes; null where not told."""
+    """Memory of the host, in bytes; null where unknown."""
     threads: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
     """Threads that torch computes with; null where an imported source does not say."""
 
@@ -139,7 +139,7 @@ class Build(Record):
     torch_git: Name | None = None
     """First digits of the commit that torch was built from; null where it does not say."""
     torch_variant: Name | None = None
-    """Which build of the release: `cpu`, `cu130`, `rocm6.4`; null where not told."""
+    """Which build of the release: `cpu`, `cu130`, `rocm6.4`; null where unknown."""
     cuda: Name | None = None
     """Release of CUDA or HIP that torch was built against; null for a CPU build."""
     driver: Name | None = None
@@ -153,7 +153,7 @@ class Build(Record):
     os: Name | None = None
     """Name and release of the kernel; null where an imported source does not say."""
     compiler: Name | None = None
-    """Name and release of the C++ compiler; null where none was found or told."""
+    """Name and release of the C++ compiler; null where none was found."""
     packages: dict[Key, Key] = Field(default={})
     """Releases of other installed packages that change what is compiled, by name."""
     settings: JsonObject = Field(default={})

@@ -15,7 +15,8 @@ from db.judge.results import BuildSide, Comparison, Result, Row
 from db.judge.vocabulary import COUNTED_METRICS, CauseClass, Verdict
 from db.records.fields import Name, Text, UtcDatetime
 from db.records.ids import identity
-from db.wording.units import words
+from db.wording.sentences import not_reproduced
+from db.wording.units import plural, words
 
 BY_THE_JUDGE = "compilewatch"
 """The author of triage events that no person made."""
@@ -177,7 +178,7 @@ def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
     is_judged = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
     if not is_judged or min(row.trials) < policy.minimum_trials:
         return None
-    reason = f"{row.trials[0]} and {row.trials[1]} fresh trials do not show it: {row.reason}"
+    reason = not_reproduced(row.trials, row.reason)
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})
 
 
@@ -198,4 +199,4 @@ def side_title(side: BuildSide, changed_components: tuple[str, ...]) -> str:
     if named:
         return ", ".join(f"{words(name)} {side.components[name]}" for name in named)
     runs = side.run_ids
-    return f"run {runs[-1]}" if len(runs) == 1 else f"{len(runs)} runs up to {runs[-1]}"
+    return f"run {runs[-1]}" if len(runs) == 1 else f"{plural(len(runs), 'run')} up to {runs[-1]}"

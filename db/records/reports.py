@@ -1,4 +1,4 @@
-"""Frozen reports: what was seen, as it was, under an id that nobody can guess."""
+"""Frozen reports: a page with its content, under an id that nobody can guess."""
 
 from __future__ import annotations
 

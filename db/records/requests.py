@@ -24,7 +24,7 @@ class RequestKind(StrEnum):
 
 
 PRIORITY = {kind: 10 * urgency for urgency, kind in enumerate(reversed(RequestKind))}
-"""Higher goes first; equal ones go in the order in which they were asked."""
+"""Higher goes first; equal ones go in the order in which they were requested."""
 
 
 class RequestState(StrEnum):

@@ -16,18 +16,18 @@ Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 class SamplingFacts(Record):
-    """What was asked of the sampling, and what ended it."""
+    """The plan of the sampling, and what ended it."""
 
     samples: Count
     """Asked for per side, at least."""
     max_samples: Count
     """Asked for per side, at most."""
     relative_interval: Finite | None = None
-    """Asked for: half the width of the median's 95 % interval, over the median; null where not asked."""
+    """The target: half the width of the median's 95 % interval, over the median; null where not requested."""
     reached_interval: Finite | None = None
     """What the wider side had in the end; null with too few samples for an interval."""
     ended_by: Name
-    """`interval`, `samples` (as many as there may be), `time`, or `disturbed` (too few calm blocks)."""
+    """`interval`, `samples` (the limit), `time`, or `disturbed` (too few calm blocks)."""
     warmup_ended_by: Name | None = None
     """Of the measured side: `steady`, `calls` or `time`; null where not known."""
     flush_l2: Flag | None = None
@@ -38,7 +38,7 @@ class SamplingFacts(Record):
     """Untimed steps at the start of each block took about this long, in nanoseconds; null in records
     older than the rule."""
     order: Name
-    """`ABBA`: the sides take turns in going first. `A`: there is one side."""
+    """`ABBA`: the sides alternate in going first. `A`: there is one side."""
     garbage_collector: Flag
     """Whether Python's was on while timing."""
 
@@ -66,7 +66,7 @@ class Headline(StrEnum):
 
 
 class Gate(Record):
-    """What held the device while the host enqueued a step, and how often that was seen to work."""
+    """What held the device while the host enqueued a step, and how often that worked."""
 
     kind: Literal["spin_kernel", "stream_wait"]
     """`spin_kernel`: a kernel that runs for a set time; `stream_wait`: the stream waits for a host flag."""
@@ -96,7 +96,7 @@ class TimingSide(Record):
     pipelined_steps: Count | None = None
     """Steps before one synchronisation in `wall_pipelined_ns`; null where not measured."""
     sm_clock_mhz: Triple | None = None
-    """Clock of the multiprocessors while sampling, as [min, median, max] in MHz; null where not told."""
+    """Clock of the multiprocessors while sampling, as [min, median, max] in MHz; null where unknown."""
     throttle_reasons: list[Name] = Field(default=[])
     """Every reason that limited the clocks while sampling, by NVML's names."""
 
@@ -135,7 +135,7 @@ class ProfileSide(Record):
     kernels: Finite | None = None
     """Kernels that the GPU executed, those of a CUDA graph one by one; null on a CPU."""
     operators: Finite | None = None
-    """Operators called from outside of any other operator; null where not told."""
+    """Operators called from outside of any other operator; null where unknown."""
     device_busy_fraction: Fraction | None = None
     """Share of the time in which the GPU did anything; null on a CPU."""
     launch_ns: Nanoseconds | None = None
@@ -162,7 +162,7 @@ class Profile(Record):
     flops: Count | None = None
     """Floating-point operations of an eager step, by torch.utils.flop_counter; null where it cannot count."""
     bytes: Bytes | None = None
-    """What the operators of an eager step read and write, each input and output once; null where not told."""
+    """What the operators of an eager step read and write, each input and output once; null where unknown."""
 
 
 class Trace(Record):

@@ -108,7 +108,7 @@ class HostDevice(Record):
 
 
 class HostState(Record):
-    """What the service or a worker on a host last said. `devices` is null before they were first asked."""
+    """What the service or a worker on a host last said. `devices` is null before the first reading."""
 
     name: str
     owner: str

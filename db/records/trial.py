@@ -144,7 +144,7 @@ class Trial(Record):
     ended_at: UtcDatetime | None = None
     """When the process had ended; null where an imported source does not say."""
     suite: Name | None = None
-    """Name of the suite; null where no suite was asked for."""
+    """Name of the suite; null where no suite was requested."""
     label: Name | None = None
     """What the user called the run; null without a name."""
     source: Source
@@ -199,7 +199,7 @@ class Trial(Record):
     """Version 2: which times there are, and how they were taken; null for imported results, and where nothing
     was timed."""
     sampling: SamplingFacts | None = None
-    """What was asked of the sampling and what ended it; null for imported results."""
+    """The plan of the sampling and what ended it; null for imported results."""
     summary: Summary | None = None
     """What an imported result knows in place of samples; null for measured ones."""
     memory: Memory | None = None
@@ -215,9 +215,9 @@ class Trial(Record):
     stream: StreamFacts | None = None
     """What several batches met; null for a workload of one batch."""
     profile: Profile | None = None
-    """A few steps under the profiler; null unless asked for."""
+    """A few steps under the profiler; null unless requested."""
     trace: Trace | None = None
-    """Where the compiler's own log lies; null unless asked for."""
+    """Where the compiler's own log lies; null unless requested."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 

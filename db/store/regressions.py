@@ -30,6 +30,7 @@ from db.records.regressions import (
 from db.store.trial_writer import bump_data_version, lock_data_version, upsert
 from db.tables.metadata import JsonText
 from db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
+from db.wording.units import plural
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ class _Writer:
             if row.verdict is Verdict.REGRESSED and needs_no_confirmation(row):
                 self._confirm(fresh, "Counted exactly: no confirmation is needed.")
             elif row.verdict is Verdict.REGRESSED and self._fresh:
-                self._confirm(fresh, f"Suspected before, found on {min(row.trials)} fresh trials a side.")
+                shown = plural(min(row.trials), "fresh trial")
+                self._confirm(fresh, f"Suspected before, shown by {shown} a side.")
 
     def _series_id(self, row: Row) -> str:
         series_id: str | None = self._connection.scalar(

@@ -62,8 +62,8 @@ def _of_imports(trial: Trial, stored: Trial, fields: list[str]) -> ConflictError
     return ConflictError(
         f"{subject} was imported before, with different content in {_listed(fields)} "
         f"(trial {trial.trial_id}).",
-        "Nothing was changed. Stored results stay: where half of a pair came in alone, or an earlier "
-        "version read the file otherwise, import the files into a new database.",
+        "Nothing was changed. An earlier import had half of the pair, or read the file differently. "
+        "Import the files into a new database.",
     )
 
 

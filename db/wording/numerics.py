@@ -41,7 +41,7 @@ def _two_digits(value: float) -> str:
 
 
 def _in_steps(relative: float, name: str, step: float) -> str:
-    steps = relative / step
+    steps, noun = relative / step, f"{name} step"
     if steps < 0.5:
-        return f"less than half a {name} step"
-    return f"about one {name} step" if steps < 1.5 else f"about {_two_digits(round(steps))} {name} steps"
+        return f"less than half a {noun}"
+    return f"about one {noun}" if steps < 1.5 else f"about {_two_digits(round(steps))} {noun}s"

@@ -106,8 +106,13 @@ def in_cycles(cycles: float, clock: float) -> str:
 
 def few_and_noisy(trials: tuple[int, int], needed: int) -> str:
     """Why a change that few trials show is not announced."""
-    sentence = f"Suspected: {min(trials)} trials a side show it, and cases like this are noisy"
-    return f"{sentence}; {needed} a side, or a confirmation, decide."
+    shown = f"Suspected: shown by {units.plural(min(trials), 'trial')} a side"
+    return f"{shown}, and cases like this are noisy; {needed} a side, or a confirmation, decide."
+
+
+def not_reproduced(trials: tuple[int, int], reason: str) -> str:
+    """Why fresh trials, of base and head, do not confirm a suspicion."""
+    return f"{trials[0]} and {units.plural(trials[1], 'fresh trial')} do not show it: {reason}"
 
 
 def timed_by_two(compiled: str, eager: str) -> str:
@@ -131,15 +136,15 @@ def inconclusive(
         more = units.plural(more_trials, "more trial")
         wanted = f"; about {more} a side would show {whole_percent(effect)}"
     if unseen is not None:
-        clock = f"this clock cannot see {whole_percent(effect)} here"
-        wanted = f"; {clock}: that takes about {units.count(unseen)} trials a side"
+        clock = f"this clock cannot show {whole_percent(effect)} here"
+        wanted = f"; {clock}: that takes about {units.plural(unseen, 'trial')} a side"
     return f"Cannot tell: {range_text(*interval)}{wanted}."
 
 
 def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
     """Why a row has no verdict: `trials` of base and head, `needed` a side."""
     fewest = min(trials)
-    counted = "One trial a side is" if fewest == 1 else f"{fewest} trials on the smaller side are"
+    counted = f"{units.plural(fewest, 'trial')} on the smaller side {'is' if fewest == 1 else 'are'}"
     suspicion = " Suspected: the change is beyond the noise of its own history." if suspected else ""
     return f"{counted} never a verdict; {needed} a side are needed.{suspicion}"
 
@@ -152,7 +157,7 @@ def confounded(components: tuple[str, ...]) -> str:
 
 def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdict, int]) -> str:
     """What became of the cases, each counted once; `cases` by their worst verdict."""
-    coverage = f"Compared {matched} of {total} cases"
+    coverage = f"Compared {units.count(matched)} of {units.plural(total, 'case')}"
     if verdict is Verdict.NOT_COMPARABLE:
         return f"{coverage}: nothing can be compared."
     counts = [

@@ -139,9 +139,9 @@ def steps(value: SupportsFloat | str | object | None) -> str:
     if not isinstance(value, int | float | SupportsFloat) or _number(value) is None:
         return MISSING
     number = float(value)
-    if abs(number) < _PLAIN_BELOW and not number.is_integer():
-        return f"{significant(number)} steps"
-    return f"{count(value)} step{'' if _whole(value) == 1 else 's'}"
+    is_mean = abs(number) < _PLAIN_BELOW and not number.is_integer()
+    noun = "step" if not is_mean and _whole(value) == 1 else "steps"
+    return f"{significant(number) if is_mean else count(value)} {noun}"
 
 
 def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:

@@ -338,7 +338,7 @@ def _source(trial: Trial) -> str:
     if trial.source.kind is SourceKind.MEASURED:
         return f"measured by {trial.source.name}"
     known = (
-        f"{count(len(trial.latency_samples_ns))} samples"
+        plural(len(trial.latency_samples_ns), "sample")
         if trial.latency_samples_ns
         else "only a summary, no samples"
     )

@@ -179,7 +179,7 @@ def gate(
 
     The base is the run before, of the same suite, unless an option names another. Imported runs count only
     where nothing is measured. Regressions are recorded once, confirmed by fresh trials, and then sent to the
-    configured channels. Exits 1 on a missed target or a regression, unless it is triaged as expected or
+    configured channels. Exits 1 on a missed target or a regression; not on one triaged as expected or
     false alarm, or not confirmed. Exits 2 when nothing can be decided.
     """
     settings = settings_of(config, db)

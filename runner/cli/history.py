@@ -268,7 +268,7 @@ def history(
     Example: compilewatch history --workload bert-base --strategy default --metric latency
 
     Interleaved runs are judged from each release to the next. Exits 1 when the last change is a regression
-    or the series drifts for the worse, 2 when there are too few runs to decide.
+    or the series drifts for the worse; 2 when there are too few runs to decide.
     """
     settings = settings_of(config, db)
     if workload is None or strategy is None:

@@ -261,7 +261,7 @@ def _columns(options: list[str] | None) -> dict[str, str]:
         field, column = field.strip(), column.strip()
         if not (field and equals and column):
             raise CompilewatchError(
-                f"--column {text} says neither a field nor a column.", "Write it as --column latency_ms=time."
+                f"--column {text} has no field or no column.", "Write it as --column latency_ms=time."
             )
         if field in columns:
             raise CompilewatchError(

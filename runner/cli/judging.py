@@ -217,7 +217,7 @@ def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
         return "the machine explains the change"
     timed, open_timed = (sum(row.metric in TIMED for row in some) for some in (rows, undecided))
     return (
-        f"{count(len(undecided))} of {count(len(rows))} rows are open, "
+        f"{count(len(undecided))} of {plural(len(rows), 'row')} undecided, "
         f"{count(open_timed)} of {count(timed)} of latency and speedup"
     )
 
@@ -242,7 +242,7 @@ def print_comparison(
         changed = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
         if changed:
             out.print(comparison_table(changed, comparison.policy))
-        typer.echo(f"{count(len(comparison.rows) - len(changed))} rows unchanged; --json has them all.")
+        typer.echo(f"{plural(len(comparison.rows) - len(changed), 'row')} unchanged; --json has them all.")
 
 
 def print_logged(logged: Logged, *, imported: bool = False) -> None:

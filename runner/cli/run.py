@@ -81,8 +81,8 @@ def run(
 ) -> int:
     """Measure now, store every trial and print the results. Example: compilewatch run --suite smoke
 
-    Exits 1 when a trial fails or a case regresses since the run before, 2 when nothing can be measured,
-    130 when interrupted.
+    Exits 1 when a trial fails or a case regresses since the run before; 2 when nothing can be measured; 130
+    when interrupted.
     """
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()

@@ -186,7 +186,7 @@ class NotifySettings(Section):
 
 
 class ChannelSettings(Section):
-    """`[[channel]]`: where confirmed regressions are told. Addresses hold tokens and are never printed."""
+    """`[[channel]]`: channels of confirmed regressions. Addresses hold tokens and are never printed."""
 
     name: ShortName
     webhook: Annotated[SecretStr, AfterValidator(secret_web_address)] | None = Field(

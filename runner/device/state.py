@@ -213,10 +213,10 @@ class DeviceWatch:
         ]
         others = max(self._processes) if self._processes else None
         if others:
-            doubts.append(f"{others} other processes on the device")
+            doubts.append(f"other processes on the device: {others}")
         broken = self._ecc_errors[-1] - self._ecc_errors[0] if self._ecc_errors else None
         if broken:
-            doubts.append(f"{broken} memory errors that ECC could not correct")
+            doubts.append(f"memory errors that ECC could not correct: {broken}")
         mode = nvml_query("nvmlDeviceGetEccMode", self._handle)
         utilization = self._series.get("utilization")
         return DeviceState(

@@ -9,7 +9,7 @@ from enum import StrEnum
 from db.judge.compare.noise_floor import SPEEDUP, Scatter, largest_variation
 from db.judge.vocabulary import Bound
 from db.records.trial import TimingMethod, Trial
-from db.wording.units import count, duration, percent, ratio
+from db.wording.units import count, duration, percent, plural, ratio
 from runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
 
 EFFECT = 0.05
@@ -81,9 +81,9 @@ def gate_checks(trials: Sequence[Trial]) -> Iterator[Check]:
     verified = sum(side.gate.verified for side in sides if side.gate)
     others = sum(side.method is not TimingMethod.GATED for side in sides)
     share = None if samples == 0 else verified / samples
-    fact = "no gate held any step" if share is None else f"{percent(share)} of {count(samples)} samples"
+    fact = "no gate held any step" if share is None else f"{percent(share)} of {plural(samples, 'sample')}"
     if others:
-        fact += f"; {others} of {len(sides)} sides were not gated"
+        fact += f"; {others} of {plural(len(sides), 'side')} not gated"
     aim = f"at least {percent(VERIFIED)}, every side gated"
     verdict = _met(share is not None and share >= VERIFIED and not others)
     yield Check("verified_samples", "all", share, fact, aim, verdict)
@@ -121,13 +121,13 @@ def _cupti(probed: ProbedWorkload) -> Check:
     value = probed.gated_ns / probed.kernels_ns
     gaps = GAP_NS * ((probed.launches or 0.0) + 1)
     most = (1 + AGREEMENT) * probed.kernels_ns + gaps
-    fact = f"{ratio(value)}: {duration(probed.gated_ns)} gated, {duration(probed.kernels_ns)} in kernels"
+    fact = f"{ratio(value)}: {duration(probed.gated_ns)} gated, kernels {duration(probed.kernels_ns)}"
     met = (1 - AGREEMENT) * probed.kernels_ns <= probed.gated_ns <= most
     return Check("cupti_agreement", case, value, fact, aim, _met(met))
 
 
 def _do_bench(probed: ProbedWorkload, probes: Probes) -> Check:
-    case, aim = f"{probed.workload} / eager", f"within {percent(AGREEMENT)}, where the device is kept busy"
+    case, aim = f"{probed.workload} / eager", f"within {percent(AGREEMENT)}, where the device stays busy"
     if probed.do_bench_ratio is None:
         busy = "the host is the bottleneck, so do_bench measures it"
         why = probed.error or (busy if probes.has_do_bench else "Triton is not installed")
@@ -148,10 +148,11 @@ def _flush(probed: ProbedFlush) -> Check:
 
 
 def _graph(probed: ProbedGraph) -> Check:
-    case, aim = f"a graph of {probed.kernels} kernels", "1 launch a replay, gated"
+    case, aim = f"a graph of {plural(probed.kernels, 'kernel')}", "1 launch a replay, gated"
     if not probed.gated_ns or probed.graph_launches is None:
         why = probed.error or ("no gate held it" if not probed.gated_ns else "nothing was traced")
         return _unknown("graph_launches", case, why, aim)
     value = float(probed.graph_launches)
-    fact = f"{count(value)} of {probed.launches or 0:g} launches, {duration(probed.gated_ns)} gated"
+    launches = f"{count(value)} of {plural(round(probed.launches or 0), 'launch')}"
+    fact = f"{launches}, {duration(probed.gated_ns)} gated"
     return Check("graph_launches", case, value, fact, aim, _met(value == 1 and probed.launches == 1))

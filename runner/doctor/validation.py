@@ -215,6 +215,6 @@ def cuts(names: Sequence[str], trials: Sequence[Trial], planned: int, budget_s: 
     if fewest < planned and not any(trial.failure for trial in trials):
         others = "" if len(counts) == len(names) else "other "
         sentences.append(
-            f"{fewest} processes of each {others}workload instead of {planned} fit into {within}."
+            f"Each {others}workload has {plural(fewest, 'process')} of {planned} in {within}."
         )
     return sentences

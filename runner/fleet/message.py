@@ -176,7 +176,7 @@ def _same(known: dict[str, WorkloadDefinition], workload: Workload) -> WorkloadD
 
 def _differs(kind: str, name: str) -> RefusedError:
     return RefusedError(
-        f"This host defines the {kind} {one_line(name)!r} otherwise than the service that asked for it.",
+        f"This host defines the {kind} {one_line(name)!r} differently from the service.",
         "Give every host of the fleet the same configuration and source files.",
     )
 

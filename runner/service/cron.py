@@ -60,7 +60,7 @@ def parse_cron(expression: str, timezone: str = "UTC") -> Trigger:
     named = dict(zip(_FIELDS, fields, strict=True))
     if named["day"] != "*" and named["weekday"] != "*":
         raise ValueError(
-            f"cron {expression!r} names days and weekdays; make two schedules of it, one for each"
+            f"cron with days and weekdays ({expression!r}): make two schedules of it, one for each"
         )
     weekday = _weekdays(named.pop("weekday"))
     try:

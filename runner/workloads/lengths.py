@@ -68,5 +68,5 @@ def padded_length(lengths: Sequence[int], policy: str, buckets: Sequence[int], l
         raise ValueError(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
     fitting = [bucket for bucket in buckets if bucket >= needed]
     if not fitting:
-        raise ValueError(f"no bucket of {', '.join(map(str, buckets))} holds a sequence of {needed} tokens")
+        raise ValueError(f"no bucket of {', '.join(map(str, buckets))} holds a sequence of length {needed}")
     return min(fitting)

@@ -89,7 +89,7 @@ def test_a_short_link_opens_the_same_view_in_a_fresh_browser(browser: Browser, d
         expect(page).to_have_url(re.compile("workload=mlp&workload=bert-base"))
         expect(page.get_by_test_id("stAlert")).to_have_count(0)
         open_at(page, f"{desk.served.origin}/?view=nothing", "Overview")
-        expect(page.get_by_test_id("stAlert")).to_contain_text("No view is kept under “nothing”")
+        expect(page.get_by_test_id("stAlert")).to_contain_text("No view has the id “nothing”")
         assert trouble.found == []
 
 

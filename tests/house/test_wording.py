@@ -54,7 +54,7 @@ def test_no_large_file() -> None:
 # What people read: see "Write for people" in CONTRIBUTING.
 
 PLAINER = {
-    r"\btold\b(?! apart)": "shown, printed or sent",
+    r"\btold\b(?!\s+apart)": "shown, printed or sent",
     r"\bkept\b": "stored",
     r"\bseen\b": "shown or observed",
     r"\basked\b": "requested",
@@ -90,11 +90,13 @@ NOUN = re.compile(
     r"|requests|rows|runs|samples|schedules|steps|strategies|suites|tokens|trials|workers|workloads)\b"
 )
 LONGEST_SENTENCE = 20
-SENTENCE_ENDS = re.compile(r"(?<=[.!?:;])[*_)\"]*\s+")
+SENTENCE_ENDS = re.compile(r"(?<=[.!?:;·])[*_)\"]*\s+")
 # Code in a string: markup, styles, statements of SQL, programs for another interpreter.
 CODE = re.compile(
     r"^\s*<|\{[\w-]+:|\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WHERE)\b|\bimport \w+(?:[.,]|$)", re.MULTILINE
 )
+# A list of names in a page counts as one word.
+CODES = re.compile(r"`[^`]*`(?:(?:,|,? and|,? or)\s+`[^`]*`)*")
 # Pages whose sentences are still being shortened.
 UNFINISHED = {
     "CHANGELOG.md",  # says what was
@@ -171,7 +173,7 @@ def page_texts(path: Path, text: str) -> Iterator[Text]:
     for number, block in enumerate(re.split(r"\n\s*\n", prose(text)), start=1):
         rows = block.lstrip().startswith("|")
         for part in re.split(r"\||\n" if rows else r"\n(?=\s*(?:[-*]|\d+\.) )", block):
-            yield Text(f"{path}, paragraph {number}", re.sub(r"`[^`]*`", "`code`", part.strip()))
+            yield Text(f"{path}, paragraph {number}", CODES.sub("`code`", part.strip()))
 
 
 def is_unfinished(path: Path) -> bool:

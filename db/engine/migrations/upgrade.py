@@ -10,6 +10,7 @@ from sqlalchemy import Connection, column, inspect, select, table, text
 from db.engine.migrations import HEAD, VERSION_TABLE
 from db.errors import DatabaseError
 from db.tables.trials import METADATA
+from db.wording.units import plural
 
 # Any number will do as long as every release takes the same one: it names the lock that makes concurrent
 # upgrades of one PostgreSQL database wait for each other.
@@ -99,7 +100,7 @@ def upgrade(connection: Connection, shown_url: str) -> None:
         orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         if orphans:
             raise DatabaseError(
-                f"The upgrade of {shown_url} would leave {len(orphans)} rows without the row they belong to; "
+                f"The upgrade of {shown_url} would leave {plural(len(orphans), 'row')} without a parent; "
                 "nothing was changed.",
                 "Restore the database from a backup.",
             )

@@ -68,8 +68,8 @@ class Verdicts:
         if first is not None and contrary is not None:
             contrary.fail(
                 "accuracy",
-                f"says {contrary.text('accuracy')} of the row that line {first.place.line} calls "
-                f"{first.text('accuracy')}",
+                f"is {contrary.text('accuracy')} here and {first.text('accuracy')} "
+                f"on line {first.place.line}, of one row",
             )
         self._covered.add(key)
         return first

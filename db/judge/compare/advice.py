@@ -87,8 +87,8 @@ def _sentences(
         yield f"{_measure(target)}{' then' if smallest else ''} to see a change of {odds}."
     if unseen:
         size = whole_percent(policy.advice_effect)
-        wanted = f"it would take more than {policy.advice_trials} trials a side"
-        yield f"In {units.plural(unseen, 'case')} this clock cannot see {size}: {wanted}."
+        wanted = f"it takes more than {units.plural(policy.advice_trials, 'trial')} a side"
+        yield f"In {units.plural(unseen, 'case')} this clock cannot show {size}: {wanted}."
 
 
 def _measure(step: AdviceStep) -> str:

@@ -12,6 +12,7 @@ from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Result, Row
 from db.judge.vocabulary import CauseClass, Metric, Verdict, higher_is_better
+from db.wording.sentences import not_reproduced
 
 
 class Outcome(StrEnum):
@@ -137,7 +138,7 @@ def _decide_one(suspicion: Suspicion, metric: Metric, row: Row | None) -> Confir
         outcome, cause, reason = Outcome.CONFIRMED, row.cause, row.reason
     else:
         outcome, cause = Outcome.NOT_REPRODUCED, CauseClass.NOISE
-        reason = f"{row.trials[0]} and {row.trials[1]} fresh trials do not show it: {row.reason}"
+        reason = not_reproduced(row.trials, row.reason)
     return Confirmation(
         case=suspicion.case, metric=metric, outcome=outcome, cause=cause, row=row, reason=reason
     )

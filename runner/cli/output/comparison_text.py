@@ -101,7 +101,9 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     for (verdict, reason), cases in ordered[:_NAMED_REASONS]:
         first = Counter(cases).most_common()[:_NAMED_CASES]
-        named = ", ".join(name if times == 1 else f"{name} ({count(times)} cases)" for name, times in first)
+        named = ", ".join(
+            name if times == 1 else f"{name} ({plural(times, 'case')})" for name, times in first
+        )
         rest = len(cases) - sum(times for _, times in first)
         more = f" and {count(rest)} more" if rest else ""
         yield f"Left out, {verdict}: {named}{more}: {reason}"

@@ -91,11 +91,11 @@ def test_an_id_that_keeps_nothing_is_left_to_the_page(desk: Desk) -> None:
 
 def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATABASE, f"sqlite:///{desk.file}")
-    assert why_not_opened("nothing") == "No view is kept under “nothing”; is the link complete?"
+    assert why_not_opened("nothing") == "No view has the id “nothing”. Check that the link is complete."
     assert "a page that this release does not have" in why_not_opened(desk.keep("trendz?a=b"))
     known = desk.keep("modes")
     assert stored_address(known) is not None
-    assert "load the page again" in why_not_opened(known)
+    assert "Load the page again" in why_not_opened(known)
 
 
 def test_an_absent_database_is_left_to_the_page(empty_url: str, tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ def test_two_verdicts_on_one_row_are_refused_where_they_differ(tmp_path: Path) -
         pair(tmp_path, "cuda,m,8,2.0,1.5\n", "cuda,m,8,pass\ncuda,m,8,fail_accuracy\n")
     accuracy = tmp_path / NAME.replace("performance", "accuracy")
     assert raised.value.message == (
-        f"{accuracy}, line 3: accuracy: says fail_accuracy of the row that line 2 calls pass."
+        f"{accuracy}, line 3: accuracy: is fail_accuracy here and pass on line 2, of one row."
     )
 
 

@@ -60,9 +60,7 @@ def test_a_clock_that_cannot_see_it_is_told_so_and_gets_no_number():
     advice = compared(open_case("wild", 0.4, 4)).advice
     assert advice is not None
     assert (advice.smallest, advice.target, advice.unseen) == (None, None, 1)
-    assert advice.sentences == (
-        "In 1 case this clock cannot see 5 %: it would take more than 30 trials a side.",
-    )
+    assert advice.sentences == ("In 1 case this clock cannot show 5 %: it takes more than 30 trials a side.",)
 
 
 def test_hours_are_unknown_where_no_trial_says_how_long_it_took():

@@ -65,11 +65,11 @@ LAPTOP = summarize_cases(
         (lambda: best_option([], 1), "There is no strategy to choose from. Measure at least one."),
         (
             lambda: best_option([FAST], 0),
-            "0 steps and 0 restarts cannot be run. Give at least 1 and 0.",
+            "Steps 0 and restarts 0 cannot be run. Give at least 1 and 0.",
         ),
         (
             lambda: best_option([FAST], 1, -1),
-            "1 steps and -1 restarts cannot be run. Give at least 1 and 0.",
+            "Steps 1 and restarts -1 cannot be run. Give at least 1 and 0.",
         ),
         (
             lambda: best_option([FAST, ModeOption("odd", nanoseconds(1), nanoseconds(0))], 1),

@@ -79,7 +79,7 @@ def test_what_moved_and_because_of_whom(
         ),
         (
             lambda: say.too_few((4, 1), 3, suspected=False),
-            "One trial a side is never a verdict; 3 a side are needed.",
+            "1 trial on the smaller side is never a verdict; 3 a side are needed.",
         ),
         (
             lambda: say.too_few((2, 5), 3, suspected=True),
@@ -187,7 +187,7 @@ def test_a_change_of_level_says_what_changed_with_it(
 def test_the_whole_counts_every_case_once():
     cases = {Verdict.REGRESSED: 1, Verdict.IMPROVED: 2, Verdict.UNCHANGED: 1000, Verdict.INCONCLUSIVE: 4}
     assert say.overall(Verdict.REGRESSED, matched=1007, total=1010, cases=cases) == (
-        "Compared 1007 of 1010 cases: 1 regressed, 2 improved, 1,000 unchanged, 4 not decided."
+        "Compared 1,007 of 1,010 cases: 1 regressed, 2 improved, 1,000 unchanged, 4 not decided."
     )
     assert say.overall(Verdict.NOT_COMPARABLE, matched=0, total=3, cases={}) == (
         "Compared 0 of 3 cases: nothing can be compared."

@@ -118,7 +118,7 @@ def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
         (["table.csv"], "no column is mapped to workload and to a latency", "--column latency_ms=time"),
         (
             ["table.csv", "--column", "workload"],
-            "--column workload says no field",
+            "--column workload has no field or no column",
             "--column latency_ms=time",
         ),
         (
@@ -183,5 +183,5 @@ def test_a_pipe_is_refused_with_what_to_do(folder: Path) -> None:
     refused = in_this_process("import", "pipe", *FACTS, cwd=folder)
     assert refused.returncode == 2
     message, step = refused.stderr.splitlines()
-    assert "pipe is a pipe or a device, and an import reads a file more than once" in message
+    assert "pipe is a pipe or a device, which cannot be read twice" in message
     assert step.strip() == "Write its content to a file and import that."

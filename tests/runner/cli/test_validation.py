@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_cut_and_said(database: Database, tmp_path: Path) -
     found = validated(database, tmp_path, machine)
     # 80 s a round; 400 s are left after the first, of which a twentieth is reserve.
     assert machine.counts() == [5, 5, 5, 5]
-    assert found.cut == ["5 processes of each workload instead of 10 fit into 8.00 min."]
+    assert found.cut == ["Each workload has 5 processes of 10 in 8.00 min."]
     assert machine.now <= 480
 
 
@@ -163,7 +163,7 @@ def test_the_dearest_workload_is_left_out_where_three_processes_of_all_do_not_fi
     assert sum(spec.workload.name == "cnn" for spec in machine.specs) == 1
     assert found.cut == [
         "cnn has no figure: 3 fresh processes of it do not fit into 8.00 min.",
-        "5 processes of each other workload instead of 10 fit into 8.00 min.",
+        "Each other workload has 5 processes of 10 in 8.00 min.",
     ]
     assert machine.now <= 480
 
@@ -174,7 +174,7 @@ def test_it_ends_in_time_where_later_processes_take_longer(database: Database, t
     # Rounds of 40, 80, 120 and 160 s; a fifth, of about 100 s by the median of these, does not fit.
     assert machine.counts() == [4, 4, 4, 4]
     assert machine.now <= 480
-    assert found.cut == ["4 processes of each workload instead of 10 fit into 8.00 min."]
+    assert found.cut == ["Each workload has 4 processes of 10 in 8.00 min."]
 
 
 def test_a_machine_that_slows_down_still_has_a_figure(database: Database, tmp_path: Path) -> None:

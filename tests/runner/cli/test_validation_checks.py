@@ -63,7 +63,7 @@ def test_the_share_of_verified_samples_is_over_all_of_them() -> None:
 def test_a_side_without_a_gate_is_said_and_misses_the_aim() -> None:
     (check,) = gate_checks([timed(100, 100, method="cupti")])
     assert (check.value, check.verdict) == (1.0, Verdict.MISSED)
-    assert check.fact == "100 % of 100 samples; 1 of 2 sides were not gated"
+    assert check.fact == "100 % of 100 samples; 1 of 2 sides not gated"
     (none,) = gate_checks([])
     assert (none.value, none.verdict, none.fact) == (None, Verdict.MISSED, "no gate held any step")
 
@@ -97,7 +97,7 @@ def test_probes_that_reach_every_aim() -> None:
     assert found["cupti_agreement"].value == pytest.approx(232 / 230)
     assert found["l2_flush"].value == pytest.approx(0.4)
     assert found["l2_flush"].fact == "+40.0 %: 10.0 µs cached, 14.0 µs flushed"
-    assert found["graph_launches"].fact == "1 of 1 launches, 400 µs gated"
+    assert found["graph_launches"].fact == "1 of 1 launch, 400 µs gated"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_the_table_has_a_verdict_for_every_figure(capsys: pytest.CaptureFixture[
     assert " ".join(latency.split()) == "latency mlp / default device-bound 20.0 % at most 4.35 % missed"
     assert [line.split()[-1] for line in shown.splitlines() if "mlp / eager" in line] == ["met", "met"]
     assert "cnn was cut." in shown
-    assert "It took 7.87 min, and is stored as run 01RUN." in shown
+    assert "It took 7.87 min and is stored as run 01RUN." in shown
     assert "  2.82 % in device time, device-bound" in shown
     assert CPU_ONLY not in shown
 

@@ -85,7 +85,7 @@ def test_a_batch_is_padded_by_the_policy(policy: str, expected: int) -> None:
 
 
 def test_a_policy_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="no bucket of 32, 64 holds a sequence of 65 tokens"):
+    with pytest.raises(ValueError, match="no bucket of 32, 64 holds a sequence of length 65"):
         padded_length([65], "buckets", (32, 64), 256)
     with pytest.raises(ValueError, match="policy is one of none, max, buckets, dynamic, not 'bucket'"):
         padded_length([65], "bucket", (), 256)

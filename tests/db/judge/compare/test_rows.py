@@ -100,7 +100,7 @@ def test_a_row_says_what_is_missing_for_a_verdict():
     assert open_.significance_threshold > abs(open_.change or 0)
     wild = row(compared(sides([10, 14, 8, 12], [11, 9, 13, 15])), Metric.LATENCY)
     assert (wild.more_trials, wild.unseen) == (None, 597)
-    assert wild.reason.endswith("; this clock cannot see 5 % here: that takes about 597 trials a side.")
+    assert wild.reason.endswith("; this clock cannot show 5 % here: that takes about 597 trials a side.")
 
 
 def test_a_speedup_borrowed_from_eager_trials_of_the_run_cannot_be_tested():

@@ -181,7 +181,7 @@ def test_one_trial_a_side_is_never_a_verdict_but_may_be_suspected_by_its_own_his
     latency = row_of(judge(case(1.2, trials=1), history=trials_frame(past)), Metric.LATENCY)
     assert latency.verdict is Verdict.INCONCLUSIVE
     assert latency.suspected
-    assert latency.reason.startswith("One trial a side is never a verdict")
+    assert latency.reason.startswith("1 trial on the smaller side is never a verdict")
     calm = row_of(judge(case(1.005, trials=1), history=trials_frame(past)), Metric.LATENCY)
     assert not calm.suspected
 
