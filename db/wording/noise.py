@@ -48,4 +48,4 @@ def _example(floors: Sequence[NoiseFloor], metrics: Collection[str]) -> str:
     floor = floor_of(named, "latency") or named[0]
     needed = max(int(trials_needed(floor.cv, SMALL_CHANGE)), Policy().minimum_trials)
     of_metric = f"{units.level(SMALL_CHANGE)} in {METRICS[floor.metric].word}"
-    return f"{of_metric} needs {units.count(needed)} trials."
+    return f"{of_metric} needs {units.plural(needed, 'trial')}."

@@ -214,7 +214,5 @@ def cuts(names: Sequence[str], trials: Sequence[Trial], planned: int, budget_s: 
     fewest = min(counts.values(), default=planned)
     if fewest < planned and not any(trial.failure for trial in trials):
         others = "" if len(counts) == len(names) else "other "
-        sentences.append(
-            f"Each {others}workload has {plural(fewest, 'process')} of {planned} in {within}."
-        )
+        sentences.append(f"Each {others}workload has {plural(fewest, 'process')} of {planned} in {within}.")
     return sentences
