@@ -16,6 +16,7 @@ from hypothesis import Phase, settings
 
 import db.queries.integrity
 import db.store.trial_writer
+import db.store.trials
 from db.engine.session import Database, open_database
 from db.queries.moments import latest_moment
 from tests.postgres import Unavailable, postgres_server
@@ -52,11 +53,15 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield
 
 
+LIMITED = (db.store.trial_writer, db.store.trials, db.queries.integrity)
+"""Where `latest_moment` is read."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _any_day() -> Iterator[None]:
     """Records of tests are of fixed days, whatever day it is; tests of the limit itself take it away."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (db.store.trial_writer, db.queries.integrity):
+        for module in LIMITED:
             patch.setattr(module, "latest_moment", lambda _connection: datetime(2999, 1, 1, tzinfo=UTC))
         yield
 
@@ -64,7 +69,7 @@ def _any_day() -> Iterator[None]:
 @pytest.fixture
 def today(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit as it is outside of tests: nothing is measured after now."""
-    for module in (db.store.trial_writer, db.queries.integrity):
+    for module in LIMITED:
         monkeypatch.setattr(module, "latest_moment", latest_moment)
 
 

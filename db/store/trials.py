@@ -10,7 +10,8 @@ from functools import partial
 from sqlalchemy import Connection, insert, select, update
 
 from db.engine.session import Database
-from db.errors import ConflictError, NotFoundError
+from db.errors import ConflictError, NotFoundError, RecordError
+from db.queries.moments import latest_moment, wrong_moment
 from db.records.requests import RUN_TRANSITIONS, RunStatus
 from db.records.trial import Trial
 from db.store.trial_rows import TRIALS_OF_A_BATCH, Batch, BatchMaker
@@ -29,7 +30,8 @@ def start_run(
 ) -> None:
     """Announce a run before its first trial. Announcing it again with the same content changes nothing.
 
-    Raises ConflictError where the id belongs to a run announced with other content.
+    Raises ConflictError where the id belongs to a run announced with other content, RecordError for a moment
+    that cannot be, as of a host with a wrong clock.
     """
     announced = {
         "suite": suite,
@@ -38,6 +40,9 @@ def start_run(
         "planned_trials": planned_trials,
     }
     with db.write() as connection:
+        why = wrong_moment(started_at, None, latest_moment(connection))
+        if why is not None:
+            raise RecordError(f"Run {run_id} {why}.", "Nothing was measured. Set the clock of this host.")
         lock_data_version(connection)
         stored = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).mappings().one_or_none()
         if stored is None:

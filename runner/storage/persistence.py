@@ -11,7 +11,7 @@ from db.records.requests import RunStatus
 from db.records.trial import Trial
 from db.store.trials import end_run, save_trial
 from db.wording.units import plural
-from runner.storage.spool import Replay, Spool
+from runner.storage.spool import Replay, Spool, reason_of
 
 _LOG = logging.getLogger("compilewatch.runner")
 
@@ -30,7 +30,7 @@ def store_waiting(database: Database, spool: Spool) -> Replay:
             _LOG.warning("Run %s, whose end waited on disk, is not in the database.", run_id)
         spool.remove_end(run_id)
     for path in replay.rejected:
-        _LOG.warning("%s could not be stored; the file next to it has the reason.", path)
+        _LOG.warning("%s was set aside: %s", path, reason_of(path))
     return replay
 
 

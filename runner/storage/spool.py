@@ -124,6 +124,11 @@ class Spool:
         return [target]
 
 
+def reason_of(rejected: Path) -> str:
+    """Why a file was set aside."""
+    return rejected.with_suffix(".reason.txt").read_text(encoding="utf-8").strip()
+
+
 def _write(path: Path, text: str) -> None:
     """The whole file under its name or nothing, also after a power cut. Raises OSError."""
     # Two processes may write the same name, such as the end of one run.

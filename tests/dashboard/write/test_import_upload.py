@@ -21,6 +21,7 @@ from tests.builders import make_trial
 from tests.dashboard.conftest import DATABASE, texts
 from tests.dashboard.uploads import TOLD, looked_at, page, stored
 from tests.db.interchange.tiny_files import TINY
+from tests.db.queries.test_moments import WRONG
 
 HOSTILE = "../../![x](http://evil.example/a.png) *b* <script>.jsonl"
 TABLE = TINY[Format.CSV]["table.csv"].encode()
@@ -197,3 +198,18 @@ def test_what_is_no_version_of_torch_is_refused() -> None:
     assert options_of({"torch": " 2.9.0a0+git123 "}).torch == "2.9.0a0+git123"
     with pytest.raises(CompilewatchError, match=r"banana is no version of torch\."):
         options_of({"torch": "banana"})
+
+
+@pytest.mark.usefixtures("today")
+@pytest.mark.parametrize("why", WRONG)
+def test_a_record_of_a_moment_that_cannot_be_is_refused_and_named(why: str, url: str) -> None:
+    odd = make_trial(trial_id="odd", **WRONG[why]).to_json() + "\n"
+    test = looked_at(page(), ("odd.jsonl", odd.encode()), ("good.jsonl", lines("one")))
+    said = texts(test)
+    assert "Trial odd " in said
+    assert why in said
+    assert stored(url) == 0
+    test = test.button("import-yes").click().run()
+    assert not test.exception
+    with open_database(url, read_only=True) as database:
+        assert list(trials_frame(database)["trial_id"]) == ["one"]
