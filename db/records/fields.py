@@ -76,6 +76,11 @@ def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def unsigned_zero(value: float) -> float:
+    """0.0 for -0.0, which a column of SQLite does not keep apart: an identity follows from the text."""
+    return value + 0.0
+
+
 UtcDatetime = Annotated[datetime, BeforeValidator(moment_text), AfterValidator(aware_utc)]
 # Strict: neither "12" nor true nor 12.0 is a whole number, as no other format takes them either.
 Nanoseconds = Annotated[int, Field(strict=True, ge=0, le=INT64_MAX)]
@@ -85,6 +90,7 @@ Bytes = Annotated[int, Field(strict=True, ge=0, le=INT64_MAX)]
 Count = Annotated[int, Field(strict=True, ge=0, le=INT64_MAX)]
 Integer = Annotated[int, Field(strict=True, ge=-INT64_MAX, le=INT64_MAX)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+IdentifyingNumber = Annotated[Finite, AfterValidator(unsigned_zero)]
 Flag = Annotated[bool, Field(strict=True)]
 Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 # Files and directories are named by it: neither ".." nor what a command would take for an option is one.

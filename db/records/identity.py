@@ -10,7 +10,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.records.fields import INT64_MAX, Bytes, Count, Finite, Flag, Integer, JsonObject, Key, Name, Record
+from db.records.fields import (
+    INT64_MAX,
+    Bytes,
+    Count,
+    Flag,
+    IdentifyingNumber,
+    Integer,
+    JsonObject,
+    Key,
+    Name,
+    Record,
+)
 
 
 class Task(StrEnum):
@@ -119,7 +130,7 @@ class Machine(Record):
     """The GPU's serial identity; null on a CPU and where the driver does not tell."""
     device_memory_bytes: Bytes | None = None
     """Memory of the GPU, in bytes; null on a CPU."""
-    power_limit_w: Finite | None = None
+    power_limit_w: IdentifyingNumber | None = None
     """Power cap in force, in watts; null on a CPU and without NVML."""
     cpu_name: Name | None = None
     """Model of the host's processor; null where neither the system nor the source tells."""

@@ -222,6 +222,7 @@ FAULTS = {
     "a compile worker killed": lost_compile_worker,
     "slow": lambda: (time.sleep(0.15), record()),
     "a second": lambda: (time.sleep(1.0), record()),
+    "ten seconds": lambda: (time.sleep(10.0), record()),
     "full cache": full_cache,
 }
 

@@ -34,8 +34,9 @@ def test_what_is_stopped_for_a_minute_goes_on(place: Place, tally: Tally, tmp_pa
     apart = [new_place(f"sqlite:///{tmp_path / name}.db", tmp_path / name) for name in ("process", "service")]
     slow = ["a second"] * 2
     with (
-        serving(apart[1], "first", fault="a second", is_due=False, is_hasty=False) as first,
-        serving(apart[1], "second", fault="a second", is_due=False, is_hasty=False) as second,
+        # Long enough that the service is stopped before it is done, however busy the host is.
+        serving(apart[1], "first", fault="ten seconds", is_due=False, is_hasty=False) as first,
+        serving(apart[1], "second", fault="ten seconds", is_due=False, is_hasty=False) as second,
         contextlib.ExitStack() as stack,
     ):
         taker, waiter = _with_a_request(apart[1], first, second)

@@ -13,8 +13,9 @@ from db.errors import ConflictError, NotFoundError
 from db.queries.data_version import data_version
 from db.queries.facets import machines, runs, suites, workloads
 from db.queries.trials import latest_trials_frame, trial_record, trial_records, trials_frame
+from db.records.ids import machine_identity
 from db.records.requests import RunStatus
-from db.records.trial import FailureKind, Trial
+from db.records.trial import FailureKind, Trial, parse_trial
 from db.store.trials import end_run, save_trial, save_trials, start_run
 from tests.builders import (
     MS,
@@ -72,6 +73,18 @@ def test_numbers_keep_their_type_and_value(database: Database) -> None:
     assert {name: repr(value) for name, value in found.items()} == {
         name: repr(value) for name, value in options.items()
     }
+
+
+def test_a_power_limit_of_minus_zero_is_zero_and_the_same_machine(database: Database) -> None:
+    """SQLite keeps no sign of zero in a column of numbers, and the machine's id follows from the text."""
+    told = make_trial().to_json().replace('"power_limit_w":700.0', '"power_limit_w":-0.0')
+    trial = parse_trial(told, where="here")
+    save_trial(database, trial)
+    found = trial_record(database, trial.trial_id)
+    assert found.to_json() == trial.to_json()
+    assert repr(found.machine.power_limit_w) == "0.0"
+    plain = trial.machine.model_copy(update={"power_limit_w": 0.0})
+    assert len({machine_identity(each) for each in (found.machine, trial.machine, plain)}) == 1
 
 
 def test_saving_twice_is_saving_once(database: Database) -> None:
