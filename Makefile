@@ -145,9 +145,10 @@ test-builds: dev ## what each installed release of torch gives (BUILDS=directory
 faults: dev ## inject a thousand faults, kill a fleet's processes for minutes, print the table; about an hour
 	$(BIN)/python -m pytest -m 'faults or slow' tests/faults $(PYTEST_ARGS)
 
-fuzz: dev ## bend configurations, records, links, requests, sockets and what workers send, five thousand times each
+fuzz: dev ## bend configurations, records, links, requests, sockets, states and what workers send, up to 5,000 times each
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
-	    --hypothesis-show-statistics --timeout 3600 tests/runner/process/test_fuzz.py tests/dashboard/links/test_links.py tests/dashboard/api/test_fuzz_requests.py $(PYTEST_ARGS)
+	    --hypothesis-show-statistics --timeout 3600 tests/runner/process/test_fuzz.py \
+	    tests/dashboard/links/test_links.py tests/dashboard/api/test_fuzz_requests.py tests/db/store/test_states.py $(PYTEST_ARGS)
 
 mutants: dev ## change db/metrics and db/judge in every small way, and count which changes the tests notice; hours
 	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \

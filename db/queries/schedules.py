@@ -53,10 +53,13 @@ def requests(
     return _requests(db, select(RUN_REQUEST).order_by(*newest_first).limit(limit), states)
 
 
-def queue(db: Database, *, limit: int | None = None) -> list[RunRequest]:
-    """The first queued requests in the order in which they are taken: by priority, then by when asked."""
+def queue(db: Database, *, limit: int | None = None, offset: int = 0) -> list[RunRequest]:
+    """Queued requests in the order in which they are taken, by priority, then by when asked: at most `limit`
+    after the first `offset`."""
     order = (RUN_REQUEST.c.priority.desc(), RUN_REQUEST.c.asked_at, RUN_REQUEST.c.request_id)
-    return _requests(db, select(RUN_REQUEST).order_by(*order).limit(limit), (RequestState.QUEUED,))
+    return _requests(
+        db, select(RUN_REQUEST).order_by(*order).limit(limit).offset(offset), (RequestState.QUEUED,)
+    )
 
 
 def running_requests(db: Database) -> list[RunRequest]:

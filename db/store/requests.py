@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,8 @@ from db.store.fleet import cancel_jobs_of_runs
 from db.store.trial_writer import upsert
 from db.store.trials import end_runs
 from db.tables.trials import RUN_REQUEST
+
+_READ_AT_ONCE = 50
 
 
 def new_request(
@@ -67,7 +69,7 @@ def take_request(
     Where it `counts`, the request is begun once more, and the runs of a service before end as cancelled;
     otherwise what that one began goes on.
     """
-    for request in queue(db):
+    for request in _queued(db):
         if not fits(request):
             continue
         with db.write() as connection:
@@ -81,6 +83,14 @@ def take_request(
             _change(connection, row, RequestState.RUNNING, by=owner, at=at, values=values)
         return run_request(db, request.request_id)
     return None
+
+
+def _queued(db: Database) -> Iterator[RunRequest]:
+    """What waits, read as far as somebody looks. One that moves up meanwhile is met at the next look."""
+    offset = 0
+    while part := queue(db, limit=_READ_AT_ONCE, offset=offset):
+        yield from part
+        offset += len(part)
 
 
 def beat_request(db: Database, request_id: str, *, owner: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import db.store.requests
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
 from db.queries.schedules import (
@@ -151,6 +152,31 @@ def test_only_what_fits_is_taken(database: Database) -> None:
     taken = take_request(database, owner="host:1", at=NOW, fits=lambda each: each.spec.machine is None)
     assert taken is not None
     assert (taken.request_id, taken.owner, taken.attempts) == ("here", "host:1", 1)
+
+
+def test_a_long_queue_is_read_as_far_as_somebody_looks(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(120):
+        save_request(
+            database, ask(f"r{number:03d}", minutes=number, machine=None if number < 119 else "gpu-9")
+        )
+    read: list[int] = []
+    queued = db.store.requests.queue
+
+    def counting(*arguments: Any, **more: Any) -> list[RunRequest]:
+        read.append(len(found := queued(*arguments, **more)))
+        return found
+
+    monkeypatch.setattr(db.store.requests, "queue", counting)
+    taken = take(database)
+    assert taken is not None
+    assert (taken.request_id, read) == ("r000", [50])
+    read.clear()
+    last = take_request(database, owner="host:1", at=NOW, fits=lambda each: each.spec.machine == "gpu-9")
+    assert last is not None
+    assert (last.request_id, read) == ("r119", [50, 50, 19])
+    assert take_request(database, owner="host:1", at=NOW, fits=lambda _each: False) is None
 
 
 def test_the_history_says_who_did_what(database: Database) -> None:

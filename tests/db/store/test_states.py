@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,8 @@ from tests.builders import make_failure, make_trial
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 PLANNED = 3
+# `make fuzz` walks as many more ways through the states as it tries more of anything else.
+EXAMPLES = max(25, int(os.environ.get("COMPILEWATCH_FUZZ_EXAMPLES", "0")) // 10)
 OWNERS = st.sampled_from(("boss:1", "boss:2", "gpu:1", "gpu:2"))
 _numbers = itertools.count()
 
@@ -253,7 +256,7 @@ def test_status_end_counts_and_trials_agree_after_random_kills_and_cancellations
         machine,
         settings=settings(
             deadline=None,
-            max_examples=25,
+            max_examples=EXAMPLES,
             stateful_step_count=30,
             suppress_health_check=list(HealthCheck),
             phases=(Phase.explicit, Phase.reuse, Phase.generate),  # making it smaller takes minutes
