@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 from pydantic import Field, model_validator
-from scipy import stats
+from scipy import special
 
 from db.judge.history.change_points import autocorrelation
 from db.judge.policy import Policy, PolicyPart
@@ -143,6 +143,8 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
     if len(y) < fewest:
         return _no_forecast(f"fewer than {plural(fewest, 'point')}")
     x, log_y = np.arange(len(y), dtype=np.float64), np.log(floats(pd.Series(y)))
+    from scipy import stats
+
     slope, intercept, _, _ = stats.theilslopes(log_y, x)
     p_value = _trend_p(x, log_y, slope, policy)
     if p_value > policy.history.p_value:
@@ -161,12 +163,14 @@ def forecast_crossing(y: Floats, limit: float, *, at_least: bool, policy: Policy
 
 
 def _trend_p(x: Floats, log_y: Floats, slope: float, policy: Policy) -> float:
+    from scipy import stats
+
     residual = log_y - slope * x
     half = len(residual) // 2
     rho = autocorrelation(residual[:half], residual[half:], policy.history.autocorrelation_limit)
     p_value = float(stats.kendalltau(x, log_y).pvalue)
-    z = float(stats.norm.isf(p_value / 2.0)) * math.sqrt((1.0 - rho) / (1.0 + rho))
-    return 2.0 * float(stats.norm.sf(z))
+    z = float(-special.ndtri(p_value / 2.0)) * math.sqrt((1.0 - rho) / (1.0 + rho))
+    return 2.0 * float(special.ndtr(-z))
 
 
 def _no_forecast(reason: str, slope: float | None = None, p_value: float | None = None) -> Forecast:

@@ -30,11 +30,11 @@ def resolve_side(name: str, database: Database) -> Selection:
     measured last, and the one before it, without what was imported; where nothing was measured, the imported
     ones). Raises NotFoundError with the nearest names, ConfigError for a component that is none.
     """
-    builds = facets.builds(database)
-    if builds.empty:
-        raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     if name in (LATEST, PREVIOUS):
         return _by_recency(name, database)
+    builds = facets.builds(database)
+    if builds.empty:
+        raise _no_build()
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds)
@@ -55,6 +55,8 @@ def resolve_side(name: str, database: Database) -> Selection:
 def _by_recency(name: str, database: Database) -> Selection:
     order = measured_builds(database)
     place = 0 if name == LATEST else 1
+    if not order:
+        raise _no_build()
     if len(order) <= place:
         raise NotFoundError("Only one build was measured.", "Measure the other one, then compare.")
     build = order[place]
@@ -69,6 +71,10 @@ def _by_component(name: str, component: str, version: str, builds: DataFrame) ->
         measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"
         raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
     return Selection(name=name, build_ids=tuple(matching))
+
+
+def _no_build() -> NotFoundError:
+    return NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
 
 
 def _unknown(name: str, builds: DataFrame, runs: DataFrame) -> NotFoundError:

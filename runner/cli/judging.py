@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 import typer
@@ -44,7 +44,9 @@ from runner.cli.output.comparison_text import (
 from runner.cli.output.documents import print_document
 from runner.cli.output.tables import console
 from runner.config.settings import Settings
-from runner.regressions.log import Logged
+
+if TYPE_CHECKING:
+    from runner.regressions.log import Logged
 
 SCHEMA = "compilewatch.compare/1"
 

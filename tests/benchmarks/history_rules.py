@@ -17,7 +17,7 @@ import ruptures
 from numpy.typing import NDArray
 from scipy import stats
 
-from db.judge.history.change_points import noise_scale, segment_starts
+from db.judge.history.change_points import boundaries, noise_scale
 from db.judge.policy import HistoryPolicy
 
 Floats = NDArray[np.float64]
@@ -93,12 +93,12 @@ def public_series(path: Path) -> list[Series]:
 
 
 def ours(y: Floats) -> list[int]:
-    return segment_starts(y, POLICY)
+    return [found.start for found in boundaries(y, POLICY)]
 
 
 def ours_nightly(y: Floats) -> list[int]:
     """As each night's newest point is judged."""
-    return segment_starts(y, POLICY.nightly())
+    return [found.start for found in boundaries(y, POLICY.nightly())]
 
 
 def against_previous(threshold: float) -> Rule:

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from db.judge.compare.contrast import Contrasts, Observations
 from db.judge.history.modes import TwoModes, two_modes_of_each
@@ -72,6 +72,8 @@ def is_bimodal_in_both(base: Floats, head: Floats, modes: TwoModes) -> bool:
 
 def rank_test(base: Floats, head: Floats) -> RankTest:
     """Neither side is empty, none of the values NaN."""
+    from scipy import stats
+
     shifts = np.sort((head[:, None] - base[None, :]).ravel())
     n, m = len(base), len(head)
     # Ends of the 95 % interval of the shift: the order statistics that Mann-Whitney's U allows (Lehmann 1975,

@@ -1,17 +1,24 @@
-"""Where a series of log values changes its level: kernel candidates, each held to a significance test."""
+"""Where series of log values change their level: kernel candidates, each held to a significance test.
+
+Rows of `points` are series of one length: what a few points cost numpy is paid once for all of them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-import ruptures
 from scipy import special
 
 from db.judge.policy import HistoryPolicy
-from db.metrics.groups import Floats
+from db.metrics.groups import Floats, Ints
 
 MAD_TO_SD = 1.4826
 """Median absolute deviation to standard deviation of a normal distribution."""
@@ -35,83 +42,85 @@ class Boundary:
     size: float
 
 
-def noise_scale(y: Floats) -> float:
-    """Spread of a series around its changing level, in the units of `y`; 0 for a constant series.
-
-    Successive differences do not see the steps, but miss slow noise: medians of blocks of five and half the
-    plain deviation keep the scale up where noise is correlated or has two modes.
+class Place(NamedTuple):
+    """A boundary of the series in row `row`: its segments begin at `left` and `start`, the later one ends
+    before `right`.
     """
-    if len(y) < 2:
-        return 0.0
-    fine = MAD_TO_SD * _mad(np.diff(y)) / math.sqrt(2.0)
-    blocks = y[: len(y) // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
-    coarse = MAD_TO_SD * _mad(np.diff(blocks)) * math.sqrt(BLOCK / 2.0) if len(blocks) > 2 else 0.0
-    return max(fine, coarse, 0.5 * math.sqrt(squares(y) / len(y)))
+
+    row: int
+    left: int
+    start: int
+    right: int
 
 
-def robust_deviation(residual: Floats) -> float:
-    """Standard deviation by the median absolute deviation of at least one value: outliers do not count."""
-    return MAD_TO_SD * _mad(residual)
+def boundaries_by_row(points: Floats, policy: HistoryPolicy) -> list[list[Boundary]]:
+    """Of every row the candidates that stand: the weakest is dropped until all are significant and large
+    enough.
+    """
+    starts = candidates(points, policy)
+    standing: list[list[Boundary]] = [[] for _ in starts]
+    known: dict[Place, Boundary] = {}
+    undecided = [row for row, found in enumerate(starts) if found]
+    while undecided:
+        places = {row: _places(row, starts[row], points.shape[1]) for row in undecided}
+        unknown = [place for mine in places.values() for place in mine if place not in known]
+        known |= zip(unknown, examine_boundaries(points, unknown, policy), strict=True)
+        undecided = []
+        for row, mine in places.items():
+            tested = [known[place] for place in mine]
+            worst = _weakest(tested, policy)
+            if worst is None:
+                standing[row] = tested
+            else:
+                starts[row].pop(worst)
+                undecided += [row] if starts[row] else []
+    return standing
 
 
-def _mad(values: Floats) -> float:
-    return _median(np.abs(values - _median(values)))
-
-
-def _median(values: Floats) -> float:
-    """Of at least one value, none of them NaN: what `numpy.median` says, without its cost on a few points."""
-    ranked = np.sort(values)
-    half = len(ranked) // 2
-    if len(ranked) % 2:
-        return float(ranked[half])
-    return float(ranked[half - 1] + ranked[half]) / 2.0
-
-
-def squares(values: Floats) -> float:
-    """Sum of squares around the mean of at least one value."""
-    off = values - np.add.reduce(values) / len(values)
-    return float(np.add.reduce(off * off))
-
-
-def candidates(y: Floats, policy: HistoryPolicy) -> list[int]:
-    """Starts of segments by `ruptures.KernelCPD` on the scaled series (Celisse et al. 2018)."""
-    (found,) = kernel_candidates(y[None], np.array([noise_scale(y)]), policy)
-    return found
-
-
-def kernel_candidates(points: Floats, scales: Floats, policy: HistoryPolicy) -> list[list[int]]:
-    """As `candidates` of every row of `points`, with the noise scale of each."""
+def candidates(points: Floats, policy: HistoryPolicy) -> list[list[int]]:
+    """Starts of segments by `ruptures.KernelCPD` on each scaled series (Celisse et al. 2018)."""
     if points.shape[1] < 2 * policy.minimum_segment:
         return [[] for _ in points]
-    detector = ruptures.KernelCPD(
-        kernel="rbf", min_size=policy.minimum_segment, params={"gamma": policy.kernel_gamma}
-    )
-    starts: list[list[int]] = []
-    for y, scale in zip(points, scales.tolist(), strict=True):
-        ends = detector.fit((y / scale)[:, None]).predict(pen=policy.candidate_penalty) if scale else []
-        starts.append([int(end) for end in ends[:-1]])
+    search, starts = _compiled_search(), []
+    for y, scale in zip(points, noise_scales(points).tolist(), strict=True):
+        found: list[int] = []
+        if scale:
+            before = search(
+                (y / scale)[:, None], policy.candidate_penalty, policy.minimum_segment, policy.kernel_gamma
+            )
+            end = int(before[len(y)])
+            while end > 0:
+                found.append(end)
+                end = int(before[end])
+        starts.append(found[::-1])
     return starts
 
 
-def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
-    """The candidates that stand: the weakest is dropped until all are significant and large enough."""
-    starts = candidates(y, policy)
-    known: dict[tuple[int, int, int], Boundary] = {}
-    while starts:
-        edges = [0, *starts, len(y)]
-        tested = []
-        for ends in zip(edges, edges[1:], edges[2:], strict=False):
-            if ends not in known:
-                known[ends] = examine_boundary(y, *ends, policy)
-            tested.append(known[ends])
-        worst = weakest(tested, policy)
-        if worst is None:
-            return tested
-        starts.pop(worst)
-    return []
+@cache
+def _compiled_search() -> Callable[..., Any]:
+    """What `ruptures.KernelCPD(kernel="rbf")` calls: where the segment before each end begins.
+
+    The package around it imports half of scipy, which takes longer than a verdict.
+    """
+    package = find_spec("ruptures")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    (root,) = package.submodule_search_locations
+    spec = PathFinder.find_spec("ekcpd", [f"{root}/detection/_detection"])
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    search: Callable[..., Any] = module.ekcpd_pelt_Gaussian
+    return search
 
 
-def weakest(tested: Sequence[Boundary], policy: HistoryPolicy) -> int | None:
+def _places(row: int, starts: Sequence[int], length: int) -> list[Place]:
+    edges = [0, *starts, length]
+    return [Place(row, *ends) for ends in zip(edges, edges[1:], edges[2:], strict=False)]
+
+
+def _weakest(tested: Sequence[Boundary], policy: HistoryPolicy) -> int | None:
     """Which boundary of a series is to be dropped first; None where all are significant and large enough."""
     failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
     return max(failing, key=lambda i: tested[i].p_value, default=None)
@@ -125,54 +134,156 @@ def _stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
     return sure and abs(boundary.difference) >= math.log1p(policy.minimum_effect)
 
 
-def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
-    """Positions in `y`, ascending, at which `boundaries` finds a new level."""
-    return [boundary.start for boundary in boundaries(y, policy)]
+def examine_boundaries(points: Floats, places: Sequence[Place], policy: HistoryPolicy) -> list[Boundary]:
+    """The steps at the `places`, each between its two segments, by the points nearest to it."""
+    reach = policy.points_per_side
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number, place in enumerate(places):
+        sides = min(place.start - place.left, reach), min(place.right - place.start, reach)
+        alike.setdefault(sides, []).append(number)
+    found: dict[int, Boundary] = {}
+    for (before, after), numbers in alike.items():
+        rows, starts = (
+            np.array([getattr(places[number], name) for number in numbers], dtype=np.int64)
+            for name in ("row", "start")
+        )
+        near = points[rows[:, None], starts[:, None] + np.arange(-before, after)]
+        found |= zip(
+            numbers,
+            _boundaries(starts, near[:, :before], near[:, before:], points.shape[1], policy),
+            strict=True,
+        )
+    return [found[number] for number in range(len(places))]
+
+
+def _boundaries(
+    starts: Ints, before: Floats, after: Floats, length: int, policy: HistoryPolicy
+) -> Iterable[Boundary]:
+    n, m = before.shape[1], after.shape[1]
+    rho = _autocorrelations(before, after, policy.autocorrelation_limit)
+    widening = np.sqrt((1.0 + rho) / (1.0 - rho))
+    difference = _medians(after) - _medians(before)
+    spread = np.sqrt((_squares(before) + _squares(after)) / max(n + m - 2, 1))
+    p_here = 2.0 * special.ndtr(-np.abs(_mann_whitney_z(before, after) / widening))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(spread > 0, np.abs(difference) / (spread * widening), math.inf)
+    columns = (
+        starts,
+        difference,
+        np.minimum(1.0, p_here * length),
+        p_here,
+        spread * math.sqrt(1.0 / n + 1.0 / m) * widening,
+        size,
+    )
+    return map(Boundary, *(column.tolist() for column in columns))
+
+
+def _autocorrelations(before: Floats, after: Floats, limit: float) -> Floats:
+    """Lag-one autocorrelation of the residuals around both levels, between 0 and `limit`."""
+    residual = np.concatenate(
+        [side - side.mean(axis=1)[:, None] for side in (before, after)], axis=1, dtype=np.float64
+    )
+    power = np.add.reduce(residual * residual, axis=1)
+    pairs = np.delete(residual[:, 1:] * residual[:, :-1], before.shape[1] - 1, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.add.reduce(pairs, axis=1) / power
+    rho: Floats = np.where(power == 0.0, 0.0, np.minimum(np.maximum(share, 0.0), limit))
+    return rho
+
+
+def _mann_whitney_z(before: Floats, after: Floats) -> Floats:
+    """Normal scores of the Mann-Whitney U, ties corrected (Mann & Whitney 1947, Ann. Math. Statist. 18)."""
+    n, m = before.shape[1], after.shape[1]
+    pooled = np.concatenate([before, after], axis=1)
+    ties = np.add.reduce(pooled[:, :, None] == pooled[:, None, :], axis=2, dtype=np.int64)
+    below = np.add.reduce(pooled[:, :, None] > pooled[:, None, :], axis=2, dtype=np.int64)
+    ranks = below + (ties + 1) / 2.0
+    u = np.add.reduce(ranks[:, n:], axis=1) - m * (m + 1) / 2.0
+    total = n + m
+    # Each of t equal values says t^2 - 1, together they say t^3 - t.
+    tie_term = np.add.reduce(ties * ties - 1, axis=1) / (total * (total - 1))
+    deviation = np.sqrt(n * m / 12.0 * (total + 1 - tie_term))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z: Floats = np.where(deviation > 0, (u - n * m / 2.0) / deviation, 0.0)
+    return z
+
+
+def noise_scales(points: Floats) -> Floats:
+    """Spread of each series around its changing level, in its units; 0 for a constant series.
+
+    Successive differences do not see the steps, but miss slow noise: medians of blocks of five and half the
+    plain deviation keep the scale up where noise is correlated or has two modes.
+    """
+    length = points.shape[1]
+    if length < 2:
+        return np.zeros(len(points))
+    fine = MAD_TO_SD * _mads(np.diff(points)) / math.sqrt(2.0)
+    blocks = points[:, : length // BLOCK * BLOCK].reshape(len(points), -1, BLOCK).mean(axis=2)
+    coarse = np.zeros(len(points))
+    if blocks.shape[1] > 2:
+        coarse = MAD_TO_SD * _mads(np.diff(blocks)) * math.sqrt(BLOCK / 2.0)
+    scales: Floats = np.maximum(np.maximum(fine, coarse), 0.5 * np.sqrt(_squares(points) / length))
+    return scales
+
+
+def _mads(rows: Floats) -> Floats:
+    return _medians(np.abs(rows - _medians(rows)[:, None]))
+
+
+def _medians(rows: Floats) -> Floats:
+    ranked = np.sort(rows, axis=1)
+    half = rows.shape[1] // 2
+    if rows.shape[1] % 2:
+        return ranked[:, half]
+    middle: Floats = (ranked[:, half - 1] + ranked[:, half]) / 2.0
+    return middle
+
+
+def _squares(rows: Floats) -> Floats:
+    off = rows - np.add.reduce(rows, axis=1)[:, None] / rows.shape[1]
+    found: Floats = np.add.reduce(off * off, axis=1)
+    return found
+
+
+def spread_within(points: Floats, policy: HistoryPolicy) -> list[tuple[float, float]]:
+    """Of every row the sum of squares around the levels of its segments, and its degrees of freedom."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for row, found in enumerate(boundaries_by_row(points, policy)):
+        alike.setdefault(tuple(boundary.start for boundary in found), []).append(row)
+    around, length = np.zeros(len(points)), points.shape[1]
+    freedom = np.zeros(len(points))
+    for starts, rows in alike.items():
+        mine, edges = points[rows], [0, *starts, length]
+        around[rows] = sum(_squares(mine[:, i:j]) for i, j in pairwise(edges))
+        freedom[rows] = length - 1 - len(starts)
+    return list(zip(around.tolist(), freedom.tolist(), strict=True))
+
+
+def noise_scale(y: Floats) -> float:
+    """As `noise_scales` of one series."""
+    return float(noise_scales(y[None])[0])
+
+
+def robust_deviation(residual: Floats) -> float:
+    """Standard deviation by the median absolute deviation of at least one value: outliers do not count."""
+    return float(MAD_TO_SD * _mads(residual[None])[0])
+
+
+def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
+    """As `boundaries_by_row` of one series."""
+    return boundaries_by_row(y[None], policy)[0]
 
 
 def examine_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
     """The step at `start` between the segments from `left` and up to `right`, by the nearest points."""
-    reach = policy.points_per_side
-    before, after = y[max(left, start - reach) : start], y[start : min(right, start + reach)]
-    rho = autocorrelation(before, after, policy.autocorrelation_limit)
-    widening = math.sqrt((1.0 + rho) / (1.0 - rho))
-    z = mann_whitney_z(before, after) / widening
-    difference = _median(after) - _median(before)
-    around = squares(before) + squares(after)
-    spread = math.sqrt(around / max(len(before) + len(after) - 2, 1))
-    p_here = 2.0 * float(special.ndtr(-abs(z)))
-    return Boundary(
-        start=start,
-        difference=difference,
-        p_value=min(1.0, p_here * len(y)),
-        p_here=p_here,
-        error=spread * math.sqrt(1.0 / len(before) + 1.0 / len(after)) * widening,
-        size=abs(difference) / (spread * widening) if spread > 0 else math.inf,
-    )
+    return examine_boundaries(y[None], [Place(0, left, start, right)], policy)[0]
 
 
 def autocorrelation(before: Floats, after: Floats, limit: float) -> float:
     """Lag-one autocorrelation of the residuals around both levels, between 0 and `limit`."""
-    residual = np.concatenate([before - before.mean(), after - after.mean()])
-    power = float(np.dot(residual, residual))
-    if power == 0.0:
-        return 0.0
-    pairs = np.delete(residual[1:] * residual[:-1], len(before) - 1)
-    return min(max(float(pairs.sum()) / power, 0.0), limit)
+    return float(_autocorrelations(before[None], after[None], limit)[0])
 
 
 def mann_whitney_z(before: Floats, after: Floats) -> float:
-    """Normal score of the Mann-Whitney U, ties corrected (Mann & Whitney 1947, Ann. Math. Statist. 18).
-
-    Neither side is empty.
-    """
-    n, m = len(before), len(after)
-    pooled = np.concatenate([before, after])
-    _, place, ties = np.unique(pooled, return_inverse=True, return_counts=True)
-    # Equal values share the mean of their ranks.
-    ranks = (np.cumsum(ties) - (ties - 1) / 2.0)[place]
-    u = float(ranks[n:].sum()) - m * (m + 1) / 2.0
-    total = n + m
-    tie_term = float(np.sum(ties**3 - ties)) / (total * (total - 1))
-    deviation = math.sqrt(n * m / 12.0 * (total + 1 - tie_term))
-    return (u - n * m / 2.0) / deviation if deviation > 0 else 0.0
+    """Normal score of the Mann-Whitney U of two sides that are not empty."""
+    return float(_mann_whitney_z(before[None], after[None])[0])

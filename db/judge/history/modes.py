@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from db.judge.policy import HistoryPolicy
 from db.metrics.groups import Bools, Floats
@@ -140,6 +139,8 @@ def _was_in_both(before: Floats, after: Floats, policy: HistoryPolicy) -> bool:
 
 def _visits(high: Bools, shortest: int) -> int:
     """How many stretches of at least `shortest` points the series spent in one state, by turns."""
+    from scipy import ndimage
+
     smooth = ndimage.median_filter(high.astype(np.uint8), size=shortest, mode="nearest")
     edges = np.flatnonzero(np.diff(smooth)) + 1
     lengths = np.diff(np.concatenate(([0], edges, [len(smooth)])))

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from db.metrics.groups import Bools, Floats, Groups, Ints
 from db.records.versions import version_key
@@ -45,8 +43,10 @@ def occasions(trials: DataFrame) -> Ints:
     first, second = np.nonzero(np.triu(near, k=1))
     pairs = zip(first.tolist(), second.tolist(), strict=True)
     turns = np.array([_never_at_once(spans, a, b) for a, b in pairs], np.bool_)
-    joined = coo_array((np.ones(sum(turns)), (first[turns], second[turns])), shape=(count, count))
-    return connected_components(joined, directed=False)[1].astype(np.int64)[run]
+    joined = np.arange(count)
+    for one, other in zip(first[turns], second[turns], strict=True):
+        joined[joined == joined[other]] = joined[one]
+    return np.unique(joined, return_inverse=True)[1].astype(np.int64)[run]
 
 
 def _microseconds(moments: Series) -> Floats:

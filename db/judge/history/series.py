@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 from pandas import DataFrame
-from scipy import stats
+from scipy import special
 
 from db.judge.compare.sides import as_text
 from db.judge.history.change_points import (
@@ -60,8 +60,8 @@ def drift_from_reference(
     total = float(np.mean(y[newest]) - np.mean(y[pinned]))
     slow = float(np.mean(plain[newest]) - np.mean(plain[pinned]))
     error = _error(plain, pinned, newest, policy)
-    p_value = 2.0 * float(stats.norm.sf(abs(slow) / error))
-    half = float(stats.norm.ppf(0.5 + policy.confidence / 2.0)) * error
+    p_value = 2.0 * float(special.ndtr(-abs(slow) / error))
+    half = float(special.ndtri(0.5 + policy.confidence / 2.0)) * error
     real = p_value <= policy.history.p_value and abs(slow) >= math.log1p(policy.history.minimum_effect)
     verdict = Verdict.INCONCLUSIVE
     if real:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich import box
@@ -20,7 +20,9 @@ from db.metrics.controls import Control
 from db.records.trial import StrategyKind
 from db.wording.marks import origin_mark, timing_text
 from db.wording.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
-from runner.plan.plan import NotApplicable
+
+if TYPE_CHECKING:
+    from runner.plan.plan import NotApplicable
 
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
 _PIPE_COLUMNS = 160

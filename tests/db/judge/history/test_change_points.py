@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import ruptures
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -11,15 +14,24 @@ from scipy import stats
 from db.judge.history.change_points import (
     autocorrelation,
     boundaries,
+    boundaries_by_row,
+    candidates,
     examine_boundary,
     mann_whitney_z,
     noise_scale,
-    segment_starts,
+    spread_within,
 )
 from db.judge.policy import HistoryPolicy
+from db.metrics.groups import Floats
 from tests.db.judge.series import steps
 
 RULES = HistoryPolicy()
+
+
+def segment_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
+    return [boundary.start for boundary in boundaries(y, policy)]
+
+
 sides = st.lists(st.integers(0, 30), min_size=8, max_size=30)
 
 
@@ -59,6 +71,15 @@ def test_autocorrelation_of_residuals_is_that_of_both_sides_and_bounded():
     walk = np.cumsum(generator.normal(size=500))
     assert autocorrelation(walk[:250], walk[250:], 0.7) == 0.7
     assert autocorrelation(np.ones(5), np.ones(5), 0.7) == 0.0
+
+
+@given(st.lists(st.floats(-3, 3).map(lambda value: round(value, 2)), min_size=10, max_size=60))
+def test_candidates_are_those_of_ruptures(values: list[float]):
+    y = np.array(values) + np.repeat([0.0, 2.0], [5, len(values) - 5])
+    scale = noise_scale(y)
+    detector = ruptures.KernelCPD("rbf", min_size=RULES.minimum_segment, params={"gamma": RULES.kernel_gamma})
+    expected = detector.fit((y / scale)[:, None]).predict(pen=RULES.candidate_penalty)[:-1]
+    assert candidates(y[None], RULES) == [expected]
 
 
 @pytest.mark.parametrize("factor", [1.05, 0.95])
@@ -143,3 +164,29 @@ def test_a_step_has_the_error_and_the_size_of_two_means(before: list[float], aft
 def test_one_value_a_side_has_a_score_too():
     """U of 1 against 1/2, with a deviation of 1/2."""
     assert mann_whitney_z(np.array([1.0]), np.array([2.0])) == pytest.approx(1.0)
+
+
+def stepped(generator: np.random.Generator, rows: int, length: int) -> Floats:
+    """Series with up to three steps, some of them drifting, constant or of few distinct values."""
+    points: Floats = generator.normal(0, 10.0 ** generator.integers(-4, 0), (rows, length))
+    for row in points:
+        for _ in range(generator.integers(0, 4)):
+            row[generator.integers(0, length) :] += generator.normal(0, 0.2)
+    points[::5] = np.round(points[::5], 2)
+    points[1::7] = np.round(points[1::7, :1], 1)
+    points[2::7] = np.cumsum(points[2::7], axis=1)
+    return points
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 7, 9, 10, 15, 30, 64, 130])
+def test_series_are_searched_together_as_each_alone(length: int) -> None:
+    points = stepped(np.random.default_rng(length), 60, length)
+    found = [boundaries(row, RULES) for row in points]
+    assert boundaries_by_row(points, RULES) == found
+    spreads = []
+    for row, mine in zip(points, found, strict=True):
+        edges = [0, *(boundary.start for boundary in mine), length]
+        around = sum(float(np.var(row[i:j])) * (j - i) for i, j in pairwise(edges))
+        spreads.append((pytest.approx(around, abs=1e-12), length - len(edges) + 1.0))
+    assert spread_within(points, RULES) == spreads
+    assert any(found) or length <= 15
