@@ -109,7 +109,7 @@ def test_nothing_is_announced_where_all_metrics_together_show_nothing():
 
 
 def test_a_case_that_takes_no_part_has_no_say():
-    found = judge(examined([0.1, 0.1], [0.03, 1e-9]), judged=np.array([True, False]))
+    found = judge(examined([0.1, 0.1], [0.03, 1e-9]), counted=np.array([True, False]))
     assert found.grew.tolist() == [True, False]
     assert found.enough_trials.tolist() == [True, False]
     assert found.q_value == pytest.approx([0.03, NAN], nan_ok=True)
