@@ -58,46 +58,46 @@ def badge(request: Request) -> Response:
         return Response(status_code=304, headers=tagged(tag))
     values = with_ids(reader(), values)
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
-    asked = Filters(
+    filters = Filters(
         workloads=(workload,),
         strategies=(strategy,),
         machines=_only(values["machine"]),
         builds=_only(values["build"]),
     )
-    said = _badge_text(reader(), version, asked, values["metric"])
+    badge_text = _badge_text(reader(), version, filters, values["metric"])
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
-    return Response(draw(label, said), media_type="image/svg+xml", headers=tagged(tag))
+    return Response(draw(label, badge_text), media_type="image/svg+xml", headers=tagged(tag))
 
 
 def _only(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _badge_text(database: Database, version: int, asked: Filters, metric: str) -> BadgeText:
-    if any("\x00" in name for name in asked.workloads + asked.strategies):
+def _badge_text(database: Database, version: int, filters: Filters, metric: str) -> BadgeText:
+    if any("\x00" in name for name in filters.workloads + filters.strategies):
         # PostgreSQL stores no such name, and refuses to look for one
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
-    for filters in _places(database, asked):
-        cases = trial_cache_of(database_url(), "api").cases(database, version, filters)
-        mine = cases[cases["strategy"].isin(asked.strategies)]
+    for place in _places(database, filters):
+        cases = trial_cache_of(database_url(), "api").cases(database, version, place)
+        mine = cases[cases["strategy"].isin(filters.strategies)]
         if not mine.empty:
             newest = mine.sort_values("last_started_at").iloc[-1]
-            said = _figure(newest, metric)
-            imported = newest["source_kind"] == SourceKind.IMPORTED and said.text != NO_DATA
-            text = f"{said.text} (imported)" if imported else said.text
-            return replace(said, text=text, build=_build_words(newest))
+            figure = _figure(newest, metric)
+            imported = newest["source_kind"] == SourceKind.IMPORTED and figure.text != NO_DATA
+            text = f"{figure.text} (imported)" if imported else figure.text
+            return replace(figure, text=text, build=_build_words(newest))
     return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
 
 
-def _places(database: Database, asked: Filters) -> Iterator[Filters]:
+def _places(database: Database, filters: Filters) -> Iterator[Filters]:
     """Where pages look: the newest build of the machine measured last. A case that was not measured there is
     told of the newest build that it was measured with.
     """
-    machines = asked.machines or _only(machine_measured_last(database))
-    for of_build in (Filters(machines=machines), asked):
-        builds = asked.builds or _only(newest_build(database, of_build))
+    machines = filters.machines or _only(machine_measured_last(database))
+    for of_build in (Filters(machines=machines), filters):
+        builds = filters.builds or _only(newest_build(database, of_build))
         if builds:
-            yield Filters(workloads=asked.workloads, machines=of_build.machines, builds=builds)
+            yield Filters(workloads=filters.workloads, machines=of_build.machines, builds=builds)
 
 
 def _build_words(case: pd.Series) -> str:
@@ -126,20 +126,20 @@ def _break_even(case: pd.Series) -> BadgeText:
     return BadgeText(units.steps(int(case["break_even_steps"])), theme.BLUE)
 
 
-def draw(label: str, said: BadgeText) -> str:
+def draw(label: str, badge_text: BadgeText) -> str:
     """The SVG. `label` may hold anything; what XML cannot hold is left out."""
     shown = "".join(char if char.isprintable() else " " for char in label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
-    left, right = (_width(text) for text in (shown, said.text))
-    title = html.escape(f"{shown}: {said.text}" + (f", {said.build}" if said.build else ""))
+    left, right = (_width(text) for text in (shown, badge_text.text))
+    title = html.escape(f"{shown}: {badge_text.text}" + (f", {badge_text.build}" if badge_text.build else ""))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
         f'aria-label="{title}"><title>{title}</title>'
         f'<clipPath id="r"><rect width="{left + right}" height="20" rx="3"/></clipPath>'
         f'<g clip-path="url(#r)"><rect width="{left}" height="20" fill="{_LABEL_COLOUR}"/>'
-        f'<rect x="{left}" width="{right}" height="20" fill="{said.colour}"/></g>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{badge_text.colour}"/></g>'
         '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
-        f"{_text(shown, left / 2, left)}{_text(said.text, left + right / 2, right)}</g></svg>"
+        f"{_text(shown, left / 2, left)}{_text(badge_text.text, left + right / 2, right)}</g></svg>"
     )
 
 

@@ -20,8 +20,8 @@ def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ids(asked: str | tuple[str, ...], names: Names) -> str | tuple[str, ...]:
-    ids = {value for _, value in names}
-    if isinstance(asked, str):
-        return the_one(asked, ids, names) or asked
-    return tuple(dict.fromkeys(the_one(item, ids, names) or item for item in asked))
+def _ids(value: str | tuple[str, ...], names: Names) -> str | tuple[str, ...]:
+    ids = {known for _, known in names}
+    if isinstance(value, str):
+        return the_one(value, ids, names) or value
+    return tuple(dict.fromkeys(the_one(item, ids, names) or item for item in value))

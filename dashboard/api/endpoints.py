@@ -51,7 +51,7 @@ class Endpoint:
     # What the answer depends on beside the data version.
     freshness: Callable[[Database], object] | None = None
     # False for what must not outlive its revocation in a browser or a proxy.
-    may_be_kept: bool = True
+    is_cacheable: bool = True
 
     @property
     def name(self) -> str:
@@ -192,6 +192,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         (404, 410),
         _id("report", "report"),
         freshness=recorded.reports_freshness,
-        may_be_kept=False,
+        is_cacheable=False,
     ),
 )

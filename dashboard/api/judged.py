@@ -73,8 +73,8 @@ def _comparison(database: Database, values: Values) -> Comparison:
 def compare(database: Database, values: Values) -> Answer:
     """Two builds or runs, every matched case, every metric, as `compilewatch compare --json`."""
     comparison = _comparison(database, values)
-    found = cause_documents(comparison, causes(database, comparison))
-    document = {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": found}
+    cause_parts = cause_documents(comparison, causes(database, comparison))
+    document = {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": cause_parts}
     columns = ("workload", "strategy", *(name for name in Row.model_fields if name != "case"))
     return Answer(document, document["rows"], columns)
 
@@ -118,8 +118,8 @@ def break_even(database: Database, values: Values) -> Answer:
 
 
 def _cases(database: Database, filters: Filters) -> pd.DataFrame:
-    kept, version = trial_cache_of(database_url(), "api"), data_version(database)
-    frames = [kept.cases(database, version, each) for each in of_newest_builds(database, filters)]
+    cache, version = trial_cache_of(database_url(), "api"), data_version(database)
+    frames = [cache.cases(database, version, each) for each in of_newest_builds(database, filters)]
     return pd.concat(frames, ignore_index=True) if frames else empty_frame(CASE_COLUMNS)
 
 

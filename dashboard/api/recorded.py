@@ -62,14 +62,14 @@ class RegressionAnswer(BaseModel):
 def regression(database: Database, values: Values) -> Answer:
     """One regression by its whole id; as CSV what was said about it."""
     wanted = values["regression"]
-    found = regression_state(database, wanted)
-    if found.regression.regression_id != wanted:
+    state = regression_state(database, wanted)
+    if state.regression.regression_id != wanted:
         raise NotFoundError(f"There is no regression {one_line(wanted)}.", "See /api/v1/regressions.")
     answer = RegressionAnswer(
-        state=found.state,
-        revised_by=found.revised_by,
-        regression=found.regression,
-        triage=found.triage,
+        state=state.state,
+        revised_by=state.revised_by,
+        regression=state.regression,
+        triage=state.triage,
     )
     document = answer.model_dump(mode="json")
     return Answer(document, document["triage"], tuple(TriageEvent.model_fields))
@@ -85,15 +85,15 @@ def report(database: Database, values: Values) -> Answer:
 
     Raises NotFoundError, GoneError once it was revoked, ReportError where a later release made it.
     """
-    found = find_report(database, values["report"])
-    if found is None:
+    stored = find_report(database, values["report"])
+    if stored is None:
         raise NotFoundError("There is no report of this id.", "Check that the id is complete.")
-    if found.content is None:
+    if stored.content is None:
         raise GoneError(
-            f"This report was revoked on {units.moment(found.revoked_at)} and is gone.",
+            f"This report was revoked on {units.moment(stored.revoked_at)} and is gone.",
             "Ask who sent it for another.",
         )
-    document = content_of(found.content).model_dump(mode="json")
+    document = content_of(stored.content).model_dump(mode="json")
     rows = [
         {"table": section["title"], "row": place, "column": column["title"], "text": text}
         for section in document["sections"]

@@ -136,9 +136,9 @@ def unchanged(request: Request, tag: str) -> bool:
     return "*" in known or tag.removeprefix("W/") in {each.removeprefix("W/") for each in known}
 
 
-def tagged(tag: str, *, may_be_kept: bool = True) -> dict[str, str]:
+def tagged(tag: str, *, is_cacheable: bool = True) -> dict[str, str]:
     """Headers of an answer that may be kept but must be asked for again, or may not even be kept."""
-    return {"ETag": tag, "Cache-Control": "no-cache" if may_be_kept else "no-store", "Vary": "Accept"}
+    return {"ETag": tag, "Cache-Control": "no-cache" if is_cacheable else "no-store", "Vary": "Accept"}
 
 
 def response(answer: Answer, media: str, headers: Mapping[str, str], next_url: str | None = None) -> Response:

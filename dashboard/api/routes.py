@@ -34,7 +34,7 @@ from dashboard.api.representation import (
     tagged,
     unchanged,
 )
-from dashboard.api.response_cache import HELD_S, ResponseCache
+from dashboard.api.response_cache import LIFETIME_S, ResponseCache
 from dashboard.read.database import read_version, reader
 from db.errors import CompilewatchError
 
@@ -46,35 +46,35 @@ _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
 }
 
 
-def routes(*, held_s: float = HELD_S, base_path: str = "") -> list[BaseRoute]:
+def routes(*, lifetime_s: float = LIFETIME_S, base_path: str = "") -> list[BaseRoute]:
     """What the dashboard's server answers beside its pages. Each call has rate limits of its own.
 
     `base_path` is where the dashboard is served, as `dashboard.server.server.usable_prefix` writes it.
 
-    While data is being written an answer may be `held_s` old, and more where it took long to make
+    While data is being written an answer may be `lifetime_s` old, and more where it took long to make
     (`dashboard.api.response_cache`).
     """
-    kept = Middleware(ResponseCache, held_s=held_s)
+    cache = Middleware(ResponseCache, lifetime_s=lifetime_s)
     limited = Starlette(
         routes=[Route("/{workload:path}/{strategy}.svg", badge)],
-        middleware=[Middleware(RateLimit), kept],
+        middleware=[Middleware(RateLimit), cache],
         exception_handlers=_HANDLERS,
     )
     return [
-        Route("/healthz", health, middleware=[Middleware(ResponseCache, held_s=held_s, share=0)]),
-        Route("/metrics", metrics, middleware=[kept]),
+        Route("/healthz", health, middleware=[Middleware(ResponseCache, lifetime_s=lifetime_s, share=0)]),
+        Route("/metrics", metrics, middleware=[cache]),
         Mount("/badge", limited),
-        _api(kept, base_path),
+        _api(cache, base_path),
     ]
 
 
-def _api(kept: Middleware, base_path: str) -> Mount:
+def _api(cache: Middleware, base_path: str) -> Mount:
     app = Starlette(
         routes=[
             Route("/openapi.json", _openapi(base_path)),
             *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
         ],
-        middleware=[Middleware(RateLimit), kept],
+        middleware=[Middleware(RateLimit), cache],
         exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = False
@@ -91,35 +91,35 @@ class _Below(Mount):
 
 def _handler(endpoint: Endpoint) -> Handler:
     def handle(request: Request) -> Response:
-        asked = _query(request)
-        values = read_all(endpoint.parameters, asked)
+        query = _query(request)
+        values = read_all(endpoint.parameters, query)
         for parameter in endpoint.path_parameters:
             values[parameter.name] = parameter.read((request.path_params[parameter.name],))
         media = media_type(request, values["format"])
         # Read before the data: a write in between gives a tag too old, never one too new.
         state = (read_version(), endpoint.freshness(reader()) if endpoint.freshness else None)
         tag = entity_tag(*state, request.url.path, request.url.query, media)
-        headers = tagged(tag, may_be_kept=endpoint.may_be_kept)
+        headers = tagged(tag, is_cacheable=endpoint.is_cacheable)
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
         answer = endpoint.answer(reader(), with_ids(reader(), values))
-        return response(answer, media, headers, _next_url(asked, answer))
+        return response(answer, media, headers, _next_url(query, answer))
 
     return handle
 
 
 def _query(request: Request) -> dict[str, list[str]]:
-    asked: dict[str, list[str]] = defaultdict(list)
+    query: dict[str, list[str]] = defaultdict(list)
     for name, value in request.query_params.multi_items():
-        asked[name].append(value)
-    return dict(asked)
+        query[name].append(value)
+    return dict(query)
 
 
-def _next_url(asked: dict[str, list[str]], answer: Answer) -> str | None:
+def _next_url(query: dict[str, list[str]], answer: Answer) -> str | None:
     """The page that follows as a query alone (RFC 3986, 5.2.2): it holds below whatever path a proxy adds."""
     if answer.next_cursor is None:
         return None
-    return "?" + urlencode({**asked, "cursor": [answer.next_cursor]}, doseq=True)
+    return "?" + urlencode({**query, "cursor": [answer.next_cursor]}, doseq=True)
 
 
 def _openapi(base_path: str) -> Handler:

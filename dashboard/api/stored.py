@@ -124,11 +124,11 @@ def points(database: Database, values: Values) -> Answer:
     )
     frame = trials_frame(database, filters)
     frame = frame[frame["workload_id"] == found["workload_id"]]
-    drawn = series_points(frame, by=values["by"])
-    drawn = drawn[drawn["series_id"] == values["series"]]
-    rows = rows_of(drawn)
+    of_series = series_points(frame, by=values["by"])
+    of_series = of_series[of_series["series_id"] == values["series"]]
+    rows = rows_of(of_series)
     document = {"schema": POINTS_SCHEMA, "series": found, "by": values["by"], "rows": rows}
-    return Answer(document, rows, list(drawn.columns))
+    return Answer(document, rows, list(of_series.columns))
 
 
 def points_schema(database: Database) -> JsonSchema:

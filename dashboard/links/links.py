@@ -273,6 +273,6 @@ def permalink(link: Link, data_version: int, origin: str) -> str:
 
 def move(link: Link, page: Page, **changes: object) -> Link:
     """A link to `page` that keeps the global selectors of `link` and takes `changes`."""
-    kept = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}
-    wanted: dict[str, Any] = {**kept, **changes}
+    shared = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}
+    wanted: dict[str, Any] = {**shared, **changes}
     return replace(Link(page=page), **wanted)

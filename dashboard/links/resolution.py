@@ -34,18 +34,18 @@ def settle(
         if field.name not in known:
             continue
         value, options = getattr(link, field.name), known[field.name]
-        asked = value if isinstance(value, tuple) else (value,) if value is not None else ()
-        if all(item in options for item in asked):
+        items = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        if all(item in options for item in items):
             continue
         names = (called or {}).get(field.name, ())
         first = likely[field.name](link) if likely and field.name in likely else ()
-        meant = [the_one(item, options, names, first) for item in asked]
-        kept = tuple(dict.fromkeys(item for item in meant if item is not None))
-        found: Any = kept if isinstance(value, tuple) else next(iter(kept), None)
-        link = replace(link, **{field.name: found})
+        resolved = [the_one(item, options, names, first) for item in items]
+        values = tuple(dict.fromkeys(item for item in resolved if item is not None))
+        settled: Any = values if isinstance(value, tuple) else next(iter(values), None)
+        link = replace(link, **{field.name: settled})
         problems += [
-            _why_left_out(field.name, item, options, names)
-            for item, one in zip(asked, meant, strict=True)
+            _exclusion_reason(field.name, item, options, names)
+            for item, one in zip(items, resolved, strict=True)
             if one is None
         ]
     return link, tuple(problems)
@@ -55,24 +55,24 @@ def the_one(item: str, options: Collection[str], names: Names, likely: Collectio
     """`item` itself, or the only one of `options` that is called so, of several the only `likely` one."""
     if item in options:
         return item
-    found = _called(item, names)
-    if len(found) > 1:
-        found = [value for value in found if value in likely]
-    return found[0] if len(found) == 1 else None
+    matches = _called(item, names)
+    if len(matches) > 1:
+        matches = [value for value in matches if value in likely]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _called(item: str, names: Names) -> list[str]:
     return list(dict.fromkeys(value for name, value in names if name == item))
 
 
-def _why_left_out(key: str, item: str, options: Sequence[str], names: Names) -> str:
-    found = _called(item, names)
-    if not found:
+def _exclusion_reason(key: str, item: str, options: Sequence[str], names: Names) -> str:
+    matches = _called(item, names)
+    if not matches:
         return f"No {key} {quoted(item)} is stored here; it was left out.{_hint(item, options, names)}"
-    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in found[:_MOST_OFFERED]]
-    more = f" or {len(found) - _MOST_OFFERED} more" if len(found) > _MOST_OFFERED else ""
+    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in matches[:_MOST_OFFERED]]
+    more = f" or {len(matches) - _MOST_OFFERED} more" if len(matches) > _MOST_OFFERED else ""
     return (
-        f"{key}: {quoted(item)} is {plural(len(found), _NOUNS.get(key, key))}, so it was left out: "
+        f"{key}: {quoted(item)} is {plural(len(matches), _NOUNS.get(key, key))}, so it was left out: "
         f"take {' or '.join(offered)}{more}."
     )
 
@@ -83,7 +83,7 @@ def _best_name(value: str, names: Names) -> str:
 
 def _hint(item: str, options: Sequence[str], names: Names) -> str:
     close = difflib.get_close_matches(item, [name for name, _ in names], n=1)
-    found = _called(close[0], names)[:_MOST_OFFERED] if close else []
-    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in found]
+    matches = _called(close[0], names)[:_MOST_OFFERED] if close else []
+    offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in matches]
     offered = offered or [quoted(value) for value in difflib.get_close_matches(item, options, n=1)]
     return f" Did you mean {' or '.join(offered)}?" if offered else ""

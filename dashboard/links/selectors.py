@@ -97,10 +97,10 @@ class Choices:
     def read(self, values: Sequence[str]) -> tuple[str, ...]:
         if list(values) == [ALL]:
             return ()
-        asked = tuple(dict.fromkeys(values))
-        good = tuple(value for value in asked if value in self.options)
-        if good != asked:
-            bad = ", ".join(quoted(value) for value in asked if value not in self.options)
+        items = tuple(dict.fromkeys(values))
+        good = tuple(value for value in items if value in self.options)
+        if good != items:
+            bad = ", ".join(quoted(value) for value in items if value not in self.options)
             raise BadValueError(f"{bad} is none of {', '.join(self.options)}", good)
         return good
 

@@ -71,8 +71,8 @@ def _cases(link: Link) -> Iterator[str]:
 def _details(link: Link) -> Iterator[str]:
     """What is looked at closely, and how it is drawn and reckoned."""
     if link.page is Page.UPGRADE and (link.focus or link.focus_strategy):
-        looked_at = [link.focus or "", f"with {link.focus_strategy}" if link.focus_strategy else ""]
-        yield f"looking at {' '.join(filter(None, looked_at))}"
+        focus = [link.focus or "", f"with {link.focus_strategy}" if link.focus_strategy else ""]
+        yield f"looking at {' '.join(filter(None, focus))}"
     if link.regression:
         yield f"looking at {units.plural(len(link.regression), 'chosen regression')}"
     if link.price != SELECTORS["price"][0].default:

@@ -46,7 +46,7 @@ class Person:
 # From the headers of a request that was let in to who sent it; None where that has ended since.
 Identify = Callable[[Mapping[str, str]], Person | None]
 
-NOBODY_ASKED = Person(None, Role.OPERATOR)
+NO_LOGIN = Person(None, Role.OPERATOR)
 
 
 class _Door:
@@ -56,7 +56,7 @@ class _Door:
     leave_at: str | None = None
 
 
-def tell_apart_by(identify: Identify | None, *, leave_at: str | None = None) -> None:
+def identify_people_by(identify: Identify | None, *, leave_at: str | None = None) -> None:
     """From now on people are who `identify` says, and sign out at `leave_at`; with None there is no login."""
     _Door.identify, _Door.leave_at = identify, leave_at
 
@@ -72,7 +72,7 @@ def person_here() -> Person:
     Raises AccessError when their session has ended.
     """
     if _Door.identify is None:
-        return NOBODY_ASKED
+        return NO_LOGIN
     person = _Door.identify(st.context.headers)
     if person is None:
         raise AccessError("Your session has ended.", "Load the page again to sign in.")

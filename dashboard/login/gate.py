@@ -81,13 +81,13 @@ class People:
         proxy = self._settings.proxy
         return proxy is None or comes_from(proxy.addresses, _address(scope))
 
-    def said_twice(self, scope: Scope) -> str | None:
+    def duplicate_header(self, scope: Scope) -> str | None:
         """A header by which a configured proxy speaks that came more than once: one is not the proxy's."""
         if not comes_from(self._settings.believed, _address(scope)):
             return None
         headers, proxy = Headers(scope=scope), self._settings.proxy
-        spoken = (_FORWARDED_FOR, *((proxy.name_header, proxy.groups_header or "") if proxy else ()))
-        return next((name for name in spoken if len(headers.getlist(name)) > 1), None)
+        names = (_FORWARDED_FOR, *((proxy.name_header, proxy.groups_header or "") if proxy else ()))
+        return next((name for name in names if len(headers.getlist(name)) > 1), None)
 
 
 class Gate:
@@ -109,7 +109,7 @@ class Gate:
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        twice = self._people.said_twice(scope)
+        twice = self._people.duplicate_header(scope)
         if twice is not None:
             refusal: Response | None = error_response(
                 400, f"The header {twice} came more than once.", "Have the proxy replace it."
@@ -144,12 +144,12 @@ class Gate:
             return None
         if self._settings.issuer is not None and _is_page(scope, headers):
             query = scope["query_string"].decode("latin-1")
-            asked = quote(f"{scope['path']}?{query}" if query else scope["path"], safe="")
-            return RedirectResponse(f"/login?next={asked}", 303, headers=_PRIVATE)
+            path = quote(f"{scope['path']}?{query}" if query else scope["path"], safe="")
+            return RedirectResponse(f"/login?next={path}", 303, headers=_PRIVATE)
         return error_response(401, "You are not signed in.", "Sign in, or send an API token.", _CHALLENGE)
 
-    async def _refusal_of_token(self, asked: Scope, secret: str) -> Response | None:
-        path, client = asked["path"], client_of(asked)
+    async def _refusal_of_token(self, request: Scope, secret: str) -> Response | None:
+        path, client = request["path"], client_of(request)
         wait_s = self._wrong_tokens.wait_s(client)
         if wait_s:
             return too_many(wait_s, WRONG_TOKENS_PER_S)
@@ -173,23 +173,23 @@ class Gate:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A socket is asked again with every message in either direction: it may outlive its session."""
         headers = Headers(scope=scope)
-        if self._people.said_twice(scope) or not self._people.trusted(scope) or self._nobody(headers):
+        if self._people.duplicate_header(scope) or not self._people.trusted(scope) or self._nobody(headers):
             await send({"type": "websocket.close", "code": SIGNED_OUT})
             return
         closed = False
 
         async def receive_while_signed_in() -> Message:
-            found = await receive()
-            if found["type"] == "websocket.receive" and self._nobody(headers):
+            message = await receive()
+            if message["type"] == "websocket.receive" and self._nobody(headers):
                 await close()
                 return {"type": "websocket.disconnect", "code": SIGNED_OUT}
-            return found
+            return message
 
-        async def send_while_signed_in(found: Message) -> None:
-            if found["type"] == "websocket.send" and self._nobody(headers):
+        async def send_while_signed_in(message: Message) -> None:
+            if message["type"] == "websocket.send" and self._nobody(headers):
                 await close()
             elif not closed:
-                await send(found)
+                await send(message)
 
         async def close() -> None:
             nonlocal closed

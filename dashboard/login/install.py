@@ -39,11 +39,11 @@ NO_LOGIN = Login([], [], None)
 
 def settings_here() -> SignIn | None:
     """The `[auth]` this process was given, None where there is none. Raises SignInError."""
-    told = os.environ.get(SETTINGS_VARIABLE)
-    if not told:
+    content = os.environ.get(SETTINGS_VARIABLE)
+    if not content:
         return None
     try:
-        settings = SignIn.model_validate_json(told)
+        settings = SignIn.model_validate_json(content)
     except ValidationError:
         # The complaint would repeat what it complains about, a secret among it.
         raise SignInError(
@@ -61,7 +61,7 @@ def settings_here() -> SignIn | None:
 def login(settings: SignIn | None) -> Login:
     """The login that `settings` describe, in force from now on. Raises SignInError without its libraries."""
     if settings is None:
-        access.tell_apart_by(None)
+        access.identify_people_by(None)
         return NO_LOGIN
     sessions = Sessions(lasts_s=settings.session_hours * 3600)
     people = People(settings, sessions)
@@ -69,7 +69,7 @@ def login(settings: SignIn | None) -> Login:
         Gate, settings=settings, people=people, token_of=lambda secret: token_of(reader(), secret)
     )
     host = urlsplit(settings.base_url).hostname
-    access.tell_apart_by(people.identify, leave_at=None if settings.issuer is None else "logout")
+    access.identify_people_by(people.identify, leave_at=None if settings.issuer is None else "logout")
     return Login(_routes(settings, sessions, people), [gate], host)
 
 

@@ -173,10 +173,10 @@ class Provider:
     def _discovered(self) -> dict[str, Any]:
         if self._metadata is None:
             issuer = self._settings.issuer
-            found = self._fetched(f"{issuer}/.well-known/openid-configuration")
-            if str(found.get("issuer", "")).rstrip("/") != issuer:
+            document = self._fetched(f"{issuer}/.well-known/openid-configuration")
+            if str(document.get("issuer", "")).rstrip("/") != issuer:
                 raise AccessError("The OpenID provider has another name.", "Correct issuer in [auth].")
-            self._metadata = found
+            self._metadata = document
         return self._metadata
 
     def _fetched(self, address: str) -> Any:
@@ -185,12 +185,12 @@ class Provider:
                 session.trust_env = False
                 answer = session.get(address, timeout=_TIMEOUT_S, allow_redirects=False)
                 answer.raise_for_status()
-            found = json.loads(answer.content[:_LONGEST_ANSWER_BYTES])
+            document = json.loads(answer.content[:_LONGEST_ANSWER_BYTES])
         except (requests.RequestException, ValueError) as error:
             raise AccessError(
                 f"The OpenID provider does not answer as one ({type(error).__name__}).",
                 "Try again; if it stays so, check issuer in [auth].",
             ) from None
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise AccessError("The OpenID provider does not answer as one.", "Check issuer in [auth].")
-        return found
+        return document

@@ -11,7 +11,7 @@ from db.errors import one_line
 from db.records.access import Proxy, SignIn
 
 LONGEST_NAME = 80
-_ASK = "Ask whoever runs this dashboard."
+_CONTACT = "Ask whoever runs this dashboard."
 
 
 def person_of_claims(settings: SignIn, claims: Mapping[str, Any]) -> Person:
@@ -20,7 +20,7 @@ def person_of_claims(settings: SignIn, claims: Mapping[str, Any]) -> Person:
         raise AccessError("Your address is not verified at the provider.", "Verify it and sign in again.")
     name = claims.get(settings.name_claim)
     if not isinstance(name, str) or not name.strip():
-        raise AccessError(f"The provider does not tell your {settings.name_claim}.", _ASK)
+        raise AccessError(f"The provider does not tell your {settings.name_claim}.", _CONTACT)
     groups = claims.get(settings.groups_claim)
     listed = groups if isinstance(groups, list) else [groups]
     return _person(settings, name, frozenset(group for group in listed if isinstance(group, str)))
@@ -67,5 +67,5 @@ def _person(settings: SignIn, name: str, groups: frozenset[str]) -> Person:
     role = settings.roles.role_of(groups)
     shown = one_line(" ".join(name.split()), LONGEST_NAME - 3)
     if role is None:
-        raise AccessError(f"You signed in as {shown}, who has no role in this dashboard.", _ASK)
+        raise AccessError(f"You signed in as {shown}, who has no role in this dashboard.", _CONTACT)
     return Person(shown, Role(role))

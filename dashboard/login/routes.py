@@ -44,7 +44,7 @@ class LoginRoutes:
         return [
             Route("/login", self._begin, middleware=[LIMIT]),
             Route(CALLBACK, self._finish),
-            Route("/logout", _ask, methods=["GET"]),
+            Route("/logout", _sign_out_form, methods=["GET"]),
             Route("/logout", self._end, methods=["POST"]),
             Route("/signed-out", _signed_out),
         ]
@@ -95,19 +95,19 @@ class LoginRoutes:
         answer.delete_cookie(name, secure=self._settings.secure, httponly=True, samesite="lax")
 
 
-def safe_path(asked: str) -> str:
+def safe_path(path: str) -> str:
     """`asked` where it is a path of this dashboard, else the Overview: nobody is led to another site."""
     try:
-        parts = urlsplit(asked)
+        parts = urlsplit(path)
     except ValueError:
         return "/"
-    plain = asked.isprintable() and "\\" not in asked and len(asked) <= _LONGEST_PATH
-    inside = asked.startswith("/") and not asked.startswith("//") and not (parts.scheme or parts.netloc)
+    plain = path.isprintable() and "\\" not in path and len(path) <= _LONGEST_PATH
+    inside = path.startswith("/") and not path.startswith("//") and not (parts.scheme or parts.netloc)
     loops = parts.path in {"/login", CALLBACK, "/logout", "/signed-out"}
-    return asked if plain and inside and not loops else "/"
+    return path if plain and inside and not loops else "/"
 
 
-def _ask(_: Request) -> Response:
+def _sign_out_form(_: Request) -> Response:
     """A link leads here; only the form ends the session, so that no other site can."""
     form = '<form method="post" action="logout"><button type="submit">Sign out</button></form>'
     body = f"<main><h1>Sign out</h1><p>Pages that are open stop working.</p>{form}</main>"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
-from dashboard.read.shaping import told_columns
+from dashboard.read.shaping import known_columns
 from db.wording.marks import BOUND_TITLE
 
 LEFT_OUT = "Failures and exclusions"
@@ -113,7 +113,7 @@ class Table:
     @property
     def titled(self) -> dict[str, Column]:
         """`columns` without that of what bounds a case where no row says it, as on a CPU."""
-        return told_columns(self.columns, self.frame)
+        return known_columns(self.columns, self.frame)
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,8 @@ class Choices:
         torches = [(str(row["torch"]), build) for build, row in self.build_rows.items()]
         short = [(name, build) for torch, build in torches for name in (f"torch {torch}", torch)]
         # What is the whole name of one build means that one.
-        taken = set(self.builds.values())
-        builds = [*whole, *((name, build) for name, build in short if name not in taken)]
+        names_in_use = set(self.builds.values())
+        builds = [*whole, *((name, build) for name, build in short if name not in names_in_use)]
         return {
             "machine": [(name, machine) for machine, name in machines],
             **dict.fromkeys(("build", "base", "head"), builds),

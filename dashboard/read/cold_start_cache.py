@@ -49,8 +49,8 @@ class ColdStartCache:
         trial_ids = trials["trial_id"].tolist()
         with self._lock:
             self._take(trial_ids)
-            kept = b"".join([self._phases.get(trial_id, _UNMEASURED) for trial_id in trial_ids])
-        return ColdStarts(trials[_OF_TRIAL], np.frombuffer(kept, dtype=np.int64).reshape(-1, len(PHASES)))
+            phases = b"".join([self._phases.get(trial_id, _UNMEASURED) for trial_id in trial_ids])
+        return ColdStarts(trials[_OF_TRIAL], np.frombuffer(phases, dtype=np.int64).reshape(-1, len(PHASES)))
 
     def _take(self, trial_ids: Sequence[str]) -> None:
         version = self._version_now()
@@ -63,5 +63,5 @@ class ColdStartCache:
             for trial_id, phases in self._read(unread).items():
                 self._phases[trial_id] = np.array(phases, dtype=np.int64).tobytes()
         if len(self._phases) > MOST_TRIALS:
-            asked = set(trial_ids)
-            self._phases = {key: phases for key, phases in self._phases.items() if key in asked}
+            wanted = set(trial_ids)
+            self._phases = {key: phases for key, phases in self._phases.items() if key in wanted}

@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 SPARE_ROWS = 30_000
 """So many rows that the last look did not ask for stay, since the next one may."""
-SPARE_LOOKS = 100
+IDLE_READS = 100
 """Rows that so many looks in a row did not ask for go: those of runs that are no longer among the newest."""
 _WORTH_FORGETTING = 0.1
 MOST_PIECES = 64
@@ -38,8 +38,8 @@ class IncrementalFrame(Generic[Key]):
         self._frame: pd.DataFrame | None = None
         self._number_of_row: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._joins = 0
-        self._looks = 0
-        self._asked_at: dict[Key, int] = {}
+        self._reads = 0
+        self._last_read: dict[Key, int] = {}
 
     def take(
         self,
@@ -55,9 +55,9 @@ class IncrementalFrame(Generic[Key]):
         with self._lock:
             changed = self._changed(wanted)
             if changed or self._frame is None:
-                made = make(changed)
+                rows = make(changed)
                 self._drop(changed)
-                self._add(changed, *made)
+                self._add(changed, *rows)
                 self._stamps |= {key: wanted[key] for key in changed}
             return self._rows_of(wanted)
 
@@ -77,7 +77,7 @@ class IncrementalFrame(Generic[Key]):
                 self._stamps |= {key: wanted[key] for key in changed}
             return self._rows_of(wanted)
 
-    def held(self, wanted: Mapping[Key, Hashable]) -> pd.DataFrame | None:
+    def unchanged(self, wanted: Mapping[Key, Hashable]) -> pd.DataFrame | None:
         """The rows of the keys `wanted`, None unless all are here with these stamps."""
         with self._lock:
             if self._frame is None or any(self._stamps.get(key) != stamp for key, stamp in wanted.items()):
@@ -85,8 +85,8 @@ class IncrementalFrame(Generic[Key]):
             return rows_where(self._frame, self._chosen(wanted))
 
     def _changed(self, wanted: Mapping[Key, Hashable]) -> list[Key]:
-        self._looks += 1
-        self._asked_at |= dict.fromkeys(wanted, self._looks)
+        self._reads += 1
+        self._last_read |= dict.fromkeys(wanted, self._reads)
         return [key for key, stamp in wanted.items() if self._stamps.get(key) != stamp]
 
     def _drop(self, keys: Sequence[Key]) -> None:
@@ -95,16 +95,16 @@ class IncrementalFrame(Generic[Key]):
             self._frame = rows_where(self._frame, ~stale).reset_index(drop=True)
             self._number_of_row = self._number_of_row[~stale]
 
-    def _add(self, changed: Sequence[Key], made: pd.DataFrame, keys: Sequence[Key]) -> None:
+    def _add(self, changed: Sequence[Key], rows: pd.DataFrame, keys: Sequence[Key]) -> None:
         for key in changed:
             self._numbers.setdefault(key, len(self._numbers))
-        numbers = np.fromiter((self._numbers[key] for key in keys), dtype=np.int64, count=len(made))
-        made, numbers = self._ordered(made, numbers)
+        numbers = np.fromiter((self._numbers[key] for key in keys), dtype=np.int64, count=len(rows))
+        rows, numbers = self._ordered(rows, numbers)
         if self._frame is None or self._frame.empty:
-            self._frame, self._number_of_row = made, numbers
-        elif not made.empty:
-            follows = made[self._order[0]].iloc[0] > self._frame[self._order[0]].iloc[-1]
-            both = self._joined(self._frame, made)
+            self._frame, self._number_of_row = rows, numbers
+        elif not rows.empty:
+            follows = rows[self._order[0]].iloc[0] > self._frame[self._order[0]].iloc[-1]
+            both = self._joined(self._frame, rows)
             of_both = np.concatenate([self._number_of_row, numbers])
             self._frame, self._number_of_row = (both, of_both) if follows else self._ordered(both, of_both)
 
@@ -135,20 +135,20 @@ class IncrementalFrame(Generic[Key]):
             return self._frame
         rows = rows_where(self._frame, chosen).reset_index(drop=True)
         if len(self._frame) > 2 * len(rows) + SPARE_ROWS:
-            self._keep_only(list(wanted))
+            self._restrict_to(list(wanted))
         else:
-            self._forget_what_nobody_asks_for()
+            self._forget_idle()
         return rows
 
-    def _forget_what_nobody_asks_for(self) -> None:
-        asked = [key for key, look in self._asked_at.items() if look > self._looks - SPARE_LOOKS]
-        if len(asked) == len(self._asked_at):
+    def _forget_idle(self) -> None:
+        asked = [key for key, look in self._last_read.items() if look > self._reads - IDLE_READS]
+        if len(asked) == len(self._last_read):
             return
         idle = len(self._number_of_row) - int(self._chosen(asked).sum())
         if idle >= _WORTH_FORGETTING * len(self._number_of_row):
-            self._keep_only(asked)
+            self._restrict_to(asked)
 
-    def _keep_only(self, keys: Sequence[Key]) -> None:
+    def _restrict_to(self, keys: Sequence[Key]) -> None:
         assert self._frame is not None
         chosen = self._chosen(keys)
         numbers = {key: self._numbers[key] for key in keys if key in self._numbers}
@@ -158,7 +158,7 @@ class IncrementalFrame(Generic[Key]):
         self._frame = rows_where(self._frame, chosen).reset_index(drop=True)
         self._number_of_row = renumbered[self._number_of_row[chosen]]
         self._stamps = {key: self._stamps[key] for key in keys if key in self._stamps}
-        self._asked_at = {key: self._asked_at[key] for key in keys}
+        self._last_read = {key: self._last_read[key] for key in keys}
 
 
 def rows_where(frame: pd.DataFrame, chosen: NDArray[np.bool_]) -> pd.DataFrame:

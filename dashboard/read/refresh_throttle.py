@@ -38,8 +38,8 @@ class RefreshThrottle:
         self._clock = clock
         self._lock = threading.Lock()
         self._forget: list[Callable[[], None]] = []
-        self._taken = ("", 0)
-        self._taken_at = -math.inf
+        self._shown = ("", 0)
+        self._shown_at = -math.inf
         self._spent_s = 0.0
         self._thread = threading.local()
 
@@ -47,10 +47,10 @@ class RefreshThrottle:
         """The version to draw of the database at `url`, whose newest version is `newest`."""
         with self._lock:
             now = self._clock()
-            rests = now < self._taken_at + min(self._longest_s, self._share * self._spent_s)
-            if self._taken == (url, newest) or (rests and self._taken[0] == url):
-                return self._taken[1]
-            self._taken, self._taken_at, self._spent_s = (url, newest), now, 0.0
+            rests = now < self._shown_at + min(self._longest_s, self._share * self._spent_s)
+            if self._shown == (url, newest) or (rests and self._shown[0] == url):
+                return self._shown[1]
+            self._shown, self._shown_at, self._spent_s = (url, newest), now, 0.0
         # Nobody asks for an earlier version again.
         for forget in self._forget:
             forget()
@@ -59,7 +59,7 @@ class RefreshThrottle:
     def catch_up(self) -> None:
         """Take up the newest version with the next page: whoever wrote it waits to see it."""
         with self._lock:
-            self._taken_at = -math.inf
+            self._shown_at = -math.inf
 
     def at_another(self, forget: Callable[[], None]) -> None:
         """Call `forget` whenever another version has been taken up."""

@@ -67,8 +67,8 @@ def number(value: object) -> float | None:
     """A value of a nullable column as a float, None where it is missing."""
     if value is None or value is pd.NA:
         return None
-    found = float(str(value))
-    return None if math.isnan(found) else found
+    value_as_float = float(str(value))
+    return None if math.isnan(value_as_float) else value_as_float
 
 
 def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
@@ -133,8 +133,8 @@ def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             key: f"torch {torch} ({', '.join(words)})" if words else f"torch {torch}"
             for key, words in parts.items()
         }
-    taken = Counter(names.values())
-    return {key: name if taken[name] == 1 else f"{name} {key[:6]}" for key, name in names.items()}
+    uses = Counter(names.values())
+    return {key: name if uses[name] == 1 else f"{name} {key[:6]}" for key, name in names.items()}
 
 
 def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
@@ -158,10 +158,10 @@ def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, s
 
 def flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """`mapping` with the entries of mappings inside it in their place."""
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, value in mapping.items():
-        found |= flat(value) if isinstance(value, dict) else {name: value}
-    return found
+        leaves |= flat(value) if isinstance(value, dict) else {name: value}
+    return leaves
 
 
 def _stated(value: object) -> str:
@@ -248,7 +248,7 @@ def joined(items: Iterable[str], limit: int = 3) -> str:
     return " and ".join([", ".join(everything[:-1]), everything[-1]] if len(everything) > 1 else everything)
 
 
-def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
+def not_applicable(cases: pd.DataFrame, requested: set[str]) -> dict[str, str]:
     """Built-in strategies that mean nothing on the device of `cases` and were not measured there, with why.
 
     With `asked` only those among it.
@@ -259,7 +259,7 @@ def not_applicable(cases: pd.DataFrame, asked: set[str]) -> dict[str, str]:
         name: reason
         for name, strategy in BUILTIN.items()
         if name not in measured
-        and (not asked or name in asked)
+        and (not requested or name in requested)
         and (reason := not_applicable_reason(strategy, device)) is not None
     }
 
@@ -269,7 +269,7 @@ def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
     return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
 
 
-def told_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+def known_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
     """`columns` of `frame` without that of what bounds a case where no row says it, as on a CPU."""
     return {
         name: title

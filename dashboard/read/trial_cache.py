@@ -32,7 +32,7 @@ from db.queries.trials import trials_of_runs
 SELECTIONS = 16
 """Of how many selections rows are kept; the one asked for longest ago is the first to go."""
 
-MOST_PASSED_OVER = 5_000
+MOST_EXCLUDED = 5_000
 """So many trials that are there are named in a query for more; where there are more, all are read again."""
 
 By = Literal["run", "build"]
@@ -67,7 +67,7 @@ def _part(part: RunPart, filters: Filters) -> _Part:
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _Selected:
     """Trials, and the parts they are of with what each was made of."""
 
     trials: pd.DataFrame
@@ -84,13 +84,13 @@ class _Selection:
         self.wider: _Selection | None = None
         self._workloads = workloads
         self._trials: IncrementalFrame[_Part] = IncrementalFrame(["started_at", "trial_id"])
-        self._made: dict[str, IncrementalFrame[_Key]] = {
+        self._frames: dict[str, IncrementalFrame[_Key]] = {
             "run": IncrementalFrame(["last_started_at", *CASE_KEYS, "run_id"]),
             "build": IncrementalFrame(["last_started_at", *CASE_KEYS, "run_id"]),
             "cases": IncrementalFrame(CASE_KEYS),
         }
 
-    def take(self, database: Database, filters: Filters) -> _Taken:
+    def take(self, database: Database, filters: Filters) -> _Selected:
         """The trials that `filters` let through."""
         with database.read() as connection:
             parts = {_part(each, filters): each[3:] for each in parts_within(connection, filters)}
@@ -100,64 +100,71 @@ class _Selection:
                 changed: Sequence[_Part], there: pd.DataFrame | None
             ) -> tuple[pd.DataFrame, Sequence[_Part]]:
                 known = [] if there is None else there["trial_id"].tolist()
-                passed_over = known if len(known) <= MOST_PASSED_OVER else []
+                excluded = known if len(known) <= MOST_EXCLUDED else []
                 stamps = {part: parts[part] for part in changed}
-                if self.wider is not None and (held := self.wider._trials.held(stamps)) is not None:
-                    return _new_of(self._of_mine(held), keys, changed, set(known))
+                if self.wider is not None and (wide := self.wider._trials.unchanged(stamps)) is not None:
+                    return _new_of(self._of_mine(wide), keys, changed, set(known))
                 narrowed, runs = filters, None
                 if len(changed) < len(parts):
                     narrowed = replace(filters, builds=tuple({part.build_id for part in changed}), runs=())
                     runs = sorted({part.run_id for part in changed})
-                found = trials_of_runs(connection, narrowed, runs, but=passed_over)
-                return _new_of(found, keys, changed, set(known))
+                trials = trials_of_runs(connection, narrowed, runs, but=excluded)
+                return _new_of(trials, keys, changed, set(known))
 
-            return _Taken(self._trials.take_grown(parts, read), parts)
+            return _Selected(self._trials.take_grown(parts, read), parts)
 
     def _of_mine(self, wide: pd.DataFrame) -> pd.DataFrame:
         return wide[wide["workload"].isin(self._workloads)]
 
-    def points(self, taken: _Taken, by: By, cases_of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    def points(
+        self, selected: _Selected, by: By, cases_of: Callable[[pd.DataFrame], pd.DataFrame]
+    ) -> pd.DataFrame:
         def make(trials: pd.DataFrame) -> pd.DataFrame:
             return series_points(cases_of(trials), by=by)
 
-        return self._make(by, taken, make, whole_builds=by == "build")
+        return self._make(by, selected, make, whole_builds=by == "build")
 
-    def cases(self, taken: _Taken) -> pd.DataFrame:
+    def cases(self, selected: _Selected) -> pd.DataFrame:
         def make(trials: pd.DataFrame) -> pd.DataFrame:
             return summarize_cases(without_canaries(trials))
 
-        return self._make("cases", taken, make, whole_builds=True)
+        return self._make("cases", selected, make, whole_builds=True)
 
     def _make(
-        self, name: str, taken: _Taken, make: Callable[[pd.DataFrame], pd.DataFrame], *, whole_builds: bool
+        self,
+        name: str,
+        selected: _Selected,
+        make: Callable[[pd.DataFrame], pd.DataFrame],
+        *,
+        whole_builds: bool,
     ) -> pd.DataFrame:
         names = ("build_id", "machine_id") if whole_builds else ("run_id", "machine_id", "build_id")
         keys: dict[tuple[str, ...], _Key] = {}
-        made_of: dict[_Key, list[Hashable]] = {}
-        for part, stamp in taken.parts.items():
+        stamps_of: dict[_Key, list[Hashable]] = {}
+        for part, stamp in selected.parts.items():
             key: _Key = part.build if whole_builds else part
             keys[part.build if whole_builds else part.of_trial] = key
-            made_of.setdefault(key, []).append((part, stamp))
-        stamps = {key: parts[0] if len(parts) == 1 else frozenset(parts) for key, parts in made_of.items()}
+            stamps_of.setdefault(key, []).append((part, stamp))
+        stamps = {key: parts[0] if len(parts) == 1 else frozenset(parts) for key, parts in stamps_of.items()}
 
         def make_changed(changed: Sequence[_Key]) -> tuple[pd.DataFrame, Sequence[_Key]]:
-            made = self._made_of_all(name, {key: stamps[key] for key in changed})
-            if made is None:
-                trials = taken.trials
+            rows = self._from_wider(name, {key: stamps[key] for key in changed})
+            if rows is None:
+                trials = selected.trials
                 if len(changed) < len(stamps):
                     wanted = set(changed)
                     trials = _trials_of(trials, {each for each, key in keys.items() if key in wanted}, names)
-                made = make(trials)
-            return made, [keys[each] for each in _columns(made, *names)]
+                rows = make(trials)
+            return rows, [keys[each] for each in _columns(rows, *names)]
 
-        return self._made[name].take(stamps, make_changed)
+        return self._frames[name].take(stamps, make_changed)
 
-    def _made_of_all(self, name: str, stamps: Mapping[_Key, Hashable]) -> pd.DataFrame | None:
+    def _from_wider(self, name: str, stamps: Mapping[_Key, Hashable]) -> pd.DataFrame | None:
         """None where it is not there: canaries are not made with all the others."""
         if self.wider is None or any(map(is_canary, self._workloads)):
             return None
-        held = self.wider._made[name].held(stamps)
-        return None if held is None else self._of_mine(held)
+        wide = self.wider._frames[name].unchanged(stamps)
+        return None if wide is None else self._of_mine(wide)
 
 
 def _trials_of(frame: pd.DataFrame, keys: Set[tuple[str, ...]], names: Sequence[str]) -> pd.DataFrame:
@@ -205,8 +212,10 @@ class TrialCache:
     def points(self, database: Database, version: int, filters: Filters, by: By) -> pd.DataFrame:
         """As `db.metrics.trend.series_points` returns them; without canaries unless workloads are named."""
         selection = self._selection(database, version, filters)
-        taken = selection.take(database, filters)
-        return selection.points(taken, by, (lambda trials: trials) if filters.workloads else without_canaries)
+        selected = selection.take(database, filters)
+        return selection.points(
+            selected, by, (lambda trials: trials) if filters.workloads else without_canaries
+        )
 
     def cases(self, database: Database, version: int, filters: Filters) -> pd.DataFrame:
         """As `db.metrics.cases.summarize_cases` returns them, without canaries."""
@@ -225,9 +234,9 @@ class TrialCache:
                 self._version = version
             self._version = max(self._version, version)
             wider = self._selections.get(replace(kind, workloads=())) if kind.workloads else None
-            found = self._selections.setdefault(kind, _Selection(kind.workloads))
-            found.wider = wider
+            selection = self._selections.setdefault(kind, _Selection(kind.workloads))
+            selection.wider = wider
             self._selections.move_to_end(kind)
             while len(self._selections) > SELECTIONS:
                 self._selections.popitem(last=False)
-            return found
+            return selection

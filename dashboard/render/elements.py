@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dashboard.charts import sparklines
 from dashboard.charts.style import PreparedChart
 from dashboard.pages.parts import Chart, Column, Table
-from dashboard.read.shaping import told_columns
+from dashboard.read.shaping import known_columns
 from dashboard.render import exporting
 from dashboard.render.foreign_text import escaped, readable_frame, readable_spec
 from db.wording import units
@@ -137,7 +137,7 @@ def table(
     `values` has what `picked_value` gives for each row. With `several` more than one row can be chosen;
     `chosen` are the rows that are ticked at first.
     """
-    columns = told_columns(columns, frame)
+    columns = known_columns(columns, frame)
     st.session_state[_values_of(key)] = list(values)
     mode = "multi-row" if several else "single-row"
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}

@@ -65,24 +65,24 @@ def main() -> None:
 
 def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     raw = {key: st.query_params.get_all(key) for key in st.query_params}
-    asked, problems = links.read(page, raw)
-    if kept := raw.get(links.STORED_VIEW):
-        problems = (*problems, why_not_opened(kept[0]))
+    link, problems = links.read(page, raw)
+    if view_ids := raw.get(links.STORED_VIEW):
+        problems = (*problems, why_not_opened(view_ids[0]))
     begin()
     snapshot = Snapshot.now()
-    seen = shell.pulse(page, snapshot.version)
+    pulse = shell.pulse(page, snapshot.version)
     choices = read_choices(snapshot)
-    asked, unknown = resolved_link(asked, snapshot, choices)
-    controls.remember(asked)
+    link, unknown = resolved_link(link, snapshot, choices)
+    controls.remember(link)
     controls.register(pages)
-    view = shell.resolved_view(asked, snapshot, choices)
+    view = shell.resolved_view(link, snapshot, choices)
     with st.sidebar:
-        shell.navigation(pages, asked)
+        shell.navigation(pages, link)
         shell.filters(view)
         shell.draw()
     beside_title = shell.header(view, (*problems, *unknown))
     if page is not Page.GUIDE:
-        shell.follow(page, seen)
+        shell.follow(page, pulse)
     if view.empty and page is not Page.GUIDE:
         nothing_measured()
         if page is Page.RUNS:

@@ -96,10 +96,10 @@ class _NoPage(Convertor[str]):
 
 def unknown_pages(files: Iterable[str]) -> BaseRoute:
     """The route for them; it belongs behind all others. `files` are the names in Streamlit's folder."""
-    taken = "|".join(map(re.escape, (*_STREAMLIT, *files)))
+    known_names = "|".join(map(re.escape, (*_STREAMLIT, *files)))
 
     class Free(_NoPage):
-        regex = rf"(?!(?:{taken})(?:/|$)){_NoPage.regex}"
+        regex = rf"(?!(?:{known_names})(?:/|$)){_NoPage.regex}"
 
     register_url_convertor("no_page", Free())
     return Route("/{path:no_page}", _lead)
@@ -118,9 +118,9 @@ def _lead(request: Request) -> Response:
 
 
 def _to(request: Request, page: Page, *queries: str) -> Response:
-    asked = "&".join(filter(None, queries))
+    query = "&".join(filter(None, queries))
     address = f"{request.scope.get('root_path', '')}/{page.value}"
-    return RedirectResponse(f"{address}?{asked}" if asked else address, status_code=307)
+    return RedirectResponse(f"{address}?{query}" if query else address, status_code=307)
 
 
 # The dashboard below a path of somebody else's site, such as https://host/compilewatch/.
@@ -213,16 +213,16 @@ class SocketFrames:
 
         async def receive_messages() -> Message:
             nonlocal closed
-            while (found := await receive())["type"] == "websocket.receive":
-                message = _message(found.get("bytes"))
-                if message is None:
+            while (message := await receive())["type"] == "websocket.receive":
+                from_page = _message(message.get("bytes"))
+                if from_page is None:
                     _LOG.warning("a socket was closed: its frame is no message of a page")
                     closed = True
                     await send({"type": "websocket.close", "code": PROTOCOL_ERROR})
                     return {"type": "websocket.disconnect", "code": PROTOCOL_ERROR}
-                if _is_needed(message):
+                if _is_needed(from_page):
                     break
-            return found
+            return message
 
         async def send_while_open(message: Message) -> None:
             if not closed:
@@ -278,7 +278,7 @@ HERE = Path(__file__).parent
 ICON = HERE.parent / "favicon.svg"
 STATIC = Path(st.__file__).parent / "static"
 MEGABYTE = 1024 * 1024
-_TURN_S = 0.001
+_SLICE_S = 0.001
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -307,7 +307,7 @@ def serve(
     os.environ["FORWARDED_ALLOW_IPS"] = ""
     answer_handshakes()
     # How long a page that computes may keep the event loop waiting, every time that has something to do.
-    sys.setswitchinterval(_TURN_S)
+    sys.setswitchinterval(_SLICE_S)
     prefix = usable_prefix(base_path)
     app = build_app(
         f"{_address(host, port)}{prefix}",
@@ -420,12 +420,12 @@ def _html(page: Page, pages: Mapping[Page, str]) -> Callable[[Request], Response
 def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:
     """The page of the view kept under `view_id`; None where the page that was asked for says why not."""
     try:
-        found = stored_address(view_id)
+        address = stored_address(view_id)
     except CompilewatchError:
         return None
-    if found is None:
+    if address is None:
         return None
-    page, query = found
+    page, query = address
     return opened_at(pages[page], f"./{page.value}?{query}")
 
 

@@ -20,7 +20,7 @@ from db.store.schedules import pause_schedule, resume_schedule
 T = TypeVar("T")
 
 
-def ask_for_run(spec: RequestSpec, *, by: str, note: str | None = None) -> str:
+def request_run(spec: RequestSpec, *, by: str, note: str | None = None) -> str:
     """Queue a run within the limits: what became of it, as a sentence. Raises CompilewatchError."""
     limits_in_force().require_request(spec)
     request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=by, at=datetime.now(UTC), note=note)
@@ -32,7 +32,7 @@ def run_now(schedule: Schedule, *, by: str) -> str:
     """Queue what a schedule measures, beside its own firings. Raises CompilewatchError."""
     spec = schedule.spec
     wanted = RequestSpec(suite=spec.suite, trials=spec.trials, machine=spec.machine)
-    return ask_for_run(wanted, by=by, note=f"schedule {schedule.name}, run now")
+    return request_run(wanted, by=by, note=f"schedule {schedule.name}, run now")
 
 
 def set_paused(name: str, *, paused: bool, by: str) -> str:
@@ -45,8 +45,8 @@ def set_paused(name: str, *, paused: bool, by: str) -> str:
 def cancel_run(request_id: str, *, by: str) -> str:
     """Cancel a request that waits, or have the one that runs end. Raises CompilewatchError."""
     state = _write(lambda database: cancel_request(database, request_id, by=by, at=datetime.now(UTC)))
-    said = "is cancelled" if state is RequestState.CANCELLED else "ends within seconds"
-    return f"Request {request_id} {said}."
+    outcome = "is cancelled" if state is RequestState.CANCELLED else "ends within seconds"
+    return f"Request {request_id} {outcome}."
 
 
 def _write(change: Callable[[Database], T]) -> T:

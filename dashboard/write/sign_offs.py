@@ -81,5 +81,5 @@ def withdraw(sign_off_id: str, *, by: str) -> str:
     """Take a decision back: a sentence on it. Raises CompilewatchError."""
     require(Role.EDITOR)
     with open_database(database_url()) as database:
-        done = withdraw_sign_off(database, sign_off_id, by=by, at=datetime.now(UTC))
-    return f"Withdrawn by {by}." if done else "It was withdrawn already."
+        is_withdrawn = withdraw_sign_off(database, sign_off_id, by=by, at=datetime.now(UTC))
+    return f"Withdrawn by {by}." if is_withdrawn else "It was withdrawn already."

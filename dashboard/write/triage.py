@@ -90,7 +90,7 @@ def record(url: str, what: TriageDecision) -> tuple[str, bool]:
         problems.append(str(error))
     REFRESH_THROTTLE.catch_up()
     known = len(what.regression_ids) - new - len(problems)
-    told = f"Recorded {plural(new, 'regression')} as {what.state.value}, by {what.author}."
+    message = f"Recorded {plural(new, 'regression')} as {what.state.value}, by {what.author}."
     if known > 0:
-        told += f" {plural(known, 'regression')} said so already."
-    return " ".join([told, *problems]), not problems
+        message += f" {plural(known, 'regression')} said so already."
+    return " ".join([message, *problems]), not problems

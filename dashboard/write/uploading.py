@@ -1,4 +1,4 @@
-"""Result files that somebody uploads: what would come in, what must still be told, and bringing them in."""
+"""Result files that somebody uploads: what would come in, what is still missing, and the import."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ ALWAYS = ("machine", "label")
 
 @dataclass(frozen=True)
 class Upload:
-    """Files as uploaded, and what was said about them; `told` is by field of ImportOptions, as typed.
+    """Files as uploaded, and what is known about them; `facts` are by field of ImportOptions, as typed.
 
     `meanings` are the fields that columns of a CSV mean, by column.
     """
 
     files: Mapping[str, bytes]
     format: str
-    told: Mapping[str, str]
+    facts: Mapping[str, str]
     meanings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What an upload would bring: `rows` are the first trials, `missing` what must be told before.
+    """What an upload would bring: `rows` are the first trials, `missing` the facts that it lacks.
 
     `unmapped` are the columns of which it must be said what they mean, `unused` those that bring nothing and
     of which it may be said; each with its first cell. `problems` are sentences; a file with one brings
@@ -109,7 +109,7 @@ def files_of(uploaded: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def preview(url: str, upload: Upload) -> Preview:
-    """What `bring_in` would store; nothing is. Raises CompilewatchError for what was told wrongly."""
+    """What `bring_in` would store; nothing is. Raises CompilewatchError for a wrong fact."""
     report = _import(url, upload, dry_run=True)
     missing: dict[str, None] = {}
     unmapped: dict[str, str] = {}
@@ -140,18 +140,18 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
 
 
 def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
-    options = replace(options_of(upload.told), meanings=_meanings_of(upload.meanings))
+    options = replace(options_of(upload.facts), meanings=_meanings_of(upload.meanings))
     with open_database(url) as database:
         return import_uploads(
             database, upload.files, format=upload.format or AUTO, options=options, dry_run=dry_run
         )
 
 
-def options_of(told: Mapping[str, str]) -> ImportOptions:
+def options_of(facts: Mapping[str, str]) -> ImportOptions:
     """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
     version of torch, kind of device, task or strategy.
     """
-    given: dict[str, Any] = {name: " ".join(text.split()) for name, text in told.items() if text.strip()}
+    given: dict[str, Any] = {name: " ".join(text.split()) for name, text in facts.items() if text.strip()}
     for name, text in given.items():
         if len(text) > LONGEST_ANSWER:
             raise CompilewatchError(f"{QUESTIONS[name][0]}: is longer than {LONGEST_ANSWER} characters.")

@@ -52,9 +52,9 @@ def test_processor_time_of_a_request() -> None:
     print("| route | made anew, ms | still holds, ms | told again, ms | told again / reference |")
     print("|---|---|---|---|---|")
     for path in PATHS:
-        anew = _ms(Starlette(routes=routes(held_s=0)), path, FEW, differently=True)
-        holds = _ms(Starlette(routes=routes(held_s=0)), path, FEW * 10)
-        again = _ms(Starlette(routes=routes(held_s=3600)), path, MANY)
+        anew = _ms(Starlette(routes=routes(lifetime_s=0)), path, FEW, differently=True)
+        holds = _ms(Starlette(routes=routes(lifetime_s=0)), path, FEW * 10)
+        again = _ms(Starlette(routes=routes(lifetime_s=3600)), path, MANY)
         print(f"| `{path}` | {anew:.2f} | {holds:.2f} | {again:.3f} | {again / reference:.1f} |")
 
 

@@ -52,7 +52,7 @@ def _asked() -> None:
     signing.act(
         PAGE,
         "ask-name",
-        lambda by: run_actions.ask_for_run(RequestSpec(suite=suite, machine=machine), by=by),
+        lambda by: run_actions.request_run(RequestSpec(suite=suite, machine=machine), by=by),
     )
 
 

@@ -10,7 +10,14 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from dashboard.api.response_cache import HELD_S, LARGEST_BYTES, LONGEST_S, MOST_BYTES, SHARE, ResponseCache
+from dashboard.api.response_cache import (
+    LARGEST_BYTES,
+    LIFETIME_S,
+    LONGEST_S,
+    MOST_BYTES,
+    SHARE,
+    ResponseCache,
+)
 
 
 @dataclass
@@ -94,7 +101,7 @@ def test_an_answer_is_told_again_for_a_second_and_then_asked_for_anew(
     async def poll() -> None:
         assert (await get(kept)).body == b"first"
         route.tag, route.body = 'W/"2"', "second"
-        clock.now += HELD_S - 0.01
+        clock.now += LIFETIME_S - 0.01
         assert (await get(kept)).body == b"first"
         assert len(route.asked) == 1
         clock.now += 0.01
@@ -109,20 +116,20 @@ def test_an_answer_that_still_holds_is_not_made_again(
     async def poll() -> None:
         for _ in range(5):
             assert (await get(kept)).body == b"first"
-            clock.now += HELD_S
+            clock.now += LIFETIME_S
 
     asyncio.run(poll())
     assert (len(route.asked), route.made) == (5, 1)
 
 
-@pytest.mark.parametrize(("takes_s", "held_s"), [(0.5, SHARE * 0.5), (60.0, LONGEST_S)])
+@pytest.mark.parametrize(("takes_s", "lifetime_s"), [(0.5, SHARE * 0.5), (60.0, LONGEST_S)])
 def test_what_took_long_to_make_holds_longer(
-    kept: ResponseCache, route: Route, clock: Clock, takes_s: float, held_s: float
+    kept: ResponseCache, route: Route, clock: Clock, takes_s: float, lifetime_s: float
 ) -> None:
     async def poll() -> None:
         route.takes_s = takes_s
         await get(kept)
-        clock.now += held_s - 0.01
+        clock.now += lifetime_s - 0.01
         await get(kept)
         assert len(route.asked) == 1
         clock.now += 0.01
@@ -137,7 +144,7 @@ def test_what_must_be_new_holds_a_second_however_long_it_took(route: Route, cloc
         kept = ResponseCache(route, clock=clock, share=0)
         route.takes_s = 60.0
         await get(kept)
-        clock.now += HELD_S
+        clock.now += LIFETIME_S
         await get(kept)
 
     asyncio.run(poll())
@@ -235,7 +242,7 @@ def test_what_is_no_get_is_passed_on(kept: ResponseCache, route: Route) -> None:
 
 def test_with_no_time_to_hold_every_request_looks_whether_anything_is_new(route: Route, clock: Clock) -> None:
     async def poll() -> None:
-        kept = ResponseCache(route, clock=clock, held_s=0)
+        kept = ResponseCache(route, clock=clock, lifetime_s=0)
         assert (await get(kept)).body == (await get(kept)).body == b"first"
         route.tag, route.body = 'W/"2"', "second"
         assert (await get(kept)).body == b"second"

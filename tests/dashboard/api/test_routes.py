@@ -167,7 +167,7 @@ def test_revoking_a_report_changes_its_tag_though_no_data_changed(
     copy = tmp_path / "copy.db"
     shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
     monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
-    app = Starlette(routes=routes(held_s=0))
+    app = Starlette(routes=routes(lifetime_s=0))
     paths = ("/api/v1/reports", f"/api/v1/reports/{REPORT_ID}")
     tags = [ask(app, path).headers["etag"] for path in paths]
     assert [ask(app, path, if_none_match=tag).status for path, tag in zip(paths, tags, strict=True)] == [
@@ -262,7 +262,7 @@ def test_nothing_new_is_an_empty_304_until_something_is_written(
     copy = tmp_path / "copy.db"
     shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
     monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
-    app = Starlette(routes=routes(held_s=0))
+    app = Starlette(routes=routes(lifetime_s=0))
     first = ask(app, "/api/v1/machines")
     tag = first.headers["etag"]
     again = ask(app, "/api/v1/machines", if_none_match=f'"other", {tag}')

@@ -12,7 +12,7 @@ from dashboard.login.access import AccessError, Person, Role
 @pytest.fixture(autouse=True)
 def no_login() -> Iterator[None]:
     yield
-    access.tell_apart_by(None)
+    access.identify_people_by(None)
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_without_login_whoever_is_here_is_the_operator() -> None:
 
 def test_with_login_the_person_is_asked_for_at_every_call() -> None:
     people = iter([Person("ada", Role.EDITOR), None])
-    access.tell_apart_by(lambda _: next(people))
+    access.identify_people_by(lambda _: next(people))
     assert access.person_here() == Person("ada", Role.EDITOR)
     with pytest.raises(AccessError, match=re.escape("Your session has ended.")):
         access.person_here()
 
 
 def test_too_low_a_role_is_refused_in_a_sentence() -> None:
-    access.tell_apart_by(lambda _: Person("ada", Role.VIEWER))
+    access.identify_people_by(lambda _: Person("ada", Role.VIEWER))
     with pytest.raises(AccessError, match="needs the role editor, and you are signed in as viewer"):
         access.require(Role.EDITOR)

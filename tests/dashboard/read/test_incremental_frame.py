@@ -41,7 +41,7 @@ def rows_of(wanted: Stamps) -> pd.DataFrame:
 def test_rows_that_nobody_asks_for_any_more_go_and_are_made_again_when_asked_for() -> None:
     made = Made()
     made.look({0: 0, 1: 0})
-    for _ in range(incremental_frame.SPARE_LOOKS):
+    for _ in range(incremental_frame.IDLE_READS):
         made.look({1: 0})
     assert made.asked == [[0, 1]]
     pd.testing.assert_frame_equal(made.look({0: 0, 1: 0}), rows_of({0: 0, 1: 0}))
@@ -50,7 +50,7 @@ def test_rows_that_nobody_asks_for_any_more_go_and_are_made_again_when_asked_for
 
 def test_rows_that_are_asked_for_by_turns_stay() -> None:
     made = Made()
-    for _ in range(incremental_frame.SPARE_LOOKS):
+    for _ in range(incremental_frame.IDLE_READS):
         made.look({0: 0})
         made.look({1: 0})
     assert made.asked == [[0], [1]]
@@ -58,11 +58,11 @@ def test_rows_that_are_asked_for_by_turns_stay() -> None:
 
 def test_newest_runs_take_the_place_of_those_before_them() -> None:
     made, newest = Made(), 10
-    for number in range(20 * incremental_frame.SPARE_LOOKS):
+    for number in range(20 * incremental_frame.IDLE_READS):
         made.look(dict.fromkeys(range(number, number + newest), 0))
     kept = made.shelf._frame
     assert kept is not None
-    assert len(kept) <= ROWS * (newest + incremental_frame.SPARE_LOOKS) * 1.2
+    assert len(kept) <= ROWS * (newest + incremental_frame.IDLE_READS) * 1.2
 
 
 @given(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.links.links import Link, Page, href
-from dashboard.login.access import AccessError, Person, Role, tell_apart_by
+from dashboard.login.access import AccessError, Person, Role, identify_people_by
 from dashboard.pages.runs.content import device_words, host_words, machine_rows, schedule_rows, service_words
 from dashboard.reports.content import Table
 from dashboard.reports.freeze import freeze_link
@@ -58,9 +58,9 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def viewer() -> Iterator[None]:
-    tell_apart_by(lambda _headers: Person("Vera", Role.VIEWER))
+    identify_people_by(lambda _headers: Person("Vera", Role.VIEWER))
     yield
-    tell_apart_by(None)
+    identify_people_by(None)
 
 
 def stored_schedule(url: str) -> Schedule:
@@ -97,7 +97,7 @@ def test_what_asks_for_too_much_is_not_queued(
 ) -> None:
     monkeypatch.setenv("COMPILEWATCH_LIMITS", limits)
     with pytest.raises(ConfigError, match=said):
-        run_actions.ask_for_run(RequestSpec.model_validate(asked), by="Ann")
+        run_actions.request_run(RequestSpec.model_validate(asked), by="Ann")
     with open_database(url, read_only=True) as database:
         assert requests(database) == []
 

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.links.links import Link, Page
-from dashboard.login.access import AccessError, Person, Role, tell_apart_by
+from dashboard.login.access import AccessError, Person, Role, identify_people_by
 from dashboard.write import sign_offs
 from db.engine.session import open_database
 from db.queries.facets import builds, machines
@@ -33,9 +33,9 @@ def upgrade(copied_url: str) -> dict[str, str]:
 
 @pytest.fixture
 def viewer() -> Iterator[None]:
-    tell_apart_by(lambda _headers: Person("Vera", Role.VIEWER))
+    identify_people_by(lambda _headers: Person("Vera", Role.VIEWER))
     yield
-    tell_apart_by(None)
+    identify_people_by(None)
 
 
 def page(upgrade: dict[str, str]) -> AppTest:

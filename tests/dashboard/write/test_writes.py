@@ -49,23 +49,23 @@ FREE = {"stored_views.py"}
 @pytest.fixture(autouse=True)
 def no_login() -> Iterator[None]:
     yield
-    access.tell_apart_by(None)
+    access.identify_people_by(None)
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_re_checks_who_it_is_for(name: str, empty_url: str) -> None:
     role, write = WRITES[name]
     for lower in (each for each in Role if not each.includes(role)):
-        access.tell_apart_by(lambda _, lower=lower: Person("eve", lower))  # type: ignore[misc]
+        access.identify_people_by(lambda _, lower=lower: Person("eve", lower))  # type: ignore[misc]
         with pytest.raises(AccessError, match=f"needs the role {role.value}"):
             write(empty_url)
-    access.tell_apart_by(lambda _: None)
+    access.identify_people_by(lambda _: None)
     with pytest.raises(AccessError, match="session has ended"):
         write(empty_url)
 
 
 def test_triage_and_uploads_say_why_they_did_not(empty_url: str) -> None:
-    access.tell_apart_by(lambda _: Person("eve", Role.VIEWER))
+    access.identify_people_by(lambda _: Person("eve", Role.VIEWER))
     what = triage.triage_decision(["r"], TriageState.EXPECTED, author="eve", note="", url="")
     assert triage.record(empty_url, what) == (str(_refusal()), False)
     upload = uploading.Upload({"a.csv": b""}, "", {})
