@@ -1,6 +1,6 @@
 """Recent answers are sent again: a poll mostly repeats a request of a moment ago.
 
-An answer holds for `LIFETIME_S`, or for `SHARE` times as long as it took to make, up to `LONGEST_S`. So a route
+An answer holds for `LIFETIME_S`, or for `SHARE` times the time it took, up to `LONGEST_S`. So a route
 that is polled while data is being written takes a bounded share of a processor. After that the route gets the
 answer's entity tag: with nothing new, that costs one read of the data version.
 """
