@@ -73,7 +73,7 @@ def test_newest_runs_take_the_place_of_those_before_them() -> None:
 )
 def test_every_look_shows_what_a_first_look_would(looks: list[dict[int, int]], spare: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(incremental_frame, "SPARE_LOOKS", spare)
+        patch.setattr(incremental_frame, "IDLE_READS", spare)
         made = Made()
         for wanted in looks:
             pd.testing.assert_frame_equal(made.look(wanted), rows_of(wanted))

@@ -192,7 +192,7 @@ def test_only_what_is_new_in_runs_that_grew_is_read(
         asked.append((run_ids, len(found)))
         return found
 
-    monkeypatch.setattr("dashboard.read.trial_cache.MOST_PASSED_OVER", most_passed_over)
+    monkeypatch.setattr("dashboard.read.trial_cache.MOST_EXCLUDED", most_passed_over)
     monkeypatch.setattr("dashboard.read.trial_cache.trials_of_runs", counted)
     kept.points(database, data_version(database), Filters(), "run")
     kept.cases(database, data_version(database), Filters())
