@@ -273,7 +273,7 @@ def test_many_different_questions_do_not_fill_the_memory(kept: ResponseCache, ro
     async def poll() -> None:
         for number in range(100):
             await get(kept, "/a", f"workload={number}")
-            assert sum(2 * len(made.body) for made in kept._kept.values()) <= MOST_BYTES
+            assert sum(2 * len(made.body) for made in kept._answers.values()) <= MOST_BYTES
         asked = len(route.asked)
         await get(kept, "/a", "workload=99")
         assert len(route.asked) == asked
