@@ -74,6 +74,8 @@ class PhaseTimes:
 
     def __init__(self) -> None:
         self.spent_ns: dict[str, int] = {}
+        self.spans_ns: list[tuple[int, int]] = []
+        self._began_ns = 0
         self._open: list[tuple[str, str]] = []
         self._since_ns = 0
 
@@ -82,6 +84,8 @@ class PhaseTimes:
         self.settle(at_ns)
         around = self._open[-1][1] if self._open else "other"
         phase = around if around == "backward" else phase_of(event) or around
+        if not self._open:
+            self._began_ns = self._since_ns
         self._open.append((event, phase))
 
     def end(self, event: str, at_ns: int) -> None:
@@ -90,7 +94,14 @@ class PhaseTimes:
         for depth in reversed(range(len(self._open))):
             if self._open[depth][0] == event:
                 del self._open[depth:]
-                return
+                break
+        if not self._open and self._since_ns > self._began_ns:
+            self.spans_ns.append((self._began_ns, self._since_ns))
+            self._began_ns = self._since_ns
+
+    def until_ns(self, moment_ns: int) -> int:
+        """How much of the time until then something was compiled in, of what is closed."""
+        return sum(min(end, moment_ns) - begin for begin, end in self.spans_ns if begin < moment_ns)
 
     def settle(self, now_ns: int) -> None:
         """Count up to now; threads may tell their times late, and no time counts backwards."""
@@ -190,7 +201,7 @@ class CompileLog:
     @property
     def compiled(self) -> bool:
         """Whether there was any compilation in it."""
-        return bool(self.compiles or self.phases.spent_ns)
+        return bool(self.compiles) or self.began_ns is not None
 
     @property
     def device(self) -> str | None:

@@ -17,6 +17,7 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read import (
     dynamo_csv,
     generic_csv,
+    job_recording,
     job_trials,
     optimum,
     oss_v3,
@@ -83,6 +84,7 @@ class Format(StrEnum):
     TIMM_CSV = "timm-csv"
     TRANSFORMERS_CI = "transformers-ci"
     TORCH_TRACE = "torch-trace"
+    JOB_RECORDING = "job-recording"
     CSV = "csv"
 
 
@@ -97,6 +99,7 @@ def _with_repeats(read: Reader) -> Reader:
 
 JOB_READERS: dict[Format, Callable[[InputFile, ImportOptions], job_trials.JobProcess]] = {
     Format.TORCH_TRACE: torch_trace.read_process,
+    Format.JOB_RECORDING: job_recording.read_process,
 }
 """The formats whose files are processes of a job: which belong together follows from all of them."""
 
@@ -124,6 +127,7 @@ READERS: dict[Format, Reader] = {
 # Keys that all stand within the first 64 KiB of a JSON file of that format, in this order of trial.
 _JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.TRIAL, ("schema", "trial_id")),
+    (Format.JOB_RECORDING, ("schema", "job", "recording_began_ns")),
     (Format.PYTEST_BENCHMARK, ("machine_info", "commit_info")),
     (Format.TORCHBENCH, ("environ", "metrics")),
     (Format.OPTIMUM, ("scenario", "launcher")),

@@ -212,7 +212,7 @@ def _processes(
     """What each file of a job tells; a file beside others in which nothing was compiled is passed over."""
     for file, name in recognised:
         process = JOB_READERS[name](file, options)
-        if not (process.log.compiled or process.steps):
+        if not (process.log.compiled or process.cold_start):
             if len(recognised) == 1:
                 raise RecordError(
                     f"{file.shown}: holds no compilation.", "Check that it is the file you meant."

@@ -48,6 +48,7 @@ class JobProcess:
     rank: int | None = None
     cold_start: dict[str, int] = field(default_factory=dict)
     latency_ns: int | None = None
+    samples_ns: list[int] = field(default_factory=list)
     steps: int | None = None
     memory: Memory | None = None
     figures: dict[str, float] = field(default_factory=dict)
@@ -103,6 +104,7 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
         parts={
             "cold_start": _cold_start(process),
             "summary": Summary(latency_ns=process.latency_ns, n=process.steps, metrics=figures),
+            "samples_ns": process.samples_ns,
             "compiler": log.facts() if log.compiled else None,
             "memory": process.memory,
         },

@@ -7,7 +7,7 @@ from typing import Any
 
 from db.interchange.read.formats import Format
 from tests.builders import make_imported, make_trial
-from tests.db.interchange.trace_logs import whole_log
+from tests.db.interchange.trace_logs import whole_log, whole_recording
 
 DYNAMO_NAME = "inductor_torchbench_amp_training_cuda_{}.csv"
 TIMM_NAME = "benchmark-infer-amp-nchw-pt291-cu128-4090{}.csv"
@@ -111,6 +111,7 @@ TINY: dict[Format, dict[str, str]] = {
     },
     Format.TRANSFORMERS_CI: {"summary_2024-09-04.json": _transformers_ci()},
     Format.TORCH_TRACE: {"dedicated_log_torch_trace_x1.log": whole_log()},
+    Format.JOB_RECORDING: {"compilewatch_job_ranker_1.jsonl": whole_recording()},
     Format.CSV: {
         "table.csv": (
             "workload,strategy,latency_ms,eager_latency_ms,compile_s,peak_gb,batch_size\n"

@@ -84,3 +84,48 @@ def whole_log(*, begin_s: float = 0.0, slower: float = 1.0, rank: int | None = N
         metrics(again=1, guard_latency_us=90),
     ]
     return "".join(parts)
+
+
+def recorded_event(name: str, kind: str, at_s: float) -> dict[str, Any]:
+    """A timed region as `compilewatch_recorder.py` writes it."""
+    return {"trace": {"chromium_event": {"name": name, "ts": START_US + at_s * 1e6, "ph": kind}}}
+
+
+def whole_recording(
+    *, job: str = "ranker", rank: int | None = None, compile_s: float = 8.0, begin_s: float = 0.0
+) -> str:
+    """A job that was born at 0 s, imported torch for 2 s, compiled from 10 s on and made 21 steps of 0.1 s.
+
+    The first step ends when the compilation does; the second takes a second.
+    """
+
+    def at_ns(second: float) -> int:
+        return round((START_US * 1e-6 + begin_s + second) * 1e9)
+
+    first = 10 + compile_s
+    ends = [first, first + 1, *(first + 1 + 0.1 * number for number in range(1, 20))]
+    header = {
+        **{"schema": "compilewatch.job/1", "job": job, "id": f"{job}-{rank}-{begin_s}", "pid": 7},
+        **{"host": "gpu-box-3", "python": "3.11.7", "os": "Linux 6.18", "cpu_count": 16, "rank": rank},
+        **{"cpu_name": "AMD EPYC", "launch": "42", "recording_began_ns": at_ns(0.5)},
+        "process_began_ns": at_ns(0),
+    }
+    device = {"device": "cuda", "device_name": "H200", "process_tree_cpu_ns": 9_000_000_000}
+    figures = {"guard_count": 9, "graph_op_count": 5, "co_filename": "/srv/app/train.py", "co_firstlineno": 4}
+    lines = [
+        header,
+        {"at_ns": at_ns(3), "import_torch_ns": 2_000_000_000, "software": {"torch": "2.13.0"}},
+        recorded_event("entire_frame_compile", "B", begin_s + 10),
+        recorded_event("fx_graph_cache_miss", "i", begin_s + 10),
+        recorded_event("entire_frame_compile", "E", begin_s + first),
+        {"trace": {"compilation_metrics": figures, "frame_id": 0, "frame_compile_id": 0}},
+        {
+            "at_ns": at_ns(first),
+            "by_hand": False,
+            "steps_ns": [at_ns(first)],
+            "first_step": device,
+        },
+        {"at_ns": at_ns(99), "by_hand": False, "steps_ns": [at_ns(end) for end in ends[1:]]},
+        {"at_ns": at_ns(99), "ended": True, "memory": {"peak_rss_bytes": 4096}},
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)

@@ -1,0 +1,94 @@
+"""What recording a job costs: steps of a training loop and compilations, with and without it by turns."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import compilewatch_recorder as recorder
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
+
+ROUNDS = 40
+STEPS = 40
+CALLS = 200_000
+
+
+def training() -> Callable[[], None]:
+    """One step of a small perceptron with Adam: about as short as a step of a training job is."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(512, 512) for _ in range(4)]
+    model = torch.nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(model.parameters())
+    batch = torch.randn(128, 512)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def block_ns(step: Callable[[], None], steps: int) -> int:
+    began = time.perf_counter_ns()
+    for _ in range(steps):
+        step()
+    return time.perf_counter_ns() - began
+
+
+def by_turns(work: Callable[[], int], folder: Path, rounds: int) -> tuple[list[float], float]:
+    """Recorded over plain of each round, A B, B A; and the median of plain in ns."""
+    ratios, plains = [], []
+    for number in range(rounds):
+        taken = {}
+        for recorded in (number % 2 == 0, number % 2 == 1):
+            if recorded:
+                recorder.start(f"round-{number}", directory=folder)
+            taken[recorded] = work()
+            recorder.stop()
+        ratios.append(taken[True] / taken[False])
+        plains.append(taken[False])
+    return ratios, statistics.median(plains)
+
+
+def show(name: str, ratios: list[float]) -> None:
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(
+        f"\n{name}: recorded / plain {middle:.4f}, half of {len(ratios)} rounds within {low:.4f} to {high:.4f}"
+    )
+
+
+def test_steps_of_a_training_loop(tmp_path: Path) -> None:
+    step = training()
+    block_ns(step, 2 * STEPS)
+    ratios, plain_ns = by_turns(lambda: block_ns(step, STEPS), tmp_path, ROUNDS)
+    show("training step", ratios)
+    recorder.start("hook", directory=tmp_path)
+    hooks = list(torch.optim.optimizer._global_optimizer_post_hooks.values())
+    began = time.perf_counter_ns()
+    for _ in range(CALLS):
+        hooks[-1](None, (), {})
+    hook_ns = (time.perf_counter_ns() - began) / CALLS
+    recorder.stop()
+    step_ns = plain_ns / STEPS
+    print(f"the hook after 1,000 steps: {hook_ns / step_ns:.6f} of a step of {step_ns / 1e6:.2f} ms")
+
+
+def test_compilations(tmp_path: Path) -> None:
+    def compiling() -> int:
+        torch._dynamo.reset()
+        model = torch.nn.Sequential(*(torch.nn.Linear(32, 32) for _ in range(24)))
+        compiled = torch.compile(model, backend="aot_eager")
+        began = time.perf_counter_ns()
+        compiled(torch.randn(4, 32)).sum().backward()
+        return time.perf_counter_ns() - began
+
+    compiling()
+    ratios, _ = by_turns(compiling, tmp_path, ROUNDS // 2)
+    show("compilation, aot_eager", ratios)

@@ -1,0 +1,99 @@
+"""Recordings of jobs: cold start by phase, steps until steady, ranks as one run, half-written files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import Database
+from db.errors import RecordError
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import import_paths, read_file
+from db.queries.filters import Filters
+from db.queries.trials import trial_records
+from db.records.trial import CacheState, Task, Trial
+from tests.db.interchange.trace_logs import recorded_event, whole_recording
+
+S = 1_000_000_000
+
+
+def read(path: Path) -> list[Trial]:
+    return list(read_file(path, options=ImportOptions()))
+
+
+def written(folder: Path, **recordings: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in recordings.items():
+        (folder / f"compilewatch_job_{name}.jsonl").write_text(text)
+    return folder
+
+
+def test_a_recording_is_a_cold_start_with_samples(tmp_path: Path) -> None:
+    (trial,) = read(written(tmp_path, ranker=whole_recording()))
+    start = trial.cold_start
+    assert start is not None
+    # By hand: 10 s before the compilation, 8 s of it, which ends with the first step.
+    assert (start.total_ns, start.interpreter_ns, start.import_torch_ns) == (18 * S, S // 2, 2 * S)
+    assert start.phases_ns is not None
+    assert start.phases_ns.model_dump(exclude_none=True) == {"dynamo": 8 * S}
+    assert (start.until_steady_ns, start.calls_until_steady) == (8 * S, 0)
+    assert start.process_tree_cpu_ns == 9 * S
+    assert trial.summary is not None
+    assert trial.summary.metrics["steps_until_steady"] == 2
+    assert trial.summary.latency_ns == pytest.approx(S / 10, rel=1e-6)
+    assert len(trial.samples_ns) == 19
+    assert (trial.workload.name, trial.workload.task) == ("ranker", Task.TRAINING)
+    assert (trial.machine.name, trial.machine.device_name) == ("gpu-box-3", "H200")
+    assert trial.strategy.cache is CacheState.COLD
+
+
+def test_ranks_of_a_launch_are_one_run(sqlite_database: Database, tmp_path: Path) -> None:
+    ranks = {f"ranker_{rank}": whole_recording(rank=rank, begin_s=rank / 10) for rank in range(4)}
+    report = import_paths(sqlite_database, [written(tmp_path / "jobs", **ranks)])
+    assert (report.new, report.errors) == (4, ())
+    assert len({trial.run_id for trial in trial_records(sqlite_database, Filters())}) == 1
+    assert import_paths(sqlite_database, [tmp_path / "jobs"]).known == 4
+
+
+def test_a_line_that_was_not_finished_is_left_out_with_a_sentence(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    whole = whole_recording()
+    path = written(tmp_path, ranker=whole[: whole.index('"ended"')])
+    report = import_paths(sqlite_database, [path])
+    assert (report.new, report.errors) == (1, ())
+    assert report.files[0].notes[0].endswith("ends inside a record, which was left out.")
+
+
+def test_a_job_that_died_while_it_compiled_has_no_first_step(tmp_path: Path) -> None:
+    lines = whole_recording().splitlines()[:4]
+    (trial,) = list(read_file(written(tmp_path, x="\n".join(lines)), options=ImportOptions()))
+    assert trial.cold_start is not None
+    assert trial.cold_start.total_ns is None
+    assert trial.samples_ns == []
+
+
+@pytest.mark.parametrize("line", ["[]", '{"steps_ns": [true]}', '{"trace": 7}', '{"new": 1}'])
+def test_damage_before_the_end_names_the_line(tmp_path: Path, line: str) -> None:
+    lines = whole_recording().splitlines()
+    path = written(tmp_path, x="\n".join([*lines[:2], line, *lines[2:]]))
+    with pytest.raises(RecordError, match="line 3: is no line of a recording"):
+        read(path)
+
+
+def test_steps_told_by_hand_replace_those_of_the_optimizer(tmp_path: Path) -> None:
+    text = whole_recording().replace('"ended": true', '"by_hand": true, "steps_ns": [1795000100000000000]')
+    (trial,) = read(written(tmp_path, x=text))
+    assert trial.cold_start is not None
+    assert trial.cold_start.total_ns == 100 * S
+    assert trial.workload.task is Task.FUNCTION
+
+
+def test_compilations_after_the_steady_step_are_no_cold_start(tmp_path: Path) -> None:
+    later = [recorded_event("entire_frame_compile", kind, at_s) for kind, at_s in (("B", 60), ("E", 70))]
+    lines = whole_recording().splitlines()
+    more = "\n".join([*lines[:-1], *(str(each).replace("'", '"') for each in later), lines[-1]])
+    (trial,) = read(written(tmp_path, x=more))
+    assert trial.cold_start is not None
+    assert trial.cold_start.until_steady_ns == 8 * S

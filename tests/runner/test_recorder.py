@@ -1,0 +1,213 @@
+"""The recorder of jobs: it changes nothing in what it records, and never fails the job."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.interchange.read.importing import read_file
+from db.records.trial import Trial
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAIN = """
+import os, signal, sys
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+compiled = torch.compile(model, backend="aot_eager")
+for number in range(40):
+    optimizer.zero_grad()
+    loss = compiled(torch.ones(4 if number < 20 else 6, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    if sys.argv[1:] == ["killed", str(number)]:
+        os.kill(os.getpid(), signal.SIGKILL)
+print(repr(loss.item()), sys.argv, __name__, [type(each).__name__ for each in sys.meta_path][:1])
+print(vars(torch.__spec__.loader).keys())
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    return path
+
+
+def run(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COMPILEWATCH_JOBS": str(folder)} | variables
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def recorded(folder: Path) -> list[Trial]:
+    return list(read_file(folder))
+
+
+def test_a_recorded_job_is_the_same_job(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    plain = run(str(program), "argument", folder=folder)
+    traced = run("-m", "runner.record", "--name", "ranker", "--", str(program), "argument", folder=folder)
+    assert (traced.returncode, traced.stderr) == (0, plain.stderr)
+    assert traced.stdout == plain.stdout
+    (trial,) = recorded(folder)
+    start, facts = trial.cold_start, trial.compiler
+    assert start is not None
+    assert facts is not None
+    assert start.phases_ns is not None
+    assert start.total_ns is not None
+    assert start.import_torch_ns
+    assert start.phases_ns.dynamo
+    compiling_ns = sum(start.phases_ns.model_dump(exclude_none=True).values())
+    assert start.total_ns > start.import_torch_ns + compiling_ns
+    assert start.process_tree_cpu_ns
+    assert facts.recompiles is not None
+    assert [each.location for each in facts.recompiles] != []
+    assert "size mismatch at index 0. expected 4, actual 6" in facts.recompiles[0].reason
+    assert trial.summary is not None
+    assert trial.summary.metrics["steps_recorded"] == 40
+    assert trial.summary.metrics["guards"] > 0
+    assert trial.memory is not None
+    assert trial.memory.peak_rss_bytes
+
+
+def test_a_killed_job_leaves_what_it_did_until_then(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    done = run("-m", "runner.record", "--", str(program), "killed", "12", folder=folder)
+    assert done.returncode == -signal.SIGKILL
+    (trial,) = recorded(folder)
+    assert trial.workload.name == "train"
+    assert trial.cold_start is not None
+    assert trial.cold_start.total_ns
+    assert trial.summary is not None
+    assert trial.summary.metrics["steps_recorded"] == 10
+
+
+LIMITED = """
+import resource, runpy, sys
+import compilewatch_recorder
+compilewatch_recorder.start("limited")
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_job(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    plain = run(str(program), folder=folder)
+    limited = run("-c", LIMITED, str(program), folder=folder)
+    assert (limited.returncode, limited.stdout) == (0, plain.stdout)
+    (path,) = folder.iterdir()
+    assert path.stat().st_size == 1_000
+    assert len(recorded(folder)) == 1
+
+
+BROKEN = """
+import runpy, sys
+import compilewatch_recorder as recorder
+def fails(*arguments):
+    raise RuntimeError("inside the recorder")
+recorder.start("broken")
+setattr(recorder, "NAME", fails)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("name", ["_memory", "_at_first_step"])
+def test_an_exception_inside_the_recorder_does_not_reach_the_job(
+    program: Path, tmp_path: Path, name: str
+) -> None:
+    plain = run(str(program), folder=tmp_path / "jobs")
+    broken = run("-c", BROKEN.replace("NAME", name), str(program), folder=tmp_path / "jobs")
+    assert (broken.returncode, broken.stdout, broken.stderr) == (0, plain.stdout, plain.stderr)
+
+
+def test_a_folder_that_cannot_be_made_leaves_a_warning(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("-m", "runner.record", "--", str(program), folder=tmp_path / "file" / "jobs")
+    assert done.returncode == 0
+    assert "The job is not recorded" in done.stderr
+
+
+def test_an_exception_of_the_job_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import sys\nsys.exit(7)\n")
+    assert run("-m", "runner.record", "--", str(tmp_path / "fails.py"), folder=tmp_path / "j").returncode == 7
+    assert run("-m", "runner.record", folder=tmp_path / "j").returncode == 1
+
+
+COMPILED_OPTIMIZER = """
+import torch
+import compilewatch_recorder as recorder
+if RECORDED:
+    recorder.start("compiled-optimizer")
+parameter = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+@torch.compile(backend="aot_eager")
+def train(batch):
+    optimizer.step()
+    return batch.sin()
+
+for _ in range(3):
+    parameter.grad = torch.ones(4)
+    train(torch.ones(4))
+from torch._dynamo.utils import counters
+print(parameter.tolist(), dict(counters["stats"]), dict(counters["graph_break"]))
+"""
+
+
+def test_a_compiled_optimizer_has_the_same_graph(tmp_path: Path) -> None:
+    printed = {
+        flag: run("-c", COMPILED_OPTIMIZER.replace("RECORDED", flag), folder=tmp_path / "jobs")
+        for flag in ("False", "True")
+    }
+    assert printed["True"].stdout == printed["False"].stdout != ""
+
+
+FORKED = """
+import os, sys
+import torch
+import compilewatch_recorder as recorder
+recorder.start("parent")
+for _ in range(3):
+    recorder.step()
+if os.fork() == 0:
+    for _ in range(60):
+        recorder.step()
+    sys.exit()
+os.wait()
+for _ in range(2):
+    recorder.step()
+recorder.stop()
+recorder.step()
+"""
+
+
+def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
+    assert run("-c", FORKED, folder=tmp_path).returncode == 0
+    (path,) = tmp_path.glob("*.jsonl")
+    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sum(len(line.get("steps_ns", ())) for line in lines) == 5
+    assert [line for line in lines if "ended" in line] == lines[-1:]
+
+
+def test_ranks_of_a_launch_share_a_run(tmp_path: Path) -> None:
+    for rank in "01":
+        variables = {"RANK": rank, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "7"}
+        program = "import torch, compilewatch_recorder as r; r.start('ddp'); r.step(); r.stop()"
+        assert run("-c", program, folder=tmp_path, **variables).returncode == 0
+    trials = recorded(tmp_path)
+    assert len({trial.run_id for trial in trials}) == 1
+    assert [trial.summary.metrics["rank"] for trial in trials if trial.summary] == [0.0, 1.0]
+    assert {trial.strategy.name for trial in trials} == {"eager"}
