@@ -16,7 +16,7 @@ from db.judge.compare.sides import COMPONENTS
 from db.judge.history.series import judge_series
 from db.judge.history.stretches import CONDITION_COLUMNS
 from db.judge.policy import HistoryPolicy, Policy
-from db.judge.results import ChangeEvent
+from db.judge.results import ChangeEvent, Comparison
 from db.judge.vocabulary import Metric, Verdict
 from db.wording import units
 from db.wording.metrics import METRICS
@@ -50,6 +50,14 @@ class Changes(NamedTuple):
     last: str
 
 
+class Marked(NamedTuple):
+    """A change that is marked: the verdict on it, its share, and why."""
+
+    verdict: Verdict
+    change: float | None
+    reason: str
+
+
 _NONE = Changes(pd.DataFrame(columns=_COLUMNS), [], "")
 
 
@@ -75,41 +83,47 @@ class _Series:
         return found
 
 
-def over(axis: str, points: pd.DataFrame, rows: pd.DataFrame, metric: str, policy: Policy) -> Changes:
-    """What the judge announces of the points that are drawn, each strategy by itself.
+def over(
+    points: pd.DataFrame, rows: pd.DataFrame, metric: str, policy: Policy, *, interleaved: bool
+) -> Changes:
+    """What the judge announces of the points that are drawn over time, each strategy by itself.
 
     `points` of one workload, `rows` what `trend_rows.frame` draws of them. A level changes over time: nothing
-    is told on an axis of builds and of builds that took turns, nor of flips between two modes.
+    is told of builds that took turns, nor of flips between two modes.
     """
-    if axis != "time" or rows.empty:
+    if interleaved or rows.empty:
         return _NONE
     column = METRICS[metric].column
     points = points[[name for name in (*NEEDED, column) if name in points]]
     points = points.iloc[points.index.get_loc(rows.index[0]) :]
-    if _interleaved(points):
-        return _NONE
     found: dict[object, ChangeEvent] = {}
     for places in _places(points, set(rows["strategy"])):
         for event in _events(_series(points, places, column), Metric(metric), policy.history):
             found[points.index[places[event.index]]] = event
     drawn = rows.loc[rows.index.isin(list(found))]
-    frame = _frame(drawn, [found[key] for key in drawn.index], rows)
+    marked = [Marked(found[key].verdict, found[key].change, found[key].reason) for key in drawn.index]
+    frame = _frame(drawn, marked, rows)
     return Changes(frame, _sentence(frame), _last(frame))
 
 
-def _interleaved(points: pd.DataFrame) -> bool:
-    """Whether a build was measured while another one was."""
-    began, ended = (
-        points[name].to_numpy(dtype="datetime64[us]") for name in ("first_started_at", "last_started_at")
-    )
-    span, spans = pd.factorize(points["run_id"].astype("str") + "\n" + points["build_id"].astype("str"))
-    begins, ends = np.full(len(spans), began.max()), np.full(len(spans), ended.min())
-    np.minimum.at(begins, span, began)
-    np.maximum.at(ends, span, ended)
-    build = points["build_id"].to_numpy(dtype=object)[np.unique(span, return_index=True)[1]]
-    order = np.argsort(begins, kind="stable")
-    ended_by_then = np.maximum.accumulate(ends[order])[:-1]
-    return bool(((begins[order][1:] < ended_by_then) & (build[order][1:] != build[order][:-1])).any())
+def between(rows: pd.DataFrame, points: pd.DataFrame, metric: str, comparison: Comparison | None) -> Changes:
+    """What the judge says of the newest build that is drawn against the one before it, over builds.
+
+    `rows` and `points` as in `over`, a row per build; no comparison, no mark.
+    """
+    if comparison is None or rows.empty:
+        return _NONE
+    judged = {
+        (row.case.workload_id, row.case.strategy_id): row
+        for row in comparison.rows
+        if row.metric.value == metric and row.verdict in _WORDS
+    }
+    newest = rows[rows["build"] == rows["build"].iloc[-1]]
+    cases = points.loc[newest.index, ["workload_id", "strategy_id"]].itertuples(index=False, name=None)
+    found = {key: judged[case] for key, case in zip(newest.index, cases, strict=True) if case in judged}
+    drawn = newest.loc[list(found)]
+    frame = _frame(drawn, [Marked(row.verdict, row.change, row.reason) for row in found.values()], rows)
+    return Changes(frame, _sentence(frame), "")
 
 
 def _places(points: pd.DataFrame, strategies: set[str]) -> list[NDArray[np.intp]]:
@@ -135,7 +149,7 @@ def _events(series: _Series, metric: Metric, rules: HistoryPolicy) -> tuple[Chan
     return tuple(event for event in judged.events if event.verdict in _WORDS)
 
 
-def _frame(drawn: pd.DataFrame, events: list[ChangeEvent], rows: pd.DataFrame) -> pd.DataFrame:
+def _frame(drawn: pd.DataFrame, events: list[Marked], rows: pd.DataFrame) -> pd.DataFrame:
     """A row per change, oldest first; of labels that would touch, the newest one is written."""
     low, high = rows["value"].min(), rows["value"].max()
     first, last = rows["at"].min(), rows["at"].max()
@@ -193,20 +207,20 @@ def _last(frame: pd.DataFrame) -> str:
     return f"last change: {', '.join(together[:_MOST_NAMED])}{more} on {moment.partition(' ')[0]}"
 
 
-def rings() -> alt.Chart:
+def rings(axis: str) -> alt.Chart:
     """A ring around the first point of each new level in the frame `changes`."""
     mark = style.inked("changes").mark_point(
         shape="circle", filled=False, size=_RING_PX2, strokeWidth=2, opacity=0.9
     )
     rings: alt.Chart = mark.encode(
-        **_at(),
+        **_at(axis),
         stroke=style.ink_stroke(),
         tooltip=style.text_tooltip(says="Change of level", moment="Run", build="Build"),
     )
     return rings
 
 
-def labels() -> list[alt.Chart]:
+def labels(axis: str) -> list[alt.Chart]:
     """What each change was, beside its ring; a phone has no room for it."""
     wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
     sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
@@ -223,11 +237,12 @@ def labels() -> list[alt.Chart]:
         .mark_text(
             align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, opacity=wide_only
         )
-        .encode(**_at(), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        .encode(**_at(axis), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
         for side, align, dx in sides
         for height, baseline, dy in heights
     ]
 
 
-def _at() -> dict[str, alt.X | alt.Y]:
-    return {"x": alt.X("at", type="temporal"), "y": alt.Y("value", type="quantitative")}
+def _at(axis: str) -> dict[str, alt.X | alt.Y]:
+    x = alt.X("build", type="ordinal") if axis == "torch" else alt.X("at", type="temporal")
+    return {"x": x, "y": alt.Y("value", type="quantitative")}

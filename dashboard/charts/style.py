@@ -175,6 +175,7 @@ def pick(*fields: str) -> alt.Parameter:
 
 _MOST = 10
 _FEWEST = 3
+_TICKS = 4
 # The first digits within each power of ten, the finest first.
 _LEADS = ((1, 2, 3, 5, 7), (1, 2, 5), (1,))
 
@@ -197,11 +198,26 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for n in range(first, last + 1, every) if low <= (tick := float(f"1e{n}")) <= high]
 
 
-def _even(low: float, high: float) -> list[float]:
+def ticks(low: float, high: float, *, log: bool = False) -> list[float]:
+    """Round numbers from `low` to `high`, for an axis whose ends are not round."""
+    return log_ticks(low, high) if log else _even(low, high, _TICKS)
+
+
+def level(value: float) -> alt.Chart:
+    """A line across the chart at `value`, over data of its own."""
+    rule: alt.Chart = (
+        alt.Chart(alt.InlineData(values=[{"level": value, "ink": "ink"}]))
+        .mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
+        .encode(y=alt.Y("level", type="quantitative"), stroke=ink_stroke())
+    )
+    return rule
+
+
+def _even(low: float, high: float, fewest: int = _FEWEST) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten, a handful of them."""
-    exponent = math.floor(math.log10((high - low) / _FEWEST))
+    exponent = math.floor(math.log10((high - low) / fewest))
     steps = (lead * 10.0**exponent for lead in (5, 2, 1))
-    step = next(step for step in steps if (high - low) / step >= _FEWEST)
+    step = next(step for step in steps if (high - low) / step >= fewest)
     return [float(f"{n * step:.9g}") for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 

@@ -25,6 +25,9 @@ _WORDS_KEPT = 8192
 _SHORTEST = timedelta(hours=1)
 _FLATTEST = 0.1
 
+# An axis of ratios is stretched by this at most so that 1x is on it.
+_MOST_FLATTENED = 3.0
+
 # What one point of each axis is.
 POINT_WORDS = {"time": "run", "torch": "build"}
 
@@ -54,23 +57,6 @@ def needed(metric: str) -> list[str]:
             ]
         )
     )
-
-
-def natural_axis(points: pd.DataFrame) -> str:
-    """`time`, or `torch` where only that sets the builds apart.
-
-    Builds that took turns were measured at the same time, so over time they stand one above the other.
-    `points` of one machine, by run.
-    """
-    run, runs = points["run_id"].array.factorize()
-    began, ended = _moments(points["first_started_at"]), _moments(points["last_started_at"])
-    began_of_run = np.full(len(runs), np.iinfo(np.int64).max)
-    np.minimum.at(began_of_run, run, began)
-    ended_of_run = _latest(ended, run, len(runs))
-    order = np.argsort(began_of_run, kind="stable")
-    ended_by_then = np.maximum.accumulate(ended_of_run[order])
-    occasions = int((began_of_run[order][1:] > ended_by_then[:-1]).sum()) + 1
-    return "torch" if points["build_id"].nunique() > occasions else "time"
 
 
 def _moments(column: pd.Series) -> NDArray[np.int64]:
@@ -196,10 +182,23 @@ def window(rows: pd.DataFrame) -> Window:
     )
 
 
-def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:
+def is_ratio(metric: str) -> bool:
+    """Whether 1 means as fast as eager."""
+    return METRICS[metric].unit == "x"
+
+
+def with_eager(shown: Window, metric: str) -> Window:
+    """`shown` with 1x in it, where that is a ratio and does not flatten what is drawn."""
+    low, high = min(shown.low, 0.98), max(shown.high, 1.02)
+    near = high - low <= _MOST_FLATTENED * (shown.high - shown.low)
+    return shown._replace(low=low, high=high) if is_ratio(metric) and near else shown
+
+
+def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str, *, interleaved: bool = False) -> str:
     """The newest value of the leading strategy and how it moved since the point before.
 
-    `rows` as `frame` returns them, in the order of `in_order`.
+    `rows` as `frame` returns them, in the order of `in_order`. Over time nothing moved between builds that
+    were measured by turns (`interleaved`): the last of them is not the newest.
     """
     figure = METRICS[metric]
     if rows.empty:
@@ -213,7 +212,7 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str) -> str:
     strategy = strategies[leading]
     text = f"{strategy} on {workload}: {figure.name} {rows['value_text'].iloc[leading]}"
     earlier = [place for place in range(leading) if strategies[place] == strategy]
-    if not earlier:
+    if not earlier or (interleaved and axis == "time"):
         return text
     before = earlier[-1]
     change = values[leading] / values[before] - 1 if values[before] else 0.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.charts import change_points, style, target_lines
+from dashboard.charts import change_points, style, target_lines, trend_rows
 from dashboard.charts.style import log_ticks
 from dashboard.charts.trend_rows import Window
 from db.wording.metrics import METRICS, MetricEntry
@@ -56,6 +56,7 @@ def spec(
         strategies=strategies,
         builds=stand_ins,
         shown=Window(_BEGAN, ended, _LOW, _HIGH, shown.dense),
+        level=trend_rows.is_ratio(metric) and shown.low <= 1 <= shown.high,
         ticks=_TICKS,
         targets=targets,
         changes=changes,
@@ -93,6 +94,7 @@ def _built(
     strategies: tuple[str, ...],
     builds: tuple[str, ...],
     shown: Window,
+    level: bool,
     ticks: tuple[float, ...],
     targets: bool,
     changes: bool,
@@ -113,8 +115,10 @@ def _built(
     spread = _spread(base, x, values, strategies, whiskers=not shown.dense)
     size = _DENSE_MARK_PX2 if shown.dense else _MARK_PX2
     points = _points(base, (x, y), figure, strategies, size_px2=size)
-    marked = (change_points.rings(), change_points.labels()) if changes else None
+    marked = (change_points.rings(axis), change_points.labels(axis)) if changes else None
     layers = [*spread, line, marked[0], *points, *marked[1]] if marked else [*spread, line, *points]
+    if level:
+        layers = [style.level(1.0), *layers]
     if targets:
         layers = [*target_lines.layers(), *layers]
     if axis == "time":

@@ -23,8 +23,9 @@ from db.judge import noise_floors
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.gateway import compare
+from db.judge.history.sequence import builds_interleaved
 from db.judge.results import Comparison
-from db.metrics.eligibility import without_canaries
+from db.metrics.eligibility import passed_mask, without_canaries
 from db.queries import facets, records, schedules
 from db.queries import run_parts as parts
 from db.queries.cold_start import cold_starts
@@ -229,6 +230,13 @@ def read_noise_floors(snapshot: Snapshot) -> dict[str, tuple[NoiseFloor, ...]]:
 
 
 @cached
+def read_interleaved(snapshot: Snapshot, filters: Filters) -> bool:
+    """Whether builds among these trials took turns, so that they have no before and after in time."""
+    kept = trial_cache_of(snapshot.url)
+    return builds_interleaved(kept.trials(opened(snapshot.url), snapshot.version, filters))
+
+
+@cached
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
     kept = trial_cache_of(snapshot.url)
@@ -264,10 +272,10 @@ def _phases_of(url: str) -> ColdStartCache:
 
 @cached
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> ColdStarts:
-    """What the processes of trials spent until their first results, phase by phase."""
+    """What the processes of passed trials spent until their first results, phase by phase."""
     kept = trial_cache_of(snapshot.url)
     found = kept.trials(opened(snapshot.url), snapshot.version, filters)
-    return _phases_of(snapshot.url).of(_known(snapshot, found))
+    return _phases_of(snapshot.url).of(_known(snapshot, found[passed_mask(found)]))
 
 
 @cached

@@ -45,7 +45,17 @@ _BASE_DASHES: dict[str, list[int]] = {
     "max-autotune-no-cudagraphs": [4, 2],
 }
 _VARIANT_DASHES: list[list[int]] = [[5, 2, 1, 2], [3, 4], [12, 4], [1, 3]]
-# A variant has its base's colour, so its mark must tell it: by its first modifier, whatever the base.
+# A variant is told by its first modifier, whatever the base: by its mark, and by its base's colour mixed with
+# that share of another.
+_VARIANT_TINTS = {
+    "dynamic": ("#FFFFFF", 0.42),
+    "static": ("#000000", 0.38),
+    "fullgraph": ("#F0E442", 0.5),
+    "regional": ("#7B2FB0", 0.5),
+    "warm": ("#C1121F", 0.55),
+    "portable": ("#40E0FF", 0.5),
+}
+_OTHER_TINT = ("#7F5539", 0.5)
 _VARIANT_SHAPES = {
     "dynamic": "triangle-up",
     "static": "triangle-down",
@@ -57,10 +67,11 @@ _VARIANT_SHAPES = {
 _OTHER_VARIANT = "stroke"
 
 PHASE_COLOURS = {
-    "interpreter": "#B8BEC7",
-    "import torch": "#949BA6",
-    "import libraries": "#7A818C",
-    "import compile stack": "#616873",
+    "interpreter": "#C5D08A",
+    "import torch": "#6BAF3A",
+    "benchmark harness": "#C2447E",
+    "import libraries": "#4CC9CC",
+    "import compile stack": "#1E7B84",
     "build model": SKY,
     "eager first call": GREY,
     "dynamo": BLUE,
@@ -72,8 +83,8 @@ PHASE_COLOURS = {
     "backward": "#7B4EA3",
     "CUDA-graph capture": "#3B4CC0",
     "first call": "#7F5539",
-    "other": "#A39E93",
-    "unattributed": "#CFC9BE",
+    "other": "#C9A58B",
+    "unattributed": "#DAD7D2",
 }
 
 
@@ -94,7 +105,7 @@ def ordered(strategies: Iterable[str]) -> list[str]:
 def looks(strategies: Iterable[str]) -> dict[str, StrategyLook]:
     """The look of each strategy. It depends on the name alone, so it is the same on every page.
 
-    A variant (`default+dynamic`) keeps the colour of its base and differs in its dash and shape.
+    A variant (`default+dynamic`) has a tint of its base's colour, and a dash and shape of its own.
     """
     return {name: _look(name) for name in ordered(strategies)}
 
@@ -107,8 +118,17 @@ def _look(name: str) -> StrategyLook:
     dash = _BASE_DASHES.get(base, [6, 2])
     if variant:
         dash = _VARIANT_DASHES[sum(variant.encode()) % len(_VARIANT_DASHES)]
-        shape = _VARIANT_SHAPES.get(variant.partition("+")[0], _OTHER_VARIANT)
+        modifier = variant.partition("+")[0]
+        shape = _VARIANT_SHAPES.get(modifier, _OTHER_VARIANT)
+        colour = _mixed(colour, *_VARIANT_TINTS.get(modifier, _OTHER_TINT))
     return StrategyLook(colour, dash, shape)
+
+
+def _mixed(colour: str, tint: str, share: float) -> str:
+    """`colour` with a share of `tint`, both as hex."""
+    parts = ((int(each[at : at + 2], 16) for at in (1, 3, 5)) for each in (colour, tint))
+    mixed = (round(own * (1 - share) + other * share) for own, other in zip(*parts, strict=True))
+    return "#" + "".join(f"{part:02X}" for part in mixed)
 
 
 def colours(strategies: Sequence[str]) -> list[str]:

@@ -12,10 +12,11 @@ from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.cases import every_case
+from dashboard.pages.guide.content import policy_part
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.reports.content import Column, Frozen, Section, Table, newest_builds, nothing_fits
 from dashboard.reports.sections import cell, sections, table
-from db.judge.policy import Policy, policy_entries
+from db.judge.policy import Policy
 from db.wording import units
 
 _MACHINE_PARTS = ("machine", "device", "device_name", "cpu_name", "cpu_count", "threads", "ram_bytes")
@@ -64,11 +65,7 @@ def _machine_cell(part: str, value: Any) -> str:
 
 def policy_table(policy: Policy) -> Table:
     """Every constant by which verdicts were made."""
-    return Table(
-        title="Policy in force",
-        columns=(Column(title="constant"), Column(title="value", numeric=True), Column(title="meaning")),
-        rows=tuple((entry.name, entry.value, entry.meaning) for entry in policy_entries(policy)),
-    )
+    return table(policy_part(policy))
 
 
 def charted(chart: PreparedChart, *, caption: str, alt: str) -> tuple[Section, ...]:

@@ -63,7 +63,10 @@ def _rows(
         return
 
     def sure(total: Quantity, count: int) -> bool:
-        return all(option.total(count, restarts).value >= total.value for option in modes.unpriced)
+        return not any(
+            option.has_paid_off(count, restarts) and option.total(count, restarts).value < total.value
+            for option in modes.unpriced
+        )
 
     best = best_option(options, steps, restarts)
     known = sure(best.total(steps, restarts), steps)

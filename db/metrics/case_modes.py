@@ -1,9 +1,7 @@
 """Mode choice over the cases of a frame: options of one workload, its chart, and the best per workload.
 
-Each compiled process has its own eager control, and processes differ by more than strategies do. So all
-options of a workload stand on one eager latency, the median of its eager case and of all controls, and a
-strategy's times (latency and compile cost) are multiplied by that eager latency / its own control: a process
-that runs slower compiles slower too. A strategy's crossing with eager stays the break-even of its case.
+All times are as measured: each compiled process has its own compile cost, latency and eager control. A
+strategy's crossing with eager is one with its own control, so it is the break-even of its case.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from pandas import DataFrame
 from db.metrics.case_columns import empty_frame, typed_frame
 from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import ModeOption, best_option
-from db.metrics.quantities import Subject, nanoseconds, require_one
+from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
+from db.metrics.quantities import Quantity, Subject, nanoseconds, require_one
 from db.records.strategies import EAGER
 from db.records.trial import StrategyKind
 
@@ -109,9 +107,9 @@ def modes_of(rows: Sequence[_Row]) -> Modes:
         row | {"compile_cost_ns": 0} for row in rows if not _is_eager(row) and pd.isna(row["compile_cost_ns"])
     ]
     return Modes(
-        (eager, *(_option(row, base_ns, subject) for row in compiled)),
+        (eager, *(_option(row, subject) for row in compiled)),
         compiled,
-        tuple(_option(row, base_ns, subject) for row in free if _reason(row) is None),
+        tuple(_option(row, subject) for row in free if _reason(row) is None),
         left_out,
     )
 
@@ -129,53 +127,49 @@ def rows_by_workload(cases: DataFrame) -> dict[tuple[str, ...], list[_Row]]:
 
 
 def _base(usable: Sequence[_Row]) -> tuple[Subject, float]:
-    """What all options are of, and the eager latency in ns on which they stand."""
-    eager_ns = (row["latency_ns"] if _is_eager(row) else row["control_latency_ns"] for row in usable)
+    """What all options are of, and eager's latency in ns: its own, else the median of the controls."""
+    own = [row["latency_ns"] for row in usable if _is_eager(row)]
+    eager_ns = own or [row["control_latency_ns"] for row in usable]
     return Subject(usable[0]["machine_id"], usable[0]["workload_id"]), median(eager_ns)
 
 
-def _option(row: _Row, base_ns: float, subject: Subject) -> ModeOption:
-    scale = Fraction(base_ns) / Fraction(row["control_latency_ns"])
-    latency_ns, cost_ns = scale * Fraction(row["latency_ns"]), scale * Fraction(row["compile_cost_ns"])
-    cost, latency = (
-        None if pd.isna(low) or pd.isna(high) else (nanoseconds(low, subject), nanoseconds(high, subject))
-        for low, high in (
-            (float(scale) * row["compile_cost_low_ns"], float(scale) * row["compile_cost_high_ns"]),
-            (
-                float(latency_ns) * row["speedup"] / row["speedup_high"],
-                float(latency_ns) * row["speedup"] / row["speedup_low"],
-            ),
-        )
-    )
+def _option(row: _Row, subject: Subject) -> ModeOption:
+    def interval(low: float, high: float) -> tuple[Quantity, Quantity] | None:
+        known = pd.notna(low) and pd.notna(high)
+        return (nanoseconds(low, subject), nanoseconds(high, subject)) if known else None
+
+    latency_ns, speedup = row["latency_ns"], row["speedup"]
     return ModeOption(
         row["strategy"],
-        nanoseconds(cost_ns, subject),
+        nanoseconds(row["compile_cost_ns"], subject),
         nanoseconds(latency_ns, subject),
-        compile_cost_interval=cost,
-        latency_interval=latency,
+        compile_cost_interval=interval(row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
+        latency_interval=interval(
+            latency_ns * speedup / row["speedup_high"], latency_ns * speedup / row["speedup_low"]
+        ),
+        eager_latency=nanoseconds(row["control_latency_ns"], subject),
     )
 
 
 def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: int = 0) -> DataFrame:
     """The lines of a chart: one row per option and number of steps, with the columns `TOTALS_COLUMNS`.
 
-    The band takes both low ends together and both high ends together; it is missing where an end is unknown,
-    and for eager, on whose latency all lines stand. Raises UnitError as `best_option` does.
+    The band takes both low ends together and both high ends together; it is missing where an end is unknown.
+    That of eager goes from the fastest to the slowest eager of all processes. Raises UnitError as
+    `best_option` does.
     """
     rows: list[tuple[object, ...]] = []
     counts = list(steps)
     if counts:
         best_option(options, min(counts), restarts)  # what cannot be compared there can be nowhere
-    bands = [_band(option, restarts) for option in options]
-    # All lines in parts of one size, so that whole numbers tell which is lowest.
+    bands = [_band(option, options, restarts) for option in options]
+    segments = lower_envelope(options, restarts) if counts else ()
     parts, lines = _in_parts([_line(option, restarts) for option in options])
-    latencies = [option.latency.value for option in options]
     for count in counts:
-        totals = [start + count * per_step for start, per_step in lines]
-        best = min(range(len(options)), key=lambda place: (totals[place], latencies[place]))
-        for place, option in enumerate(options):
-            row = (option.strategy, count, totals[place] / parts, *_ends(bands[place], count), place == best)
-            rows.append(row)
+        best = next(each.strategy for each in segments if each.last_steps is None or count <= each.last_steps)
+        for option, (start, per_step), band in zip(options, lines, bands, strict=True):
+            total = (start + count * per_step) / parts
+            rows.append((option.strategy, count, total, *_ends(band, count), option.strategy == best))
     if not rows:
         return empty_frame(TOTALS_COLUMNS)
     return typed_frame(_by_column(rows, TOTALS_COLUMNS), TOTALS_COLUMNS)
@@ -211,11 +205,16 @@ def _line(option: ModeOption, restarts: int) -> _Line:
     return _Line(option.starts_cost(restarts).value, (restarts + 1) * option.latency.value)
 
 
-def _band(option: ModeOption, restarts: int) -> _InParts | None:
-    if option.compile_cost_interval is None or option.latency_interval is None:
+def _band(option: ModeOption, options: Sequence[ModeOption], restarts: int) -> _InParts | None:
+    cost, latency = option.compile_cost_interval, option.latency_interval
+    if cost is not None and latency is not None:
+        ends = [_line(ModeOption(option.strategy, *end), restarts) for end in zip(cost, latency, strict=True)]
+        return _in_parts(ends)
+    beside = [other.eager_latency.value for other in options if other.eager_latency is not None]
+    if option.eager_latency is not None or not beside:
         return None
-    ends = zip(option.compile_cost_interval, option.latency_interval, strict=True)
-    return _in_parts([_line(ModeOption(option.strategy, *end), restarts) for end in ends])
+    eager = [option.latency.value, *beside]
+    return _in_parts([_Line(Fraction(0), (restarts + 1) * end) for end in (min(eager), max(eager))])
 
 
 def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFrame:
@@ -230,7 +229,7 @@ def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFram
         if not options:
             continue
         best = best_option(options, steps, restarts)
-        total, eager = best.total(steps, restarts), options[0].total(steps, restarts)
+        total, eager = best.total(steps, restarts), best.eager_total(steps, restarts)
         figures = (float(each.value) for each in (total, eager, eager - total))
         rows.append((*keys, group[0]["workload"], best.strategy, *figures, len(options)))
     if not rows:

@@ -1,8 +1,13 @@
 """Which strategy is done first: the lower envelope of total time over the number of steps.
 
-A process that runs N steps takes compile cost + N x latency; R restarts repeat that, each start paying its
-compile cost again, so that R restarts are R + 1 processes. All arithmetic is exact. Where two strategies take
-equally long, the one with the lower latency is chosen: the takeover is at break-even, not one step later.
+A process that runs N steps takes compile cost + N x latency, as measured; R restarts repeat that, each start
+paying its compile cost again, so that R restarts are R + 1 processes. All arithmetic is exact. Where two
+strategies take equally long, the one with the lower latency is chosen: the takeover is at break-even, not one
+step later.
+
+Processes differ by more than strategies do. So whether a strategy has paid off is decided against the eager
+latency measured in its own process, and eager is chosen where none has; among those that have, the lowest
+total is chosen.
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ from db.metrics.quantities import Quantity
 class ModeOption:
     """One strategy to choose from: what a process start costs and what a step takes.
 
-    `restart_cost` is what a later start pays where that is less than the first (caches left on disk). The
-    intervals are the 95 % ends of the cost and the latency, where known.
+    `eager_latency` is that of eager in the same process, None for eager itself. `restart_cost` is what a
+    later start pays where that is less than the first (caches left on disk). The intervals are the 95 % ends
+    of the cost and the latency, where known.
     """
 
     strategy: str
@@ -30,6 +36,7 @@ class ModeOption:
     restart_cost: Quantity | None = None
     compile_cost_interval: tuple[Quantity, Quantity] | None = None
     latency_interval: tuple[Quantity, Quantity] | None = None
+    eager_latency: Quantity | None = None
 
     def starts_cost(self, restarts: int) -> Quantity:
         """Compile cost of the first start and of `restarts` later ones."""
@@ -39,6 +46,17 @@ class ModeOption:
     def total(self, steps: int, restarts: int = 0) -> Quantity:
         """Time of restarts + 1 processes of `steps` steps each."""
         return self.starts_cost(restarts) + steps * (restarts + 1) * self.latency
+
+    def eager_total(self, steps: int, restarts: int = 0) -> Quantity:
+        """The same of eager as it was measured beside this strategy."""
+        return steps * (restarts + 1) * (self.eager_latency or self.latency)
+
+    def has_paid_off(self, steps: int, restarts: int = 0) -> bool:
+        """Whether it was compiled and its total is not above eager's from here on."""
+        eager = self.eager_latency
+        if eager is None or self.latency.value > eager.value:
+            return False
+        return self.total(steps, restarts).value <= self.eager_total(steps, restarts).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +89,20 @@ def _rank(option: ModeOption, steps: int, restarts: int) -> tuple[Fraction, Frac
 
 
 def best_option(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> ModeOption:
-    """The option with the lowest total; among equals the lower latency, then the earlier in `options`.
+    """The option with the lowest total of those that have paid off, else of those that need not: eager.
 
-    Raises UnitError without options, for fewer than 1 step or 0 restarts, a latency that is not positive, or
-    options of different workloads, machines or units.
+    Among equals the lower latency, then the earlier in `options`. Raises UnitError without options, for fewer
+    than 1 step or 0 restarts, a latency that is not positive, or options of different workloads, machines or
+    units.
     """
     _check(options, steps, restarts)
-    return min(options, key=lambda option: _rank(option, steps, restarts))
+    return _best(options, steps, restarts)
+
+
+def _best(options: Sequence[ModeOption], steps: int, restarts: int) -> ModeOption:
+    paid_off = [option for option in options if option.has_paid_off(steps, restarts)]
+    free = [option for option in options if option.eager_latency is None]
+    return min(paid_off or free or options, key=lambda option: _rank(option, steps, restarts))
 
 
 def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[Segment, ...]:
@@ -85,25 +110,30 @@ def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[Se
 
     Raises UnitError as `best_option` does.
     """
-    segments: list[Segment] = []
-    steps: int | None = 1
-    current = best_option(options, 1, restarts)
-    while steps is not None:
-        following = _next_crossing(options, current, restarts)
-        last = None if following is None else following - 1
-        segments.append(Segment(current.strategy, steps, last, current.total(steps, restarts)))
-        steps = following
-        if following is not None:
-            current = best_option(options, following, restarts)
-    return tuple(segments)
+    starts = [(1, best_option(options, 1, restarts))]
+    for steps in _crossings(options, restarts):
+        best = _best(options, steps, restarts)
+        if best is not starts[-1][1]:
+            starts.append((steps, best))
+    ends = [first - 1 for first, _ in starts[1:]]
+    return tuple(
+        Segment(option.strategy, first, last, option.total(first, restarts))
+        for (first, option), last in zip(starts, [*ends, None], strict=True)
+    )
 
 
-def _next_crossing(options: Sequence[ModeOption], current: ModeOption, restarts: int) -> int | None:
-    """The first number of steps at which an option with a lower latency is not above `current`."""
-    crossings = []
-    for other in options:
-        saved = (current.latency - other.latency).value * (restarts + 1)
-        if saved > 0:
-            dearer = other.starts_cost(restarts) - current.starts_cost(restarts)
-            crossings.append(math.ceil(dearer.value / saved))
-    return min(crossings, default=None)
+def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:
+    """The numbers of steps above 1, ascending, from which on an option is not above another one with a higher
+    latency, or not above eager in its own process.
+    """
+    found = set()
+    for option in options:
+        cost = option.starts_cost(restarts)
+        above = [(other.starts_cost(restarts), other.latency) for other in options]
+        if option.eager_latency is not None:
+            above.append((0 * cost, option.eager_latency))
+        for other_cost, other_latency in above:
+            saved = (other_latency - option.latency).value * (restarts + 1)
+            if saved > 0:
+                found.add(math.ceil((cost - other_cost).value / saved))
+    return sorted(steps for steps in found if steps > 1)

@@ -189,7 +189,7 @@ def empty(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
 
 
 def texts(test: AppTest) -> str:
-    """Everything the page says, with the escapes of Markdown removed."""
+    """Everything the page says, tooltips last, with the escapes of Markdown removed."""
     kinds = (
         test.title,
         test.markdown,
@@ -200,5 +200,6 @@ def texts(test: AppTest) -> str:
         test.text,
         test.code,
     )
-    said = [str(element.value) for kind in kinds for element in kind]
+    elements = [element for kind in kinds for element in kind]
+    said = [str(element.value) for element in elements] + [getattr(each, "help", "") for each in elements]
     return "\n".join(said).replace("\\", "")

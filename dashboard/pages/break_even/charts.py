@@ -107,6 +107,9 @@ GRID = 60
 # The end of the axis until it is known.
 _STAND_IN_STEP = 987_654_321
 _STAND_IN_TICKS = (987_654_320.0, 987_654_322.0)
+_STAND_IN_ENDS, _STAND_IN_TIMES = (1.25e-9, 1.25e9), (1.5e-9, 1.5e9)
+# What the time axis has above its largest value, as a factor.
+_AIR = 1.04
 # A linear axis that must also show a crossing this many times further out would hide the nearest one.
 _FAR = 25
 _UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
@@ -115,13 +118,16 @@ _UNITS = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
 @dataclass(frozen=True)
 class Curves:
     """The frames of the chart by their names in `spec`, the unit of its time axis and the last step shown;
-    `beyond` has the steps of the crossings with eager right of its edge, by strategy.
+    `beyond` has the steps of the crossings with eager right of its edge, by strategy. `least` and `largest`
+    are the ends of what is drawn on the time axis.
     """
 
     frames: dict[str, pd.DataFrame]
     unit: str
     beyond: dict[str, int]
     last_step: int
+    least: float
+    largest: float
 
 
 def curves(
@@ -132,6 +138,7 @@ def curves(
     `steps` and `restarts` are the plan of the reader; `log` is a logarithmic axis of steps.
     """
     crossing = {option.strategy: _crossing(option, options[0]) for option in options[1:]}
+    by_name = {option.strategy: option for option in options}
     switches = _switches(options, restarts)
     finite = sorted(
         [*(at for at in crossing.values() if at is not None), *(each.first_steps for each in switches)]
@@ -141,15 +148,17 @@ def curves(
     unit, divisor = _unit(float(totals["total_ns"].max()))
     best = totals[totals["best"]]
     pays_off = {name: at for name, at in crossing.items() if at is not None}
+    totals_at = {name: float(by_name[name].total(at, restarts).value) for name, at in pays_off.items()}
     marks = [
-        _pays_off(name, at, break_even.get(name, at), float(options[0].total(at, restarts).value) / divisor)
+        _pays_off(name, at, break_even.get(name, at), totals_at[name] / divisor)
         for name, at in pays_off.items()
         if at <= last
     ]
-    marks += [_done_first(each, divisor) for each in switches if each.first_steps <= last]
+    marks += [_takes_over(each, divisor) for each in switches if each.first_steps <= last]
+    lines = _lines(totals, divisor)
     return Curves(
         frames={
-            "main": _lines(totals, divisor),
+            "main": lines,
             "envelope": pd.DataFrame(
                 {"steps": best["steps"], "total": best["total_ns"].astype(float) / divisor}
             ),
@@ -159,6 +168,8 @@ def curves(
         unit=unit,
         beyond={name: at for name, at in pays_off.items() if at > last},
         last_step=last,
+        least=float(lines["low"].where(lines["low"] > 0).min()),
+        largest=float(lines["high"].max()),
     )
 
 
@@ -168,19 +179,21 @@ def _pays_off(strategy: str, steps: int, stated: int, total: float) -> Mark:
     return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(stated), "says": says}
 
 
-def _done_first(segment: Segment, divisor: float) -> Mark:
+def _takes_over(segment: Segment, divisor: float) -> Mark:
     """Where a compiled strategy takes over from another."""
     return {
         "strategy": segment.strategy,
         "steps": segment.first_steps,
         "total": float(segment.total_at_first.value) / divisor,
         "label": units.count(segment.first_steps),
-        "says": f"{segment.strategy} is done first from {units.steps(segment.first_steps)} on",
+        "says": f"{segment.strategy} is the fastest from {units.steps(segment.first_steps)} on",
     }
 
 
 def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
-    steps = steps_to_break_even(option.compile_cost.value, option.latency.value, eager.latency.value)
+    """The steps at which it is no more above the eager measured beside it, else above `eager`."""
+    beside = option.eager_latency or eager.latency
+    steps = steps_to_break_even(option.compile_cost.value, option.latency.value, beside.value)
     return None if isinstance(steps, Never) else steps
 
 
@@ -233,27 +246,51 @@ def _lines(totals: pd.DataFrame, divisor: float) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=128)
-def spec(strategies: tuple[str, ...], unit: str, scale: str, last_step: int) -> style.Spec:
+def spec(
+    strategies: tuple[str, ...], unit: str, scale: str, last_step: int, ends: tuple[float, float]
+) -> style.Spec:
     """Over the frames of `Curves` as `main`, `envelope` and `crossings`, and `wanted`.
 
-    `unit` is that of the time axis, `last_step` the end of the axis of steps.
+    `unit` is that of the time axis, `ends` what it must hold, `last_step` the end of the axis of steps.
     """
-    first = int(scale == "log")
-    built = _built(strategies, unit, scale, _STAND_IN_STEP, _STAND_IN_TICKS)
+    log = scale == "log"
+    first = int(log)
+    low, high = (ends[0] / _AIR if log else 0.0), ends[1] * _AIR
+    built = _built(
+        strategies,
+        unit,
+        scale,
+        _STAND_IN_STEP,
+        ticks=_STAND_IN_TICKS,
+        ends=_STAND_IN_ENDS,
+        times=_STAND_IN_TIMES,
+    )
     spec: style.Spec = style.filled(
         built,
-        (([first, _STAND_IN_STEP], [first, last_step]), (list(_STAND_IN_TICKS), log_ticks(1, last_step))),
+        (
+            ([first, _STAND_IN_STEP], [first, last_step]),
+            (list(_STAND_IN_TICKS), log_ticks(1, last_step)),
+            (list(_STAND_IN_ENDS), [float(f"{end:.4g}") for end in (low, high)]),
+            (list(_STAND_IN_TIMES), style.ticks(low, high, log=log)),
+        ),
     )
     return spec
 
 
 @lru_cache(maxsize=64)
 def _built(
-    strategies: tuple[str, ...], unit: str, scale: str, last_step: int, ticks: tuple[float, ...]
+    strategies: tuple[str, ...],
+    unit: str,
+    scale: str,
+    last_step: int,
+    *,
+    ticks: tuple[float, ...],
+    ends: tuple[float, float],
+    times: tuple[float, ...],
 ) -> style.Spec:
     """`spec` as Altair builds it."""
     log = scale == "log"
-    kind = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
+    kind = alt.Scale(type="log" if log else "linear", domain=list(ends), nice=False)
     domain = [1, last_step] if log else [0, last_step]
     x_scale = alt.Scale(type="log" if log else "linear", domain=domain, nice=False)
     x = alt.X(
@@ -268,7 +305,7 @@ def _built(
         type="quantitative",
         title=f"Total time ({unit})",
         scale=kind,
-        axis=alt.Axis(tickCount=6, format=",~f"),
+        axis=alt.Axis(values=list(times), format=",~g"),
     )
     envelope = (
         style.inked("envelope")

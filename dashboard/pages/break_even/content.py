@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -34,6 +35,8 @@ _PLAN = {
     **BOUND,
     **parts.numbers(
         {
+            "latency": "Latency",
+            "eager": "Eager beside it",
             "steps": "Break-even",
             "interval": "95 % interval",
             "time": "Reached after",
@@ -46,8 +49,19 @@ _PLAN = {
     ),
 }
 
+# Processes whose eager differs by more than this share are worth a warning.
+_EAGER_SPREAD = 0.05
+
 _COLUMNS = [
-    *("strategy", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
+    *(
+        "strategy",
+        "latency_ns",
+        "control_latency_ns",
+        "break_even",
+        "break_even_steps",
+        "break_even_time_ns",
+        "compile_cost_ns",
+    ),
     *("break_even_interval", "break_even_low", "break_even_high"),
     "bound",
 ]
@@ -56,7 +70,7 @@ _COLUMNS = [
 def _figures(link: Link, options: list[ModeOption]) -> tuple[Part, ...]:
     """The strategy that is fastest overall, and what it costs and saves a day."""
     best = best_option(options, link.steps, link.restarts)
-    total, eager = best.total(link.steps, link.restarts), options[0].total(link.steps, link.restarts)
+    total, eager = (each(link.steps, link.restarts) for each in (best.total, best.eager_total))
     saved = float((eager - total).value)
     each = f"{link.steps:,} steps per process"
     processes = units.plural(link.restarts + 1, "process")
@@ -95,32 +109,51 @@ def _rows(link: Link, cases: pd.DataFrame, options: list[ModeOption]) -> pd.Data
     """What the plan of the sliders costs per day, a row per strategy, in words."""
     by_name = {option.strategy: option for option in options}
     return pd.DataFrame(
-        _row(case, by_name.get(case["strategy"]), by_name.get(EAGER.name), link)
+        _row(case, by_name.get(case["strategy"]), link)
         for case in sorted(row_dicts(cases[_COLUMNS]), key=lambda case: sort_key(case["strategy"]))
     )
 
 
-def _row(
-    case: dict[str, Any], option: ModeOption | None, eager: ModeOption | None, link: Link
-) -> dict[str, str]:
-    total = option.total(link.steps, link.restarts) if option else None
-    saved = float((eager.total(link.steps, link.restarts) - total).value) if eager and total else None
-    reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
+def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, str]:
+    total = float(option.total(link.steps, link.restarts).value) if option else None
     reference = case["strategy"] == EAGER.name
+    saved = None
+    if option is not None and total is not None and not reference:
+        saved = float(option.eager_total(link.steps, link.restarts).value) - total
+    reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
         "bound": bound_cell(case["bound"]),
+        "latency": units.duration(case["latency_ns"]),
+        "eager": units.MISSING if reference else units.duration(case["control_latency_ns"]),
         "steps": steps_words(case),
         "interval": _interval_words(case),
         "time": units.duration(reached),
         "money": units.MISSING if reached is None else units.money(_money(reached, link.price)),
         "cost": units.MISSING if reference else units.duration(case["compile_cost_ns"]),
-        "day": units.duration(None if total is None else float(total.value)),
-        "saved": units.MISSING if reference else units.duration(saved),
-        "saved_money": units.MISSING
-        if reference or saved is None
-        else units.money(_money(saved, link.price)),
+        "day": units.duration(total),
+        "saved": units.duration(saved),
+        "saved_money": units.MISSING if saved is None else units.money(_money(saved, link.price)),
     }
+
+
+def _eager_differs(options: Sequence[ModeOption]) -> tuple[Part, ...]:
+    """A warning where eager took another time in one process than in another by more than `_EAGER_SPREAD`."""
+    beside = [(float((option.eager_latency or option.latency).value), option) for option in options]
+    if not beside:
+        return ()
+    (low, fast), (high, slow) = min(beside, key=itemgetter(0)), max(beside, key=itemgetter(0))
+    if high / low - 1 <= _EAGER_SPREAD:
+        return ()
+    where = [
+        f"{units.duration(value)} {'alone' if option.eager_latency is None else f'beside {option.strategy}'}"
+        for value, option in ((low, fast), (high, slow))
+    ]
+    said = (
+        f"Eager differs by {units.percent(high / low - 1)} between processes: {where[0]}, {where[1]}.",
+        "Each strategy is set against the eager beside it. Totals of two strategies compare less well.",
+    )
+    return parts.noted(said, tone="warning", key="eager-differs")
 
 
 def _interval_words(case: dict[str, Any]) -> str:
@@ -153,6 +186,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     reasons = dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])
     drawable = len(options) > 1
     shown = (
+        *_eager_differs(options),
         *(_figures(link, options) if drawable else ()),
         _curves(link, mine, options if drawable else [], focus),
         *parts.table(
@@ -183,7 +217,7 @@ def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: s
         shown = tuple(theme.ordered(option.strategy for option in options))
         chart = PreparedChart(
             finding,
-            charts.spec(shown, found.unit, link.scale, found.last_step),
+            charts.spec(shown, found.unit, link.scale, found.last_step, (found.least, found.largest)),
             found.frames,
             [*right_of_the_edge(found, link.steps), _fastest(options)],
         )
@@ -191,8 +225,9 @@ def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: s
         "break-even-curves",
         f"Total time against steps per process on {focus}, one line per strategy, crossings marked",
         chart,
-        "Total time of a process, compile cost included. Where a line crosses eager, compiling has "
-        "paid off. Band: 95 % interval. The broad shade follows the strategy with the lowest total.",
+        "Total time of a process as measured: compile cost + steps x latency. From its mark on, a strategy "
+        "is below the eager measured beside it. Band: 95 % interval, of eager all that was measured. The "
+        "broad shade follows the fastest.",
     )
 
 

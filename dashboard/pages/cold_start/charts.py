@@ -27,6 +27,7 @@ MOST_CASES = 24
 """More bars are no chart that anybody reads, and take a browser seconds."""
 # What the legend (six lines on a phone) and the axis take of the height.
 _AROUND = 150
+_CASE = ["workload", "strategy", "cache"]
 # What stands for cases, and for the height that they take, until they are known.
 _STAND_IN_CASES, _STAND_IN_PX = ("\0",), 987_654_321
 
@@ -34,7 +35,7 @@ _STAND_IN_CASES, _STAND_IN_PX = ("\0",), 987_654_321
 PHASES = {
     "interpreter": "interpreter",
     "import_torch": "import torch",
-    "harness": "measuring program",
+    "harness": "benchmark harness",
     "import_libraries": "import libraries",
     "import_compile_stack": "import compile stack",
     "build_model": "build model",
@@ -108,10 +109,23 @@ def _case_name(workload: str, strategy: str, cache: str) -> str:
     return f"{workload} · {strategy}{state}"
 
 
-def totals(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per case where its bar ends and the text that stands there."""
-    ends = rows.groupby("case", sort=False)["seconds"].sum().reset_index()
-    return ends.assign(text=[units.duration(seconds * 1e9) for seconds in ends["seconds"]])
+def totals(rows: pd.DataFrame, known: Mapping[tuple[str, str, str], float]) -> pd.DataFrame:
+    """Per case where its bar ends and the text that stands there: the case's time to first result in `known`,
+    in ns by workload, strategy and cache state, else the sum of its phases. Medians of phases need not add up
+    to the median of their sums.
+    """
+    ends = rows.groupby(["case", *_CASE], sort=False)["seconds"].sum().reset_index()
+    keys = zip(*(ends[name] for name in _CASE), strict=True)
+    texts = [
+        seconds_text(known.get(key, seconds * 1e9))
+        for key, seconds in zip(keys, ends["seconds"].tolist(), strict=True)
+    ]
+    return ends[["case", "seconds"]].assign(text=texts)
+
+
+def seconds_text(ns: float | None) -> str:
+    """A time in the unit of the chart's axis: "104 s"."""
+    return units.MISSING if pd.isna(ns) else f"{units.significant(float(ns) / 1e9)} s"
 
 
 class Drawn(NamedTuple):
@@ -154,7 +168,7 @@ def _with_texts(rows: pd.DataFrame) -> pd.DataFrame:
     """`rows` with their figures as texts, which most cases need not be given: they are not drawn."""
     return rows.drop(columns=["share", "median_ns", "trials"]).assign(
         share_text=[units.percent(share) for share in rows["share"].tolist()],
-        seconds_text=[units.duration(median_ns) for median_ns in rows["median_ns"].tolist()],
+        seconds_text=[seconds_text(median_ns) for median_ns in rows["median_ns"].tolist()],
         trials_text=[units.count(trials) for trials in rows["trials"].tolist()],
     )
 
@@ -232,8 +246,11 @@ def _texts(y: alt.Y) -> list[alt.Chart]:
     return [names, ends]
 
 
-def finding(rows: pd.DataFrame) -> str:
-    """The slowest case and the phase that takes most of it, of those whose first call is known."""
+def finding(rows: pd.DataFrame, ends: pd.DataFrame) -> str:
+    """The slowest case and the phase that takes most of it, of those whose first call is known.
+
+    `rows` as `drawn` has them, `ends` as `totals`.
+    """
     if rows.empty:
         return "No cold start is known"
     told = rows[rows["case"].isin(set(rows.loc[rows["phase"].isin(_OF_FIRST_CALL), "case"]))]
@@ -244,5 +261,5 @@ def finding(rows: pd.DataFrame) -> str:
     inside = told[told["case"] == slowest]
     leading = inside.sort_values("seconds").iloc[-1]
     share = units.percent(leading["seconds"] / sums[slowest])
-    needs = units.duration(sums[slowest] * 1e9)
+    needs = ends.loc[ends["case"] == slowest, "text"].iloc[0]
     return f"{slowest} needs {needs} to its first result; {leading['phase']} is {share} of it"

@@ -1,46 +1,46 @@
-"""What the page Cold start is drawn from: bars of phases, four figures, and a row per case."""
+"""What the page Cold start says: four figures, bars of phases, and a row per case."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import pandas as pd
 
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.cases import CASE, NO_CASE, cases_of, of_cases
 from dashboard.pages.cold_start import charts
+from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
 from dashboard.read.data import filters_of, read_cases, read_cold_start
-from dashboard.read.shaping import asides, with_caches, with_strategies
+from dashboard.read.shaping import asides
 from dashboard.read.snapshots import Snapshot, cached
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
 from db.wording.marks import bound_cell
 
-TITLES = {
-    "first": "Time to first result",
-    "cost": "Compile cost",
-    "interval": "95 % interval",
-    "graphs": "Graphs",
-    "breaks": "Graph breaks",
-    "recompiles": "Recompiles",
-    "trials": "Trials (n)",
+_COLUMNS = {
+    **CASE,
+    **BOUND,
+    "cache": Column("Cache state"),
+    **parts.numbers(
+        {
+            "first": "Time to first result",
+            "cost": "Compile cost",
+            "interval": "95 % interval",
+            "graphs": "Graphs",
+            "breaks": "Graph breaks",
+            "recompiles": "Recompiles",
+            "trials": "Trials (n)",
+        }
+    ),
 }
 _OF_CASE = [
     *("workload_label", "strategy", "cache", "time_to_first_result_ns", "compile_cost_ns"),
     *("compile_cost_low_ns", "compile_cost_high_ns", "graphs", "graph_breaks", "recompiles"),
     *("counted_trials", "bound"),
 ]
-
-
-@dataclass(frozen=True)
-class PageContent:
-    """What the page is drawn from: bars and their ends, the cases' figures, and what has none."""
-
-    chart: PreparedChart
-    figures: list[tuple[str, str, str]]
-    cases: pd.DataFrame
-    beside: list[str]
 
 
 @cached
@@ -51,53 +51,79 @@ def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]
 
 
 @cached
-def page_content(snapshot: Snapshot, link: Link) -> PageContent:
-    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """One workload, or all where `link` names none that is there."""
+    cases = cases_of(snapshot, link)
     if link.focus in set(cases["workload_label"]):
         cases = cases[cases["workload_label"] == link.focus]
-    cases = with_caches(cases, link.cache)
+    else:
+        link = replace(link, focus=None)
+    if cases.empty:
+        return of_cases((NO_CASE,), cases, link)
     bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
-    left_out = [f"{bars.left_out} The table has all."]
-    return PageContent(
-        chart=PreparedChart(
-            finding=charts.finding(bars.rows),
-            spec=None if bars.rows.empty else charts.spec(bars.cases, bars.phases),
-            frames={"main": bars.rows, "totals": charts.totals(bars.rows)},
-            notes=left_out if bars.left_out else [],
-        ),
-        figures=_figures(cases),
-        cases=_case_rows(cases),
-        beside=[str(aside) for aside in asides(cases)],
+    ends = charts.totals(bars.rows, _known(cases))
+    rest = f"{bars.left_out} The table has all. Choose a workload to see its own."
+    chart = PreparedChart(
+        finding=charts.finding(bars.rows, ends),
+        spec=None if bars.rows.empty else charts.spec(bars.cases, bars.phases),
+        frames={"main": bars.rows, "totals": ends},
+        notes=[rest] if bars.left_out else [],
     )
+    shown: tuple[Part, ...] = (
+        *([] if bars.rows.empty else [_figures(cases)]),
+        Chart(
+            "cold-start-bars",
+            "Phases from process start to first result, one stacked bar per case",
+            chart,
+            "Medians over passed trials, phase by phase, from spawning the process to its first result.",
+        ),
+        *parts.table(
+            "cold-start-table",
+            "Time to first result, compile cost, graphs, graph breaks and recompiles of every case",
+            _case_rows(cases),
+            _COLUMNS,
+            title="From start to steady",
+        ),
+        *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
+    )
+    return of_cases(shown, cases, link)
 
 
-def _figures(cases: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Title, text and explanation of the cards."""
+def _known(cases: pd.DataFrame) -> dict[tuple[str, str, str], float]:
+    """Time to first result in ns by workload, strategy and cache state, where it is known."""
+    first = cases[cases["time_to_first_result_ns"].notna()]
+    keys = zip(first["workload_label"], first["strategy"], first["cache"].astype(str), strict=True)
+    return dict(zip(keys, first["time_to_first_result_ns"].astype(float), strict=True))
+
+
+def _figures(cases: pd.DataFrame) -> Figures:
     figures = cases[["time_to_first_result_ns", "compile_cost_ns", "graph_breaks"]]
     is_eager = cases["strategy"] == EAGER.name
     compiled, eager = figures[~is_eager], figures[is_eager]
-    return [
+    return Figures(
         (
-            "First result, compiled",
-            units.duration(compiled["time_to_first_result_ns"].median()),
-            "Median over the compiled cases shown, from spawning the process to its first result.",
-        ),
-        (
-            "First result, eager",
-            units.duration(eager["time_to_first_result_ns"].median()),
-            "Median over the eager cases shown.",
-        ),
-        (
-            "Compile cost",
-            units.duration(compiled["compile_cost_ns"].median()),
-            "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
-        ),
-        (
-            "Graph breaks",
-            units.count(compiled["graph_breaks"].sum(min_count=1)),
-            "Sum over the compiled cases shown.",
-        ),
-    ]
+            Figure(
+                "First result, compiled",
+                charts.seconds_text(compiled["time_to_first_result_ns"].median()),
+                "Median over the compiled cases shown, from spawning the process to its first result.",
+            ),
+            Figure(
+                "First result, eager",
+                charts.seconds_text(eager["time_to_first_result_ns"].median()),
+                "Median over the eager cases shown.",
+            ),
+            Figure(
+                "Compile cost",
+                units.duration(compiled["compile_cost_ns"].median()),
+                "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
+            ),
+            Figure(
+                "Graph breaks",
+                units.count(compiled["graph_breaks"].sum(min_count=1)),
+                "Sum over the compiled cases shown.",
+            ),
+        )
+    )
 
 
 def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
@@ -115,7 +141,7 @@ def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
                 "strategy": case["strategy"],
                 "bound": bound_cell(case["bound"]),
                 "cache": units.MISSING if eager else case["cache"],
-                "first": units.duration(case["time_to_first_result_ns"]),
+                "first": charts.seconds_text(case["time_to_first_result_ns"]),
                 "cost": units.MISSING if eager else units.duration(case["compile_cost_ns"]),
                 "interval": units.MISSING
                 if eager

@@ -11,7 +11,7 @@ from dashboard.charts import build_events, change_points, gaps, trend_rows, tren
 from dashboard.charts.style import PreparedChart
 from dashboard.pages.evidence import charts
 from dashboard.pages.upgrade import content as upgrade_rows
-from dashboard.read.data import read_choices_on, read_points
+from dashboard.read.data import read_choices_on, read_interleaved, read_points
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from db.judge.results import BuildSide, CaseKey, Row
@@ -109,14 +109,15 @@ class Series:
 def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
     filters = Filters(machines=(machine_id,), workloads=(case.workload,))
     points = read_points(snapshot, filters, "run")
-    axis = trend_rows.natural_axis(points)
+    interleaved = read_interleaved(snapshot, filters)
+    axis = "torch" if interleaved else "time"
     if axis == "torch":
         points = read_points(snapshot, filters, "build")
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices_on(snapshot, machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
-    changes = change_points.over(axis, mine, rows, metric, policy_in_force())
+    changes = change_points.over(mine, rows, metric, policy_in_force(), interleaved=interleaved)
     return Series(
         axis=axis,
         rows=rows,

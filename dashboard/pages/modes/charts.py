@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -136,9 +136,16 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
 
 # Compile cost against speedup, with the front of each workload: what no cheaper strategy outruns.
 
-_DECADES = [lead * 10**power for power in range(-3, 5) for lead in (1, 2, 5)]
-# What a letter takes of the chart's width and a line of its height: nearer labels would overlap.
-_LETTER, _LINE = 0.008, 0.07
+# What a letter and a line of a label take, and the chart as it is at least where labels are drawn, in pixels.
+_LETTER_PX, _LINE_PX, _POINT_PX, _WIDTH_PX = 6.2, 14, 6, 760
+# Where a label may stand beside its point: offsets in pixels, and which end of it stands there.
+_PLACES: tuple[tuple[int, int, Literal["center", "left", "right"]], ...] = (
+    (0, -13, "center"),
+    (10, 0, "left"),
+    (-10, 0, "right"),
+    (0, 14, "center"),
+)
+Box = tuple[float, float, float, float]
 # Costs that differ by less stand on a linear axis: a logarithmic one would have no marks between them.
 _LOG_FROM = 5.0
 
@@ -170,26 +177,58 @@ def front(cases: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def ends(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
-    """The last point of each workload's front, without those whose name would overlap another's."""
-    best = rows[rows["best"]]
-    last = best.groupby("workload").tail(1).sort_values("speedup", ascending=False)
-    cost, cheapest, dearest = (
-        rows[name].map(math.log) if log else rows[name] for name in ("cost", "cost_low", "cost_high")
-    )
-    width = float(dearest.max() - cheapest.min()) or 1.0
-    height = float(rows["high"].max() - rows["low"].min()) or 1.0
-    kept: list[tuple[float, float, int]] = []
-    shown = []
-    places = zip(cost[last.index] / width, last["speedup"] / height, last["workload"].str.len(), strict=True)
-    for x, y, letters in places:
-        clear = all(
-            abs(x - a) > _LETTER * (letters + others) / 2 or abs(y - b) > _LINE for a, b, others in kept
-        )
-        shown.append(clear)
-        if clear:
-            kept.append((x, y, letters))
-    return last[shown]
+class Ends(NamedTuple):
+    """The ends of both axes: compile cost in s, and speedup."""
+
+    cheapest: float
+    dearest: float
+    slowest: float
+    fastest: float
+
+
+def ends(rows: pd.DataFrame, *, log: bool) -> Ends:
+    """All of `front` with its intervals and some air; 1x is always in it."""
+    low, high = float(rows["cost_low"].min()), float(rows["cost_high"].max())
+    slowest, fastest = min(1.0, float(rows["low"].min())), max(1.0, float(rows["high"].max()))
+    air = max(fastest - slowest, 0.1) * 0.1
+    beside = max(high - low, abs(high) * 0.1, 1e-3) * 0.1
+    across = (low / 1.25, high * 1.25) if log else (low - beside, high + beside)
+    return Ends(*(float(f"{end:.4g}") for end in (*across, max(0.0, slowest - air), fastest + air)))
+
+
+def labels(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
+    """The names of the points of `front`, those that find a free place: its `dx` and `dy` in pixels, `align`.
+
+    The fastest choose first: above their point, right or left of it, or below.
+    """
+    found = ends(rows, log=log)
+    scale = math.log if log else float
+    left, right = scale(found.cheapest), scale(found.dearest)
+    xs = [(scale(cost) - left) / (right - left) * _WIDTH_PX for cost in rows["cost"]]
+    ys = [
+        (found.fastest - speedup) / (found.fastest - found.slowest) * style.HEIGHT
+        for speedup in rows["speedup"]
+    ]
+    taken = [
+        (x - _POINT_PX, y - _POINT_PX, x + _POINT_PX, y + _POINT_PX) for x, y in zip(xs, ys, strict=True)
+    ]
+    placed: list[tuple[int, str]] = []
+    for row in sorted(range(len(rows)), key=lambda row: ys[row]):
+        width = _LETTER_PX * len(rows["workload"].iloc[row])
+        begins = {"center": -width / 2, "left": 0.0, "right": -width}
+        for dx, dy, align in _PLACES:
+            x, y = xs[row] + dx + begins[align], ys[row] + dy
+            box = (x, y - _LINE_PX / 2, x + width, y + _LINE_PX / 2)
+            if box[0] >= 0 and box[2] <= _WIDTH_PX and not any(_meet(box, other) for other in taken):
+                taken.append(box)
+                placed.append((row, f"{dx} {dy} {align}"))
+                break
+    chosen = rows.iloc[[row for row, _ in placed]]
+    return chosen[["workload", "cost", "speedup"]].assign(place=[place for _, place in placed])
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def spread_out(rows: pd.DataFrame) -> bool:
@@ -199,23 +238,22 @@ def spread_out(rows: pd.DataFrame) -> bool:
 
 
 @lru_cache(maxsize=64)
-def pareto_spec(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
-    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `ends` (names)."""
+def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style.Spec:
+    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `labels` (names)."""
+    kind: Literal["log", "linear"] = "log" if log else "linear"
     x = alt.X(
         "cost",
         type="quantitative",
         title="Compile cost (s)",
-        scale=alt.Scale(type="log", nice=False, padding=24) if log else alt.Scale(padding=24),
-        axis=alt.Axis(values=_DECADES, grid=True, format="~g")
-        if log
-        else alt.Axis(tickCount=6, format=",~f"),
+        scale=alt.Scale(type=kind, domain=[shown.cheapest, shown.dearest], nice=False),
+        axis=alt.Axis(values=style.ticks(shown.cheapest, shown.dearest, log=log), grid=True, format=",~g"),
     )
     y = alt.Y(
         "speedup",
         type="quantitative",
         title="Speedup (x over eager)",
-        scale=alt.Scale(zero=False, padding=14),
-        axis=alt.Axis(tickCount=6),
+        scale=alt.Scale(domain=[shown.slowest, shown.fastest], nice=False),
+        axis=alt.Axis(values=style.ticks(shown.slowest, shown.fastest), format="~g"),
     )
     fronts = (
         style.inked("front")
@@ -224,12 +262,14 @@ def pareto_spec(strategies: tuple[str, ...], *, log: bool) -> style.Spec:
     )
     # A phone has no room for them; the tooltip names the workload.
     wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
-    names = (
-        style.inked("ends")
-        .mark_text(align="center", dy=-13, fontSize=11, aria=False, opacity=wide_only)
+    base = style.inked("labels")
+    names = [
+        base.transform_filter(f"datum.place == '{dx} {dy} {align}'")
+        .mark_text(align=align, baseline="middle", dx=dx, dy=dy, fontSize=11, aria=False, opacity=wide_only)
         .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
-    )
-    layers = alt.layer(fronts, *_points(x, y, strategies), names)
+        for dx, dy, align in _PLACES
+    ]
+    layers = alt.layer(style.level(1.0), fronts, *_points(x, y, strategies), *names)
     return style.spec_of(layers.properties(height=style.HEIGHT))
 
 

@@ -1,95 +1,141 @@
-"""What the page Modes is drawn from: heat map, best strategy of each workload, Pareto front."""
+"""What the page Modes says: heat map, best strategy of each workload, Pareto front."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 
 import pandas as pd
 
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.cases import NO_CASE, cases_of, of_cases
 from dashboard.pages.modes import charts
-from dashboard.read.data import filters_of, read_cases
-from dashboard.read.shaping import asides, not_applicable, with_strategies
+from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, PageContent, Part, Table
+from dashboard.read.shaping import asides, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
-from dashboard.render.published_lines import published_lines
+from dashboard.render.published_lines import PUBLISHED_TITLE, published_lines
 from db.metrics.case_modes import choose_modes
+from db.records.strategies import EAGER, sort_key
 from db.wording import units
 from db.wording.marks import bound_cell
 
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
-BEST_COLUMNS = {
-    "latency": {"value": "Latency", "ratio": "Speedup over eager"},
+_COLUMNS = {
+    "latency": {"value": "Latency", "eager": "Eager latency", "ratio": "Speedup"},
     "steps": {"total": "Total time", "eager": "Eager total", "saved": "Saved against eager"},
-    "memory": {"value": "Peak memory", "ratio": "Eager peak / this peak"},
+    "memory": {"value": "Peak memory", "eager": "Eager peak", "ratio": "Eager peak / this peak"},
+}
+# Per goal: the figure, the same of eager, how it is written, and their ratio.
+_FIGURES = {
+    "latency": ("latency_ns", "control_latency_ns", units.duration, "speedup"),
+    "memory": ("peak_bytes", "control_peak_bytes", units.size, "memory_ratio"),
 }
 
 
-@dataclass(frozen=True)
-class PageContent:
-    """What the page is drawn from."""
-
-    finding: str
-    cells: pd.DataFrame
-    without_meaning: dict[str, str]
-    best: pd.DataFrame
-    front: PreparedChart
-    beside: list[str]
-    published: list[str]
-
-
 @cached
-def page_content(snapshot: Snapshot, link: Link) -> PageContent | None:
-    """For the goal that `link` names; None where no case fits its filters."""
-    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """For the goal that `link` names."""
+    cases = cases_of(snapshot, link)
     if cases.empty:
-        return None
+        return of_cases((NO_CASE,), cases, link)
+    shown: tuple[Part, ...] = (
+        _heat_map(cases, link),
+        _best(cases, link),
+        *_front(charts.front(cases)),
+        *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
+        *parts.listed(PUBLISHED_TITLE, published_lines(cases)),
+    )
+    return of_cases(shown, cases, link)
+
+
+def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
     reasons = not_applicable(cases, set(link.strategy))
-    return PageContent(
-        finding=_heat_map_finding(cases),
-        cells=charts.cells(cases, reasons, sorted(set(cases["workload_label"]))),
-        without_meaning=reasons,
-        best=_best_rows(cases, link.goal, link.steps),
-        front=_front(charts.front(cases)),
-        beside=[str(aside) for aside in asides(cases)],
-        published=published_lines(cases),
+    workloads = sorted(set(cases["workload_label"]))
+    cells = charts.cells(cases, reasons, workloads)
+    chart = PreparedChart(
+        _heat_map_finding(cases), notes=["Only eager was measured: measure a compiled strategy."]
+    )
+    if not cells.empty:
+        chart = PreparedChart(
+            _heat_map_finding(cases),
+            charts.spec(tuple(workloads), tuple(theme.ordered(cells["strategy"]))),
+            {"main": cells},
+            [f"n/a: {name} is not applicable on this device. {reason}." for name, reason in reasons.items()],
+        )
+    return Chart(
+        "modes-map",
+        "Speedup over eager of every workload with every strategy, as numbers in cells",
+        chart,
+        "Speedup over eager: blue is faster, orange slower, grey has no number. *: nothing was compiled.",
     )
 
 
 def _heat_map_finding(cases: pd.DataFrame) -> str:
-    compiled = cases[(cases["strategy"] != "eager") & cases["speedup"].notna()]
+    """How often each strategy is the fastest, eager among them, and the largest speedup."""
+    compiled = cases[(cases["strategy"] != EAGER.name) & cases["speedup"].notna()]
     if compiled.empty:
         return "No compiled case has a speedup"
     best = compiled.sort_values("speedup").groupby("workload_id").tail(1)
-    wins = best[best["speedup"] > 1]
-    if wins.empty:
-        return "Eager is the fastest on every workload"
-    counts = wins["strategy"].value_counts()
-    return f"{counts.index[0]} is the fastest on {counts.iloc[0]} of {len(best)} workloads"
+    fastest = Counter(best["strategy"].where(best["speedup"] > 1, EAGER.name))
+    counts = sorted(fastest.items(), key=lambda item: (-item[1], sort_key(item[0])))
+    wins = ", ".join(f"{name} on {count}" for name, count in counts)
+    text = f"Fastest of {units.plural(len(best), 'workload')}: {wins}"
+    top = best.iloc[-1]
+    if top["speedup"] <= 1:
+        return text
+    return f"{text}; at most {units.ratio(top['speedup'])}, {top['strategy']} on {top['workload_label']}"
 
 
-def _best_rows(cases: pd.DataFrame, goal: str, steps: int) -> pd.DataFrame:
-    if goal == "steps":
-        return _best_for_steps(cases, steps)
-    column, say, ratio = (
-        ("latency_ns", units.duration, "speedup")
-        if goal == "latency"
-        else ("peak_bytes", units.size, "memory_ratio")
-    )
-    usable = cases[cases[column].notna() & (cases["status"] != "failed")].sort_values(column)
-    best = usable.groupby("workload_id", sort=False).head(1).sort_values("workload_label")
-    counts = usable["workload_id"].value_counts()
-    return pd.DataFrame(
+def _best(cases: pd.DataFrame, link: Link) -> Table:
+    numbers = _COLUMNS[link.goal]
+    goal = f"{link.steps:,} steps" if link.goal == "steps" else GOALS[link.goal].lower()
+    frame = _best_for_steps(cases, link.steps) if link.goal == "steps" else _best_rows(cases, link.goal)
+    return Table(
+        "modes-best",
+        f"Best strategy of every workload for {goal}, eager among them",
+        frame,
         {
-            "workload": best["workload_label"],
-            "strategy": best["strategy"],
-            "value": [say(value) for value in best[column]],
-            "ratio": [units.ratio(value) for value in best[ratio]],
-            "bound": list(map(bound_cell, best["bound"])),
-            "options": [int(counts[key]) for key in best["workload_id"]],
-        }
+            "workload": Column("Workload", pinned=True),
+            "strategy": Column("Best strategy"),
+            **parts.numbers(numbers),
+            **BOUND,
+            "options": Column("Strategies compared", kind="number"),
+        },
+        title=f"Best strategy for {goal}",
+        note="" if len(frame) else "No case has the figures that this choice needs.",
     )
+
+
+def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
+    """Per workload the compiled case with the largest ratio above 1, else eager itself."""
+    value, of_eager, write, ratio = _FIGURES[goal]
+    usable = cases[cases[value].notna() & (cases["status"] != "failed")]
+    rows = []
+    for label, group in usable.groupby("workload_label"):
+        compiled = group[(group["strategy"] != EAGER.name) & group[ratio].notna()].sort_values(ratio)
+        eager = group[group["strategy"] == EAGER.name]
+        if len(compiled) and compiled[ratio].iloc[-1] > 1:
+            case = compiled.iloc[-1]
+            strategy, own, control, share = case["strategy"], case[value], case[of_eager], case[ratio]
+        elif len(eager):
+            case = eager.iloc[0]
+            strategy, own, control, share = EAGER.name, case[value], case[value], 1.0
+        else:
+            continue
+        rows.append(
+            {
+                "workload": label,
+                "strategy": strategy,
+                "value": write(own),
+                "eager": write(control),
+                "ratio": units.ratio(share),
+                "bound": bound_cell(case["bound"]),
+                "options": len(compiled) + 1,
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
@@ -113,15 +159,32 @@ def _keys(cases: pd.DataFrame) -> list[tuple[str, ...]]:
     return list(cases[["workload_id", "strategy"]].itertuples(index=False, name=None))
 
 
-def _front(rows: pd.DataFrame) -> PreparedChart:
-    finding = "No compiled strategy is worth its compile cost"
+def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:
+    """Compile cost against speedup; nothing where no case has both."""
     if rows.empty:
-        return PreparedChart(finding)
+        return ()
     best = rows[rows["best"]]
     on_front = best["strategy"].value_counts()
+    finding = "No compiled strategy is worth its compile cost"
     if len(on_front):
         on = f"{on_front.iloc[0]} of {units.plural(rows['workload'].nunique(), 'workload')}"
         finding = f"{on_front.index[0]} is worth its compile cost on {on}"
     log = charts.spread_out(rows)
-    spec = charts.pareto_spec(tuple(theme.ordered(rows["strategy"])), log=log)
-    return PreparedChart(finding, spec, {"main": rows, "front": best, "ends": charts.ends(rows, log=log)})
+    labels = charts.labels(rows, log=log)
+    unnamed = len(rows) - len(labels)
+    room = f"{units.plural(unnamed, 'point')} of {len(rows)} without room for a name: the tooltip has it."
+    chart = PreparedChart(
+        finding,
+        charts.pareto_spec(tuple(theme.ordered(rows["strategy"])), charts.ends(rows, log=log), log=log),
+        {"main": rows, "front": best, "labels": labels},
+        [room] if unnamed else [],
+    )
+    return (
+        Chart(
+            "modes-pareto",
+            "Compile cost against speedup of every compiled case, with the Pareto front of each workload",
+            chart,
+            "Up and to the left is better; the line at 1x is eager. Each dashed line is the front of one "
+            "workload: its strategies that are faster than eager and that no cheaper one outruns.",
+        ),
+    )

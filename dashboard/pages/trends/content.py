@@ -1,22 +1,28 @@
-"""What the page Trends is drawn from: the chart of the workload in focus, and every case as a row."""
+"""What the page Trends says: the chart of the workload in focus, and every case as a row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dashboard.api.representation import rows_of
 from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.cases import CASE, focus_of
+from dashboard.pages.parts import BOUND, Chart, Column, Empty, PageContent, Part
 from dashboard.read.data import (
     filters_of,
     of_workload,
     read_choices,
+    read_comparison,
+    read_interleaved,
     read_noise_floors,
     read_points,
     read_workloads,
@@ -26,7 +32,10 @@ from dashboard.read.policy import policy_in_force, targets_in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, with_strategies
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
-from dashboard.render.published_lines import PUBLISHED_COLUMNS, published_lines
+from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
+from dashboard.reports.content import newest_builds
+from db.judge.compare.sides import VerdictError
+from db.judge.results import Comparison
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
@@ -34,21 +43,10 @@ from db.wording.marks import bound_cell
 from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
 from db.wording.noise import floor_sentence
 
+_AXIS_WORDS = {"time": "over time", "torch": "over builds"}
+_BY_TURNS = "Builds took turns here: nothing changed between them in time. Over builds shows what did."
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
-
-
-@dataclass(frozen=True)
-class PageContent:
-    """What the page is drawn from: the chart of the workload in focus, what others published about it, and a
-    row per case.
-    """
-
-    chart: PreparedChart
-    published: list[str]
-    cases: pd.DataFrame
-    reach: float
-    without_number: list[str]
 
 
 @cached
@@ -58,9 +56,10 @@ def workloads(snapshot: Snapshot, link: Link) -> list[str]:
 
 @cached
 def axis(snapshot: Snapshot, link: Link) -> str:
+    """Over builds where the judge reads the recent runs so: where builds took turns."""
     if link.axis != "auto":
         return link.axis
-    return trend_rows.natural_axis(read_points(snapshot, recent(snapshot, filters_of(link)), "run"))
+    return "torch" if read_interleaved(snapshot, recent(snapshot, filters_of(link))) else "time"
 
 
 @cached
@@ -75,8 +74,13 @@ def metrics(snapshot: Snapshot, link: Link) -> list[str]:
 
 
 @cached
-def page_content(snapshot: Snapshot, link: Link, focus: str) -> PageContent:
-    """`link` names its axis."""
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """The workload in focus, else the first, over the axis of `link` or the one that suits its runs."""
+    link = replace(link, axis=axis(snapshot, link))
+    labels = workloads(snapshot, link)
+    if not labels:
+        return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
+    focus = focus_of(link, labels)
     builds = read_choices(snapshot).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
@@ -102,30 +106,104 @@ def page_content(snapshot: Snapshot, link: Link, focus: str) -> PageContent:
     whole = points_of(of_workload(snapshot, filters, focus), *told_of_case, *judged)
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
-    cases, reach = _case_rows(points, METRICS[link.metric])
-    chart = _chart_of(mine, link, focus, builds)
+    chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
     floor = floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ()), (link.metric,))
+    chart = replace(chart, notes=[*chart.notes, *filter(None, (floor,))])
+    shown = (
+        Chart(
+            "trend",
+            f"{METRICS[link.metric].name} of {focus}, {_AXIS_WORDS[link.axis]}, by strategy",
+            chart,
+            _reading(link.axis),
+        ),
+        *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if told_of_case else []),
+        *_every_case(points, link),
+        *parts.listed(
+            "Cases without a number in their newest run", [str(aside) for aside in asides(_newest(points))]
+        ),
+    )
     return PageContent(
-        chart=replace(chart, notes=[*chart.notes, *filter(None, (floor,))]),
-        published=published_lines(_newest(mine)) if told_of_case else [],
-        cases=cases,
-        reach=reach,
-        without_number=[str(aside) for aside in asides(_newest(points))],
+        shown,
+        replace(link, focus=focus),
+        builds=newest_builds(mine, "last_started_at"),
+        data=lambda: {"cases": rows_of(_every_column(snapshot, link, focus, by))},
+        appendix=lambda: _points(chart, link, focus),
     )
 
 
-def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str, str]) -> PreparedChart:
-    """`points` of one workload; `builds` are all names by id, oldest first."""
-    rows = trend_rows.frame(points, link.metric, builds)
-    finding = trend_rows.finding(rows, link.metric, focus, link.axis)
+def _every_column(snapshot: Snapshot, link: Link, focus: str, by: Literal["run", "build"]) -> pd.DataFrame:
+    """The points of the workload in focus with all that is known of them."""
+    points = read_points(snapshot, of_workload(snapshot, filters_of(link), focus), by)
+    points = with_strategies(points, link.strategy)
+    return points[points["workload_label"] == focus]
+
+
+def _reading(axis: str) -> str:
+    text = "Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement."
+    if axis == "time":
+        text += " Dashed lines: the build changed; in italics where several parts changed at once."
+    return f"{text} Ring: the level changed."
+
+
+def _points(chart: PreparedChart, link: Link, focus: str) -> tuple[Part, ...]:
+    """What the chart is drawn from, newest first."""
+    if chart.spec is None:
+        return ()
+    word = METRICS[link.metric].name
+    numbers = {"value_text": word, "interval_text": "95 % interval", "trials_text": "Trials"}
+    titles = {"when_text": "Run", "build": "Build", "strategy": "Strategy"}
+    return parts.table(
+        "trend-points",
+        f"{word} of {focus}, point by point",
+        chart.frames["main"].iloc[::-1],
+        parts.texts(titles) | parts.numbers(numbers),
+        title=f"{word} of {focus}, newest first",
+    )
+
+
+def _every_case(points: pd.DataFrame, link: Link) -> tuple[Part, ...]:
+    """All cases of the view as rows: newest value, change, history."""
+    figure, before = METRICS[link.metric], trend_rows.POINT_WORDS[link.axis]
+    cases, reach = _case_rows(points, figure)
+    return parts.table(
+        "trend-table",
+        f"{figure.name} of every case: newest value, change since the {before} before, history",
+        cases,
+        {
+            **CASE,
+            **BOUND,
+            "newest": Column(f"Newest ({figure.axis_unit})", numeric=True),
+            "change": Column(
+                "Change (%)", kind="number", form="%+.1f", explained=f"Since the {before} before."
+            ),
+            "history": Column("History", kind="history", reach=reach),
+            "runs": Column("Runs", kind="number", explained="How many runs the history shows."),
+            "last": Column("Measured (UTC)", kind="moment"),
+        },
+        title=f"{figure.name} of every case",
+    )
+
+
+def _chart_of(
+    snapshot: Snapshot, points: pd.DataFrame, link: Link, builds: Mapping[str, str]
+) -> PreparedChart:
+    """`points` of the workload in focus; `builds` are all names by id, oldest first."""
+    focus, metric, over_time = str(link.focus), link.metric, link.axis == "time"
+    interleaved = over_time and read_interleaved(snapshot, of_workload(snapshot, filters_of(link), focus))
+    rows = trend_rows.frame(points, metric, builds)
+    finding = trend_rows.finding(rows, metric, focus, link.axis, interleaved=interleaved)
     if rows.empty:
-        return PreparedChart(finding)
-    lines = target_lines.frame(rows, link.metric, targets_in_force())
-    drawn, window, outside = target_lines.beside(lines, trend_rows.window(rows))
-    since = gaps.since_first(points, rows, link.metric, axis=link.axis, names=builds)
-    changes = change_points.over(link.axis, points, rows, link.metric, policy_in_force())
+        return PreparedChart(finding, notes=["It was not measured under these filters."])
+    lines = target_lines.frame(rows, metric, targets_in_force())
+    window = trend_rows.with_eager(trend_rows.window(rows), metric)
+    drawn, window, outside = target_lines.beside(lines, window)
+    since = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
+    if over_time:
+        changes = change_points.over(points, rows, metric, policy_in_force(), interleaved=interleaved)
+    else:
+        changes = change_points.between(rows, points, metric, _newest_pair(snapshot, points, rows, link))
     spec = trends.spec(
-        link.metric,
+        metric,
         axis=link.axis,
         scale=link.scale,
         strategies=tuple(theme.ordered(rows["strategy"])),
@@ -139,8 +217,22 @@ def _chart_of(points: pd.DataFrame, link: Link, focus: str, builds: Mapping[str,
     frames = {"main": rows, "events": events, **{name: each for name, each in beside.items() if len(each)}}
     unseen = trend_rows.unseen(points, rows, link.axis)
     earlier = [f"{unseen} {EARLIER}"] if unseen else []
-    notes = [*changes.told, *earlier, *outside, *filter(None, (since.missing,))]
+    turns = [_BY_TURNS] if interleaved else []
+    notes = [*turns, *changes.told, *earlier, *outside, *filter(None, (since.missing,))]
     return PreparedChart("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
+
+
+def _newest_pair(
+    snapshot: Snapshot, points: pd.DataFrame, rows: pd.DataFrame, link: Link
+) -> Comparison | None:
+    """The verdict on the newest build drawn against the one before, None where there is none."""
+    drawn = list(dict.fromkeys(points.loc[rows.index, "build_id"]))
+    if len(drawn) < 2:
+        return None
+    try:
+        return read_comparison(snapshot, filters_of(replace(link, build=None)), drawn[-2], drawn[-1])
+    except VerdictError:
+        return None
 
 
 def _numbers(points: pd.DataFrame, *names: str) -> NDArray[np.int64]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import timedelta
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 
 import altair as alt
 import pandas as pd
@@ -56,14 +58,14 @@ def _specs() -> dict[str, dict]:
     found = {
         "speedups": speedups.spec(("a", "b"), STRATEGIES[1:]),
         "heat map": heat_map.spec(("a",), STRATEGIES[1:]),
-        "scatter": heat_map.pareto_spec(STRATEGIES[1:], log=False),
-        "log scatter": heat_map.pareto_spec(STRATEGIES[1:], log=True),
+        "scatter": heat_map.pareto_spec(STRATEGIES[1:], heat_map.Ends(1, 9, 0.8, 2), log=False),
+        "log scatter": heat_map.pareto_spec(STRATEGIES[1:], heat_map.Ends(1, 90, 0.8, 2), log=True),
         "cold start": cold_start.spec(("a · eager",), ("import torch", "dynamo")),
         "samples": samples.over_time(STRATEGIES[:2]),
         "histogram": samples.histogram(STRATEGIES[:2]),
     }
     for scale in ("linear", "log"):
-        found[f"break-even {scale}"] = break_even.spec(STRATEGIES, "s", scale, 1000)
+        found[f"break-even {scale}"] = break_even.spec(STRATEGIES, "s", scale, 1000, (1.0, 9.0))
         for axis in ("time", "torch"):
             for metric in HISTORY_METRICS:
                 found[f"trend {metric} {axis} {scale}"] = trends.spec(
@@ -118,6 +120,41 @@ def test_strategies_look_the_same_everywhere_and_differ_from_each_other() -> Non
 def test_marks_tell_the_variants_of_one_base_apart() -> None:
     variants = ["default", "default+dynamic", "default+static", "default+warm", "default+portable"]
     assert len({look.shape for look in theme.looks(variants).values()}) == len(variants)
+
+
+def _lab(colour: str) -> tuple[float, float, float]:
+    """CIE 1976 L*a*b* of an sRGB colour under D65 (IEC 61966-2-1)."""
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    ]
+    weights = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    x, y, z = (
+        (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116)
+        for t in (
+            sum(w * part for w, part in zip(row, linear, strict=True)) / white
+            for row, white in zip(weights, (0.9505, 1.0, 1.089), strict=True)
+        )
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize(
+    "colours",
+    [
+        list(theme.PHASE_COLOURS.values()),
+        *(
+            theme.colours(
+                [base, *(f"{base}+{name}" for name in ("dynamic", "static", "fullgraph", "regional"))]
+            )
+            for base in ("default", "reduce-overhead", "max-autotune")
+        ),
+    ],
+)
+def test_colours_that_stand_side_by_side_differ(colours: list[str]) -> None:
+    """A difference of 2.3 in CIELAB is just noticeable; five times that is plain in a small mark."""
+    near = [pair for pair in combinations(colours, 2) if math.dist(*map(_lab, pair)) < 5 * 2.3]
+    assert near == []
 
 
 def test_over_builds_the_newest_point_is_that_of_the_newest_version() -> None:
@@ -196,10 +233,10 @@ def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) ->
     found = break_even.curves(options, {"default": 1234}, steps=100, restarts=0, log=True)
     mark = found.frames["crossings"].set_index("strategy").loc["default"]
     assert mark["label"] == "1,234"
-    compiled, eager = (next(o for o in options if o.strategy == name) for name in ("default", "eager"))
+    compiled = next(option for option in options if option.strategy == "default")
     at = int(mark["steps"])
-    assert compiled.total(at) <= eager.total(at)
-    assert compiled.total(at - 1) > eager.total(at - 1)
+    assert compiled.total(at).value <= compiled.eager_total(at).value
+    assert compiled.total(at - 1).value > compiled.eager_total(at - 1).value
     assert len(found.frames["main"]) <= 2000
     assert set(found.frames["main"]["strategy"]) == {option.strategy for option in options}
 
@@ -219,7 +256,7 @@ def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says()
     assert marks == [
         ("default", 2000, "default pays off after 2,000 steps"),
         ("max-autotune", 5334, "max-autotune pays off after 5,334 steps"),
-        ("max-autotune", 12000, "max-autotune is done first from 12,000 steps on"),
+        ("max-autotune", 12000, "max-autotune is the fastest from 12,000 steps on"),
     ]
     assert found.last_step >= 12000
 
@@ -240,7 +277,7 @@ def test_cold_start_bars_add_up_to_the_first_result(
         starts = kept.of(trials[trials["build_id"].isin(set(cases["build_id"]))])
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
     rows = cold_start.frame(starts, labels)
-    ends = cold_start.totals(rows).set_index("case")["seconds"]
+    ends = cold_start.totals(rows, {}).set_index("case")["seconds"]
     case = cases[(cases["workload_label"] == "bert-base") & (cases["strategy"] == "default")].iloc[0]
     assert ends["bert-base · default"] == pytest.approx(case["time_to_first_result_ns"] / 1e9, rel=0.02)
 
@@ -295,7 +332,7 @@ def test_a_trend_filled_in_is_what_altair_builds(axis: str, scale: str, builds: 
     }
     names = tuple(f"torch 2.{n}" for n in range(builds))
     filled = trends.spec("speedup", builds=names, **asked)
-    built = trends._built("speedup", builds=names, ticks=(0.5, 0.7, 1.0, 2.0), **asked)
+    built = trends._built("speedup", builds=names, ticks=(0.5, 0.7, 1.0, 2.0), level=True, **asked)
     assert _named_alike(filled) == _named_alike(built)
 
 
@@ -312,15 +349,20 @@ def test_a_stored_name_is_never_taken_for_a_stand_in(stored: str) -> None:
         "changes": False,
     }
     filled = trends.spec("speedup", builds=("torch 2.13.0",), **asked)
-    built = trends._built("speedup", builds=("torch 2.13.0",), ticks=(), **asked)
+    built = trends._built("speedup", builds=("torch 2.13.0",), ticks=(), level=True, **asked)
     assert _named_alike(filled) == _named_alike(built)
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_a_break_even_filled_in_is_what_altair_builds(scale: str) -> None:
-    filled = break_even.spec(STRATEGIES, "s", scale, 4711)
+    filled = break_even.spec(STRATEGIES, "s", scale, 4711, (1.0, 9.0))
     ticks = (1.0, 10.0, 100.0, 1000.0)
-    assert _named_alike(filled) == _named_alike(break_even._built(STRATEGIES, "s", scale, 4711, ticks))
+    ends, times = {
+        "linear": ((0.0, 9.36), (0.0, 2.0, 4.0, 6.0, 8.0)),
+        "log": ((0.9615, 9.36), (1.0, 2.0, 3.0, 5.0, 7.0)),
+    }[scale]
+    built = break_even._built(STRATEGIES, "s", scale, 4711, ticks=ticks, ends=ends, times=times)
+    assert _named_alike(filled) == _named_alike(built)
 
 
 def test_bars_filled_in_have_their_cases_and_height() -> None:

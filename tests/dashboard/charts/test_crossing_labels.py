@@ -20,7 +20,7 @@ def sides(options: list[ModeOption], *, steps: int, width: int, log: bool = Fals
     """Of each label the side of its mark that it is drawn on."""
     found = break_even.curves(options, {}, steps=steps, restarts=0, log=log)
     names = tuple(option.strategy for option in options)
-    spec = break_even.spec(names, found.unit, "log" if log else "linear", found.last_step)
+    spec = break_even.spec(names, found.unit, "log" if log else "linear", found.last_step, (1.0, 9.0))
     datasets = {name: frame.to_dict("records") for name, frame in found.frames.items()}
     svg = vl_convert.vegalite_to_svg({**spec, "width": width, "datasets": datasets})
     drawn = re.findall(r'<text text-anchor="(start|end)"[^>]*font-weight="600"[^>]*>([\d,]+)</text>', svg)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.charts.trend_rows import natural_axis, window
+from dashboard.charts import trends as trend_charts
+from dashboard.charts.trend_rows import Window, window, with_eager
 from dashboard.links.links import Link, Page, href
+from dashboard.pages.parts import Chart
+from dashboard.pages.trends import content as trends
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
 from db.engine.session import open_database
+from db.judge.history.sequence import builds_interleaved
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
@@ -24,10 +31,13 @@ BUILDS = ("2.11.0", "2.12.0", "2.13.0")
 
 
 def in_turns(start: timedelta = timedelta(0), builds: tuple[str, ...] = BUILDS, seed: int = 0) -> list[Trial]:
-    """One run of each build, begun seconds apart, so that they go on at the same time."""
-    return make_history(
+    """One run of each build, trial by trial in turns: each takes a second, and the next begins after it."""
+    trials = make_history(
         workloads=("mlp",), builds=builds, every=timedelta(seconds=2), start=START + start, seed=seed
     )
+    return [
+        trial.model_copy(update={"ended_at": trial.started_at + timedelta(seconds=1)}) for trial in trials
+    ]
 
 
 def one_by_one(count: int) -> list[Trial]:
@@ -47,23 +57,71 @@ def stored(path: Path, trials: list[Trial]) -> str:
         (in_turns(), "torch"),
         (one_by_one(3), "time"),
         (one_by_one(1), "time"),
-        # two builds set against each other every week: weeks tell more than builds
         (
             [
                 trial
                 for week in range(6)
                 for trial in in_turns(timedelta(weeks=week), builds=BUILDS[:2], seed=week)
             ],
-            "time",
+            "torch",
         ),
-        ([], "time"),
     ],
-    ids=["in turns", "one by one", "a single run", "weekly in turns", "nothing"],
+    ids=["in turns", "one by one", "a single run", "weekly in turns"],
 )
-def test_the_axis_is_the_one_that_sets_builds_apart(trials: list[Trial], axis: str, tmp_path: Path) -> None:
-    with open_database(stored(tmp_path, trials), read_only=True) as database:
-        points = series_points(trials_frame(database))
-    assert natural_axis(points) == axis
+def test_the_axis_is_that_on_which_the_judge_reads_the_runs(
+    trials: list[Trial], axis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, stored(tmp_path, trials))
+    snapshot = Snapshot.now()
+    link = Link(page=Page.TRENDS, machine=read_choices(snapshot).newest_machine)
+    assert trends.axis(snapshot, link) == axis
+    with open_database(f"sqlite:///{tmp_path / 'results.db'}", read_only=True) as database:
+        assert builds_interleaved(trials_frame(database)) == (axis == "torch")
+
+
+def test_over_time_nothing_moved_between_builds_that_took_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, stored(tmp_path, in_turns()))
+    said = texts(opened(Link(page=Page.TRENDS, axis="time")))
+    assert " since " not in said.partition("Builds took turns here")[0].rpartition("#### ")[2]
+    assert "Builds took turns here" in said
+
+
+def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def latency_ns(_workload: str, strategy: str, run: int) -> float:
+        return 10e6 if strategy == "eager" else (9e6 if run == 2 else 6e6)
+
+    trials = make_history(
+        workloads=("mlp",),
+        builds=BUILDS,
+        every=timedelta(seconds=2),
+        trials_per_case=7,
+        latency_ns=latency_ns,
+    )
+    trials = [
+        trial.model_copy(update={"ended_at": trial.started_at + timedelta(seconds=1)}) for trial in trials
+    ]
+    monkeypatch.setenv(DATABASE, stored(tmp_path, trials))
+    snapshot = Snapshot.now()
+    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices(snapshot).newest_machine)
+    (chart,) = (part for part in trends.page(snapshot, link).parts if isinstance(part, Chart))
+    (mark,) = chart.chart.frames["changes"].to_dict("records")
+    assert mark["build"] == "torch 2.13.0"
+    assert re.fullmatch(r"▲ \+\d\d\.\d % worse", mark["label"])
+
+
+@pytest.mark.parametrize(("low", "high", "drawn"), [(1.2, 1.6, True), (0.7, 1.4, True), (3.0, 3.2, False)])
+def test_a_line_at_eager_where_it_does_not_flatten_the_chart(low: float, high: float, drawn: bool) -> None:
+    shown = with_eager(Window(START, START + timedelta(days=9), low, high), "speedup")
+    spec = trend_charts.spec(
+        "speedup", axis="time", scale="linear", strategies=("default",), builds=("a",), shown=shown
+    )
+    levels = [layer for layer in spec["layer"] if layer["encoding"].get("y", {}).get("field") == "level"]
+    assert (len(levels) == 1) == drawn
+    assert (shown.low <= 1 <= shown.high) == drawn
 
 
 def _x(test: AppTest, alt: str = "") -> str:

@@ -9,17 +9,22 @@ import pandas as pd
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.cold_start.charts import MOST_CASES, PHASES, drawn, frame
+from dashboard.pages.cold_start import content as cold_start
+from dashboard.pages.cold_start.charts import MOST_CASES, PHASES, drawn, frame, seconds_text
+from dashboard.pages.parts import Chart, Table
 from dashboard.read.cold_start_cache import ColdStartCache
+from dashboard.read.data import read_choices
 from dashboard.read.database import DATABASE_VARIABLE
+from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.queries.cold_start import PHASES as MEASURED
 from db.queries.cold_start import cold_starts
 from db.queries.data_version import data_version
 from db.queries.trials import trials_frame
-from db.records.trial import ColdStart
+from db.records.trial import ColdStart, NumericsStatus
 from db.store.trials import save_trial, save_trials
-from tests.builders import make_history, make_imported, make_trial
+from db.wording import units
+from tests.builders import make_history, make_imported, make_numerics, make_trial
 from tests.dashboard.conftest import opened, texts
 
 STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
@@ -102,3 +107,26 @@ def test_a_case_that_tells_no_first_call_has_no_time_to_first_result(
     assert re.search(
         r"measured · default needs \S+ s to its first result", texts(opened(Link(page=Page.COLD_START)))
     )
+
+
+def test_a_wrong_result_has_neither_a_bar_nor_a_number(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = make_trial(workload="mlp", strategy="max-autotune", numerics=make_numerics(NumericsStatus.FAIL))
+    right = make_trial(workload="mlp", trial_id="right", run_id="right")
+    with open_database(sqlite_url) as database:
+        save_trials(database, [wrong, right])
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    snapshot = Snapshot.now()
+    machine = read_choices(snapshot).newest_machine
+    page = cold_start.page(snapshot, Link(page=Page.COLD_START, machine=machine))
+    (chart,) = (part for part in page.parts if isinstance(part, Chart))
+    (table,) = (part for part in page.parts if isinstance(part, Table))
+    first = dict(zip(table.frame["strategy"], table.frame["first"], strict=True))
+    assert first["max-autotune"] == units.MISSING
+    assert set(chart.chart.frames["main"]["strategy"]) == {right.strategy.name}
+    assert chart.chart.frames["totals"]["text"].tolist() == [first[right.strategy.name]]
+
+
+def test_times_are_in_the_unit_of_the_axis() -> None:
+    assert [seconds_text(ns) for ns in (104.4e9, 0.5e9, None)] == ["104 s", "0.500 s", units.MISSING]

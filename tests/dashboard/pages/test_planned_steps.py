@@ -42,7 +42,7 @@ def test_steps_beyond_the_axis_have_no_rule() -> None:
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_a_label_is_drawn_away_from_its_rule_on_either_side(scale: str) -> None:
-    layers = break_even.spec(("eager", "default"), "s", scale, 3600)["layer"]
+    layers = break_even.spec(("eager", "default"), "s", scale, 3600, (1.0, 9.0))["layer"]
     labels = [
         layer for layer in layers if layer["data"] == {"name": "wanted"} and layer["mark"]["type"] == "text"
     ]

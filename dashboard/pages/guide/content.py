@@ -1,0 +1,27 @@
+"""What the page Guide says beside its text: the judge's constants in force."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dashboard.pages.parts import Column, Table
+from db.judge.policy import Policy, policy_entries
+
+_COLUMNS = {
+    "constant": Column("Constant", pinned=True),
+    "value": Column("Value", numeric=True),
+    "meaning": Column("Meaning and source", wide=True),
+}
+
+
+def policy_part(policy: Policy) -> Table:
+    """Every constant by which verdicts are made."""
+    entries = policy_entries(policy)
+    return Table(
+        "policy",
+        "Every constant of the judge with its value, meaning and source",
+        pd.DataFrame([(entry.name, entry.value, entry.meaning) for entry in entries], columns=list(_COLUMNS)),
+        _COLUMNS,
+        title="Policy in force",
+        note="When a change counts as real. Set it under [policy] in the configuration.",
+    )

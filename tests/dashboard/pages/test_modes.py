@@ -1,0 +1,104 @@
+"""Modes: eager is one of the strategies, and the chart names its points where there is room."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.modes import charts
+from dashboard.pages.modes import content as modes
+from dashboard.pages.parts import Chart, PageContent, Table
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
+from db.engine.session import open_database
+from db.store.trials import save_trials
+from tests.builders import MS, make_history, make_trial
+from tests.dashboard.conftest import DATABASE
+
+
+def _page(url: str, monkeypatch: pytest.MonkeyPatch, goal: str) -> PageContent:
+    monkeypatch.setenv(DATABASE, url)
+    snapshot = Snapshot.now()
+    machine = read_choices(snapshot).newest_machine
+    return modes.page(snapshot, Link(page=Page.MODES, machine=machine, goal=goal, steps=10))
+
+
+@pytest.fixture
+def slower_url(sqlite_url: str) -> str:
+    """vit-b16: every strategy is slower than the eager beside it, and faster than the eager process."""
+    fields = {"workload": "vit-b16", "run_id": "run"}
+    trials = [
+        make_trial(strategy="eager", trial_id="eager", latency_ns=40 * MS, **fields),
+        make_trial(
+            strategy="reduce-overhead",
+            trial_id="ro",
+            latency_ns=30 * MS,
+            control_latency_ns=18 * MS,
+            **fields,
+        ),
+    ]
+    fast = make_history(
+        workloads=("mlp",),
+        strategies=("eager", "default", "max-autotune"),
+        builds=("2.13.0",),
+        latency_ns=lambda _workload, strategy, _run: (
+            {"eager": 9, "default": 6, "max-autotune": 5}[strategy] * MS
+        ),
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(
+            database, [*fast, *(trial.model_copy(update={"build": fast[0].build}) for trial in trials)]
+        )
+    return sqlite_url
+
+
+@pytest.mark.parametrize("goal", ["latency", "steps"])
+def test_slower_code_is_never_the_best_strategy(
+    slower_url: str, monkeypatch: pytest.MonkeyPatch, goal: str
+) -> None:
+    (best,) = (part for part in _page(slower_url, monkeypatch, goal).parts if isinstance(part, Table))
+    chosen = dict(zip(best.frame["workload"], best.frame["strategy"], strict=True))
+    assert chosen["vit-b16"] == "eager"
+
+
+def test_the_headline_counts_eager_and_names_the_largest_speedup(
+    slower_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = _page(slower_url, monkeypatch, "latency").headline
+    assert said.startswith("Fastest of 2 workloads: eager on 1, max-autotune on 1; at most 1.")
+    assert said.endswith("max-autotune on mlp")
+
+
+def test_names_beside_points_never_cover_each_other_or_a_point() -> None:
+    rows = pd.DataFrame(
+        {
+            "workload": [f"model-{n}" for n in range(40)],
+            "cost": [10.0 + n % 7 for n in range(40)],
+            "speedup": [1.0 + n * 0.02 for n in range(40)],
+        }
+    )
+    rows = rows.assign(
+        cost_low=rows["cost"], cost_high=rows["cost"], low=rows["speedup"], high=rows["speedup"]
+    )
+    named = charts.labels(rows, log=False)
+    assert 5 < len(named) <= len(rows)
+    few = charts.labels(rows.iloc[::10], log=False)
+    assert len(few) == 4, "where there is room every point has its name"
+
+
+def test_the_scatter_has_a_line_at_eager_and_round_ticks(
+    slower_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = _page(slower_url, monkeypatch, "latency")
+    (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "modes-pareto")
+    assert chart.chart.spec is not None
+    fields = [layer["encoding"]["y"]["field"] for layer in chart.chart.spec["layer"]]
+    assert "level" in fields
+    ticks = next(
+        layer["encoding"]["y"]["axis"]["values"]
+        for layer in chart.chart.spec["layer"]
+        if "axis" in layer["encoding"]["y"]
+    )
+    assert 1.0 in ticks
+    assert all(round(tick * 20) == pytest.approx(tick * 20) for tick in ticks)
