@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from db.cause.families import UNFUSED, Family, Kernel, canonical, classify
 from db.records.sampling import ProfileSide
+from db.wording.units import plural
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ class ProfileChange:
         return self.threshold.share * max(self.before_ns, self.after_ns)
 
 
+FUSIBLE = (Family.POINTWISE, Family.REDUCTION, Family.COPY, Family.GENERATED)
+"""Inductor fuses these with each other, so work of one moves to another without any gain or loss."""
+
+
 class FindingKind(StrEnum):
     """What was found between two profiles."""
 
@@ -90,6 +95,7 @@ class FindingKind(StrEnum):
     REACHED_TENSOR_CORES = "reached_tensor_cores"
     OTHER_PRECISION = "other_precision"
     COPIES = "copies"
+    FUSIBLE = "fusible"
     KERNEL = "kernel"
     FAMILY = "family"
 
@@ -187,11 +193,9 @@ def _families(kernels: Iterable[KernelChange]) -> tuple[FamilyChange, ...]:
 
 def findings(change: ProfileChange) -> tuple[Finding, ...]:
     """What differs by more than noise and by more than what is not listed, the largest difference first."""
-    found = [_attention(change), _matrix(change)]
-    done = {each.family for each in found if each}
-    found += [
-        _of_family(change, each) for each in change.families if each.family not in {*done, Family.UNKNOWN}
-    ]
+    found = [_attention(change), _matrix(change), _fusible(change)]
+    done = {each.family for each in found if each} | {Family.UNKNOWN, *FUSIBLE}
+    found += [_of_family(change, each) for each in change.families if each.family not in done]
     sure = [each for each in found if each and _counts(change, each)]
     return tuple(sorted(sure, key=lambda each: -abs(each.delta_ns)))
 
@@ -294,6 +298,32 @@ def _main_precision(kernels: Iterable[KernelChange], *, after: bool) -> str | No
         spent[each.kernel.precision] = spent.get(each.kernel.precision, 0.0) + ns
     total = sum(spent.values())
     return next((name for name, ns in spent.items() if total and ns >= 0.8 * total), None)
+
+
+def _fusible(change: ProfileChange) -> Finding | None:
+    """The families that fuse with each other, together; the one of them that makes the difference alone."""
+    families = [each for each in change.families if each.family in FUSIBLE]
+    delta_ns = sum(each.delta_ns for each in families)
+    against = sum(abs(each.delta_ns) for each in families if each.delta_ns * delta_ns < 0)
+    for each in families:
+        if each.delta_ns * delta_ns > 0 and abs(each.delta_ns) >= 0.8 * abs(delta_ns):
+            if against <= 0.1 * abs(delta_ns):
+                return _of_family(change, each)
+            break
+    if not families:
+        return None
+    return Finding(
+        FindingKind.FUSIBLE,
+        families[0].family,
+        sum(each.before_ns for each in families),
+        sum(each.after_ns for each in families),
+        before=_number(sum(each.before_calls for each in families)),
+        after=_number(sum(each.after_calls for each in families)),
+    )
+
+
+def _number(calls: float) -> str:
+    return plural(round(calls), "kernel")
 
 
 def _of_family(change: ProfileChange, family: FamilyChange) -> Finding:

@@ -17,7 +17,7 @@ from db.cause.profile_change import (
 )
 from db.records.sampling import ProfileSide
 from db.records.trial import Trial
-from db.wording.trials import step_times, why
+from db.wording.trials import StepTimes, step_times, why
 from db.wording.units import count, duration, significant
 
 NAMED = 3
@@ -80,9 +80,25 @@ def cause_of_compiling(trial: Trial) -> Cause | None:
     if profile is None or profile.control is None:
         return None
     cause = cause_between(profile.control, profile.own)
-    if cause is None or cause.sentence is not None or not cause.change.on_device:
-        return cause
-    return Cause(_host_sentence(trial, cause.change), cause.change, cause.findings)
+    if cause is None:
+        return None
+    sentence = cause.sentence
+    if sentence is None and cause.change.on_device:
+        sentence = _host_sentence(trial, cause.change)
+    elif not cause.change.on_device and not _timed_alike(step_times(trial), cause.change):
+        sentence = None
+    return Cause(sentence, cause.change, cause.findings)
+
+
+def _timed_alike(times: StepTimes, change: ProfileChange) -> bool:
+    """Whether the timed steps of a CPU differ in the direction of the profiled ones: profiling costs a step
+    of many operators more than one of few.
+    """
+    if not times.own_ns or not times.eager_ns:
+        return False
+    slower = change.after_ns > change.before_ns
+    ratio = times.own_ns / times.eager_ns if slower else times.eager_ns / times.own_ns
+    return ratio >= HOST_PAYS
 
 
 def explained(trial: Trial) -> str:
@@ -148,6 +164,9 @@ _TEXTS = {
     ),
     FindingKind.OTHER_PRECISION: ("matrix products run in {after} instead of {before} ({old} became {new})"),
     FindingKind.COPIES: "{copies} ({old} became {new})",
+    FindingKind.FUSIBLE: (
+        "pointwise work, reductions and copies take {new} in {after} instead of {old} in {before}"
+    ),
     FindingKind.KERNEL: "{kernel} takes {new} instead of {old}",
     FindingKind.FAMILY: "{family} {takes} {new} instead of {old}",
 }

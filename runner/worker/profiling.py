@@ -73,15 +73,23 @@ def _host_facts(step: Step, device: torch.device) -> dict[str, Any]:
     inside = [event for event in events if event.name != _MARK and _within(event, marks)]
     outermost = [event for event in inside if is_operator(event.name) and not _has_operator_above(event)]
     own_us: dict[str, list[float]] = defaultdict(list)
+    by_step: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(marks))
     for event in inside:
-        own_us[plain_name(event.name)].append(event.self_cpu_time_total)
+        name = plain_name(event.name)
+        own_us[name].append(event.self_cpu_time_total)
+        by_step[name][_step_of(event, marks)] += event.self_cpu_time_total
+    typical_us = {name: statistics.median(steps) for name, steps in by_step.items()}
     return {
         "step_ns": round(statistics.median(_us(mark) for mark in marks) * 1000),
         "operators": len(outermost) / STEPS,
         "python_ns": _python_ns(marks, inside, outermost),
         "matrix_fraction": _share(own_us, _MATRIX_OPERATOR),
-        "top": _longest(own_us),
+        "top": _longest(typical_us, own_us),
     }
+
+
+def _step_of(event: Any, marks: list[Any]) -> int:
+    return next(number for number, mark in enumerate(marks) if _within(event, [mark]))
 
 
 def _python_ns(marks: list[Any], inside: list[Any], outermost: list[Any]) -> int | None:
@@ -122,7 +130,7 @@ def _device_facts(step: Step, device: torch.device) -> dict[str, Any]:
         "device_busy_fraction": busy_fraction(intervals),
         "launch_ns": round(sum(_us(event) for event in launches) * 1000 / STEPS) if launches else None,
         "matrix_fraction": _share(spent_us, _MATRIX_KERNEL),
-        "top": _longest(spent_us),
+        "top": _longest({name: sum(us) / STEPS for name, us in spent_us.items()}, spent_us),
     }
 
 
@@ -193,10 +201,13 @@ def _has_operator_above(event: Any) -> bool:
     return False
 
 
-def _longest(us_by_name: dict[str, list[float]]) -> list[dict[str, Any]]:
-    ordered = sorted(us_by_name.items(), key=lambda item: -sum(item[1]))[:_LONGEST]
+def _longest(step_us: dict[str, float], calls_us: dict[str, list[float]]) -> list[dict[str, Any]]:
+    """`step_us` is each name's own time in a step: of the host the median over steps, which one disturbed
+    step leaves as it is, of a device the mean.
+    """
+    ordered = sorted(step_us.items(), key=lambda item: -item[1])[:_LONGEST]
     return [
-        {"name": name, "calls": len(us) / STEPS, "self_ns": round(max(0.0, sum(us)) * 1000 / STEPS)}
+        {"name": name, "calls": len(calls_us[name]) / STEPS, "self_ns": round(max(0.0, us) * 1000)}
         for name, us in ordered
     ]
 

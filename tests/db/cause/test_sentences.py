@@ -9,6 +9,8 @@ import pytest
 from db.cause.families import Family
 from db.cause.profile_change import FindingKind, compare_profiles, findings
 from db.cause.sentences import cause_between, cause_of_compiling, family_rows, short_name
+from db.records.sampling import Profile
+from tests.builders import MS, make_machine, make_trial
 from tests.db.cause.profiles import noisy, recorded, recorded_sides, side
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nn"
@@ -116,6 +118,36 @@ def test_a_cpu_speaks_of_generated_code_and_not_of_a_device():
     assert sentence(before, after) == (
         "Slower (500 µs became 1.31 ms a step): generated code takes 1.20 ms instead of 400 µs."
     )
+
+
+def test_work_that_is_fused_elsewhere_is_no_change():
+    """Inductor put the pointwise work into the reduction: it takes as long as before."""
+    norm = "triton_per_fused_native_layer_norm_0"
+    before = side((GEMM, 4, 1000), (GELU, 4, 800), (norm, 4, 400))
+    after = side((GEMM, 4, 1500), ("triton_per_fused_gelu_native_layer_norm_0", 4, 1200))
+    (finding,) = findings(compare_profiles(before, after))
+    assert finding.family is Family.MATRIX
+
+
+def test_fusion_is_counted_over_its_families():
+    eager = side(("aten::add", 10, 300_000), ("aten::mean", 2, 90_000), ("aten::copy_", 2, 60_000), busy=None)
+    own = side(("graph_0_cpp_fused_add_mean_0", 1, 150_000), busy=None)
+    assert sentence(eager, own) == (
+        "Faster (450 µs became 150 µs a step): pointwise work, reductions and copies take 150 µs in 1 kernel "
+        "instead of 450 µs in 14 kernels."
+    )
+
+
+def test_a_profile_of_a_cpu_that_the_timing_contradicts_says_nothing():
+    """The profiler slows ten operators down more than one kernel."""
+    eager = side(("aten::add", 10, 300_000), busy=None)
+    own = side(("graph_0_cpp_fused_add_0", 1, 150_000), busy=None)
+    profile = Profile(steps=5, own=own, control=eager)
+    trial = make_trial(profile=profile, latency_ns=1 * MS, control_latency_ns=0.5 * MS)
+    trial = trial.model_copy(update={"machine": make_machine("box", device="cpu")})
+    assert cause_of_compiling(trial).sentence is None
+    faster = make_trial(profile=profile, latency_ns=0.5 * MS, control_latency_ns=1 * MS)
+    assert cause_of_compiling(faster).sentence.startswith("Faster (300 µs became 150 µs a step)")
 
 
 def test_what_is_not_listed_may_be_anything():

@@ -24,7 +24,7 @@ def test_operators_are_counted_from_outside():
     assert found["operators"] == 3
     names = [entry["name"] for entry in found["top"]]
     assert "aten::addmm" in names
-    assert len(names) <= 10
+    assert len(names) <= 30
     assert found["step_ns"] > 0
     assert "launches" not in found
 
@@ -39,6 +39,21 @@ def test_time_in_python_is_told_apart_from_time_in_operators():
     found = profile_side(waits, CPU)
     assert found["python_ns"] > 2_000_000
     assert found["python_ns"] <= found["step_ns"]
+
+
+def test_one_disturbed_step_changes_no_time():
+    """The third of the five watched steps waits a hundred times as long; a mean would hold a fifth of that."""
+    calls = 0
+
+    def step():
+        nonlocal calls
+        calls += 1
+        with torch.profiler.record_function("waits"):
+            time.sleep(0.5 if calls == profiling.WARMUP_STEPS + 3 else 0.005)
+
+    (waits,) = [entry for entry in profile_side(step, CPU)["top"] if entry["name"] == "waits"]
+    assert 5_000_000 <= waits["self_ns"] < 100_000_000
+    assert waits["calls"] == 1
 
 
 def test_a_matrix_product_takes_its_share():
