@@ -19,7 +19,7 @@ from db.judge.results import Comparison, Row
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_columns import CASE_COLUMNS, empty_frame
 from db.metrics.case_modes import with_strategies
-from db.queries.causes import cause_documents, causes
+from db.queries.causes import explanation_documents, explanations
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
@@ -73,8 +73,8 @@ def _comparison(database: Database, values: Values) -> Comparison:
 def compare(database: Database, values: Values) -> Answer:
     """Two builds or runs, every matched case, every metric, as `compilewatch compare --json`."""
     comparison = _comparison(database, values)
-    cause_parts = cause_documents(comparison, causes(database, comparison))
-    document = {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": cause_parts}
+    explained = explanation_documents(comparison, explanations(database, comparison))
+    document = {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": explained}
     columns = ("workload", "strategy", *(name for name in Row.model_fields if name != "case"))
     return Answer(document, document["rows"], columns)
 
@@ -95,7 +95,7 @@ def compare_schema(_: Database) -> JsonSchema:
     properties["causes"] = {
         "type": "array",
         "items": {"type": "object"},
-        "description": "Why cases changed, where profiles of both sides show it.",
+        "description": "Why cases changed, as far as profiles show it, and what the compiler did.",
     }
     schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts", "causes"})
     return schema

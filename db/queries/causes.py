@@ -6,13 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
+from db.cause.compiler_change import compiler_changes
 from db.cause.sentences import Cause, cause_between
 from db.engine.session import Database
 from db.judge.results import BuildSide, Comparison
 from db.judge.results import Row as Judged
 from db.judge.vocabulary import Metric, Verdict, WhoMoved
+from db.records.evidence import CompilerFacts
 from db.records.regressions import Regression
 from db.records.sampling import Profile
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
@@ -30,24 +32,80 @@ class Moved:
     eager: bool
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why a case changed, and what the compiler did differently, each as far as records show it."""
+
+    cause: Cause | None
+    compiler: tuple[str, ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        """For people, the cause first."""
+        lines = [self.cause.sentence] if self.cause and self.cause.sentence else []
+        if self.compiler:
+            lines.append(f"The compiler did differently: {'; '.join(self.compiler)}.")
+        return lines
+
+
+def explanations(database: Database, comparison: Comparison) -> dict[Case, Explanation]:
+    """Of every case that changed, in the order of the rows; those of which nothing is known are absent."""
+    changed = {
+        (row.case.workload_id, row.case.strategy_id): None
+        for row in comparison.rows
+        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+    }
+    found, compiled = causes(database, comparison), _compiler_changes(database, comparison, changed)
+    return {
+        case: Explanation(found.get(case), tuple(compiled.get(case, ())))
+        for case in changed
+        if case in found or compiled.get(case)
+    }
+
+
 def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
-    """Of every case whose time moved, why, in the order of the rows; only where profiles of both sides show
-    it.
-    """
+    """Of every case whose time moved, why; only where profiles of both sides show it."""
     moved: dict[Case, Moved] = {}
     for row in comparison.rows:
-        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and (found := moved_of(row)):
-            moved.setdefault((row.case.workload_id, row.case.strategy_id), found)
+        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and (what := moved_of(row)):
+            moved.setdefault((row.case.workload_id, row.case.strategy_id), what)
     return causes_between(database, comparison.base, comparison.head, comparison.machine_id, moved)
 
 
-def cause_documents(comparison: Comparison, found: Mapping[Case, Cause]) -> list[dict[str, Any]]:
-    """The causes of a comparison as documents have them, with the names of their cases."""
+def explanation_documents(comparison: Comparison, found: Mapping[Case, Explanation]) -> list[dict[str, Any]]:
+    """The explanations of a comparison as documents have them, with the names of their cases."""
     names = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
     return [
-        {"workload": names[case].workload, "strategy": names[case].strategy, **cause.to_json()}
-        for case, cause in found.items()
+        {
+            "workload": names[case].workload,
+            "strategy": names[case].strategy,
+            "compiler": list(each.compiler),
+            **(each.cause.to_json() if each.cause else {"sentence": None}),
+        }
+        for case, each in found.items()
     ]
+
+
+def _compiler_changes(
+    database: Database, comparison: Comparison, cases: Collection[Case]
+) -> dict[Case, list[str]]:
+    """What the compiler did differently, by the newest trial of each side that has compiler facts."""
+    base, head, machine_id = comparison.base, comparison.head, comparison.machine_id
+    if not cases or machine_id is None:
+        return {}
+    workloads = {workload for workload, _ in cases}
+    with database.read() as connection:
+        before, after = (
+            _newest(connection, TRIAL_DETAIL.c.compiler, _of(side, other), machine_id, workloads)
+            for side, other in ((base, head), (head, base))
+        )
+    return {
+        case: compiler_changes(
+            CompilerFacts.model_validate(before[case]), CompilerFacts.model_validate(after[case])
+        )
+        for case in cases
+        if case in before and case in after
+    }
 
 
 def moved_of(row: Judged) -> Moved | None:
@@ -111,22 +169,40 @@ def _profiles(
     connection: Connection, side: BuildSide, other: BuildSide, machine_id: str, workloads: Collection[str]
 ) -> dict[Case, Profile]:
     """The newest profile of every case on a side."""
-    statement = (
-        select(SERIES.c.workload_id, SERIES.c.strategy_id, TRIAL_DETAIL.c.profile)
-        .select_from(TRIAL)
+    found = _newest(connection, TRIAL_DETAIL.c.profile, _of(side, other), machine_id, workloads)
+    return {case: Profile.model_validate(profile) for case, profile in found.items()}
+
+
+def _newest(
+    connection: Connection,
+    part: ColumnElement[Any],
+    of_side: ColumnElement[bool],
+    machine_id: str,
+    workloads: Collection[str],
+) -> dict[Case, Any]:
+    """A part of the record of the newest trial that has it, of every case on a side."""
+    order = (TRIAL.c.started_at.desc(), TRIAL.c.trial_id.desc())
+    rank = func.row_number().over(partition_by=TRIAL.c.series_id, order_by=order).label("rank")
+    ranked = (
+        select(TRIAL.c.trial_id, TRIAL.c.series_id, rank)
         .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
         .where(
-            _of(side, other),
+            of_side,
             SERIES.c.machine_id == machine_id,
             SERIES.c.workload_id.in_(workloads),
-            TRIAL_DETAIL.c.profile.is_not(None),
+            part.is_not(None),
         )
-        .order_by(TRIAL.c.started_at, TRIAL.c.trial_id)
+        .subquery()
     )
-    rows = connection.execute(statement).all()
-    newest = {(row.workload_id, row.strategy_id): row.profile for row in rows}
-    return {case: Profile.model_validate(profile) for case, profile in newest.items()}
+    statement = (
+        select(SERIES.c.workload_id, SERIES.c.strategy_id, part.label("part"))
+        .select_from(ranked)
+        .join(SERIES, SERIES.c.series_id == ranked.c.series_id)
+        .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == ranked.c.trial_id)
+        .where(ranked.c.rank == 1)
+    )
+    return {(row.workload_id, row.strategy_id): row.part for row in connection.execute(statement)}
 
 
 def _of(side: BuildSide, other: BuildSide) -> ColumnElement[bool]:

@@ -195,6 +195,17 @@ class CacheCounters(Record):
     """Graphs it cannot hold; null where it was not used."""
 
 
+class GeneratedGraph(Record):
+    """The kernels that the compiler wrote for one graph."""
+
+    hash: Name
+    """Of their source, without headers and launch settings; equal where they are."""
+    size_bytes: Bytes
+    """Of that source."""
+    kernels: Count
+    """How many."""
+
+
 class CompilerFacts(Record):
     """What the compiler did with the workload. `graphs` 0 means that nothing was compiled."""
 
@@ -216,6 +227,8 @@ class CompilerFacts(Record):
     """CUDA graphs that one warm step launches; null on a CPU."""
     cache: CacheCounters | None = None
     """Hits and misses of the compiler's caches; null where unknown."""
+    generated: list[GeneratedGraph] | None = None
+    """Version 2: Inductor's code, graph by graph in the order it was written; null where there is none."""
 
 
 class Numerics(Record):

@@ -12,7 +12,6 @@ import pandas as pd
 import typer
 from pandas import DataFrame
 
-from db.cause.sentences import Cause
 from db.engine.session import Database
 from db.errors import NotFoundError, printable
 from db.judge import gateway
@@ -23,7 +22,7 @@ from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.judge.vocabulary import CauseClass, Verdict
 from db.queries import facets
-from db.queries.causes import Case, cause_documents, causes
+from db.queries.causes import Case, Explanation, explanation_documents, explanations
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
@@ -52,7 +51,7 @@ SCHEMA = "compilewatch.compare/1"
 
 
 States = dict[tuple[str, str, str], RegressionState]
-_NAMED_CAUSES = 5
+_EXPLAINED_CASES = 5
 IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
 
 
@@ -74,13 +73,13 @@ class ComparisonReport:
     targets: tuple[TargetCheck, ...]
     states: States
     imported: bool
-    causes: Mapping[Case, Cause]
+    explanations: Mapping[Case, Explanation]
 
     @property
     def sentences(self) -> list[str]:
         """The comparison in sentences, with what became of its regressions so far."""
         first, *others = summary_lines(self.comparison)
-        return [first, *recorded_lines(self.states.values()), *cause_lines(self), *others]
+        return [first, *recorded_lines(self.states.values()), *explanation_lines(self), *others]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -110,20 +109,21 @@ def judge(
     targets = check_targets(measured if comparison.machine_id else measured.iloc[:0], settings.targets)
     imported = all((trials["source_kind"] == SourceKind.IMPORTED).all() for trials in (before, measured))
     states = recorded_states(database, comparison)
-    return ComparisonReport(comparison, targets, states, imported, causes(database, comparison))
+    return ComparisonReport(comparison, targets, states, imported, explanations(database, comparison))
 
 
-def cause_lines(report: ComparisonReport) -> list[str]:
-    """Why cases changed, one line each; of many the first ones."""
+def explanation_lines(report: ComparisonReport) -> list[str]:
+    """Why cases changed, of many the first ones."""
     names = {(row.case.workload_id, row.case.strategy_id): row for row in report.comparison.rows}
+    shown = list(report.explanations.items())[:_EXPLAINED_CASES]
     lines = [
-        f"{names[case].workload} / {names[case].strategy}: {cause.sentence}"
-        for case, cause in report.causes.items()
+        f"{names[case].workload} / {names[case].strategy}: {sentence}"
+        for case, explanation in shown
+        for sentence in explanation.sentences
     ]
-    rest = len(lines) - _NAMED_CAUSES
-    return lines[:_NAMED_CAUSES] + (
-        [f"Causes of {plural(rest, 'more case')}: see --json."] if rest > 0 else []
-    )
+    if rest := len(report.explanations) - len(shown):
+        lines.append(f"Why {plural(rest, 'more case')} changed: see --json.")
+    return lines
 
 
 def _trials_of(database: Database, side: Selection, filters: Filters, machine_id: str | None) -> DataFrame:
@@ -232,7 +232,7 @@ def print_comparison(
     if as_json:
         targets = [check.model_dump(mode="json") for check in report.targets]
         states = [state.state for state in report.states.values()]
-        found = cause_documents(comparison, report.causes)
+        found = explanation_documents(comparison, report.explanations)
         document = {"targets": targets, "recorded": tally(states), "causes": found, **(more or {})}
         print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 from collections import Counter
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from runner.worker import internals
@@ -150,6 +152,40 @@ def _answers(cache: str, counted: dict[str, int], prefix: str) -> dict[str, int 
     }
 
 
+# torch/_inductor/async_compile.py: "name = async_compile.cpp_pybinding([types], r'''source''')", or .triton.
+_KERNEL = re.compile(r"= async_compile\.\w+\(.*?'''(.*?)'''", re.DOTALL)
+# Before it: headers of a release, and settings that name the device and the caches.
+_BODY = re.compile(r"^(extern \"C\"|def \w+\()", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*(#(?! *pragma)|//).*\n", re.MULTILINE)
+
+
+def generated_graph(source: str) -> dict[str, Any] | None:
+    """`GeneratedGraph` of the record for one module that Inductor wrote; None where it is of no graph."""
+    if "def call(" not in source:
+        return None
+    bodies = []
+    for text in _KERNEL.findall(source):
+        begin = _BODY.search(text)
+        bodies.append(_COMMENT.sub("", text[begin.start() :] if begin else text).strip())
+    whole = "\n".join(bodies).encode()
+    return {
+        "hash": hashlib.sha256(whole).hexdigest()[:16],
+        "size_bytes": len(whole),
+        "kernels": len(bodies),
+    }
+
+
+def generated() -> list[dict[str, Any]] | None:
+    """One entry for each graph that Inductor wrote code for; None where it wrote none, or this release does
+    not tell.
+    """
+    found = []
+    for path in internals.generated_modules():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found.append(generated_graph(Path(path).read_text(encoding="utf-8")))
+    return [graph for graph in found if graph is not None][:_LIST_LIMIT] or None
+
+
 def facts(messages: list[tuple[str, str]], *, cudagraphs_requested: bool) -> dict[str, Any]:
     """`CompilerFacts` of the record. With `graphs` 0 nothing was compiled, whatever else is counted."""
     counted, metrics = internals.counters(), internals.compilation_metrics()
@@ -163,4 +199,5 @@ def facts(messages: list[tuple[str, str]], *, cudagraphs_requested: bool) -> dic
         "recompile_limit_hit": recompile_limit_hit(messages, metrics),
         "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_requested else None,
         "cache": cache_counters(counted),
+        "generated": generated(),
     }

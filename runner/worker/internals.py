@@ -167,6 +167,13 @@ def collect_log() -> Iterator[list[tuple[str, str]]]:
             logging.getLogger(name).removeHandler(handler)
 
 
+def generated_modules() -> list[str]:
+    """Paths of the Python that Inductor wrote and loaded in this process, each once, in that order."""
+    modules = _attribute("torch._inductor.codecache", "PyCodeCache.modules") or ()
+    paths = (getattr(module, "__file__", None) for module in modules)
+    return list(dict.fromkeys(path for path in paths if path))
+
+
 def mark_step() -> None:
     """Tell CUDA graphs that a new step begins, so that the last one's outputs may be overwritten."""
     import torch

@@ -9,7 +9,7 @@ import pytest
 from db.engine.session import Database
 from db.judge import gateway
 from db.judge.compare.sides import Selection
-from db.queries.causes import cause_documents, causes, recorded_causes
+from db.queries.causes import causes, explanation_documents, explanations, recorded_causes
 from db.queries.regressions import standing_regressions
 from db.records.sampling import Profile
 from db.store.regressions import record_comparison
@@ -52,8 +52,7 @@ def compared(database: Database, base=RUN_0, head=RUN_1):
 def test_a_case_that_moved_has_its_cause(database: Database) -> None:
     save_trials(database, explained_history(BEFORE, AFTER))
     comparison = compared(database)
-    found = causes(database, comparison)
-    (document,) = cause_documents(comparison, found)
+    (document,) = explanation_documents(comparison, explanations(database, comparison))
     assert (document["workload"], document["strategy"]) == ("mlp", "default")
     assert document["sentence"] == SENTENCE
 
@@ -109,3 +108,18 @@ def test_the_command_says_it_in_text_markdown_and_json(sqlite_url: str, capsys) 
     exit_code_of(app, ["compare", *sides, "--json"])
     (cause,) = json.loads(capsys.readouterr().out)["causes"]
     assert cause["findings"][0]["kind"] == "left_tensor_cores"
+
+
+def test_what_the_compiler_did_differently_is_listed(database: Database) -> None:
+    trials = stepping_history(1.0, 1.3, builds=("2.12.0", "2.13.0"))
+    for number, trial in enumerate(trials):
+        if trial.run_id == RUN_1 and trial.workload.name == "mlp" and trial.compiler is not None:
+            more = trial.compiler.model_copy(update={"graphs": (trial.compiler.graphs or 0) + 2})
+            trials[number] = trial.model_copy(update={"compiler": more})
+    save_trials(database, trials)
+    comparison = compared(database)
+    (found,) = explanations(database, comparison).values()
+    graphs = next(trial.compiler.graphs for trial in trials if trial.compiler is not None)
+    noun = "graph" if graphs == 1 else "graphs"
+    assert found.cause is None
+    assert found.sentences == [f"The compiler did differently: {graphs} {noun} became {graphs + 2}."]

@@ -42,7 +42,7 @@ def test_time_in_python_is_told_apart_from_time_in_operators():
 
 
 def test_one_disturbed_step_changes_no_time():
-    """The third of the five watched steps waits a hundred times as long; a mean would hold a fifth of that."""
+    """One of the five watched steps waits a hundred times as long; a mean would hold a fifth of that."""
     calls = 0
 
     def step():
