@@ -103,6 +103,7 @@ def bisect(
             )
         except BisectInterruptedError:
             return EXIT_INTERRUPTED
+        measurer.remove_ends()
         report = _report(measurer, releases, whole, bracket)
     if json_:
         print_document({"schema": SCHEMA, **report})
@@ -169,12 +170,12 @@ def sentences(report: dict[str, Any], whole: Row) -> list[str]:
     """What was found, in words."""
     case = f"{report['workload']} / {report['strategy']}"
     name = METRIC_NAMES[whole.metric]
-    if whole.change is None:
-        moved = f"{name} went from {whole.base} to {whole.head}"
-    else:
-        moved = f"{name} changed by {change_text(whole.change)}"
     before, after, between = report["last_before"], report["first_after"], report["between"]
-    lines = [f"{case}: {moved} between torch {before} and {after}."]
+    step = next(each for each in report["releases"] if each["release"] == after)
+    moved = f"went from {whole.base} to {step['value']}"
+    if step["change"] is not None:
+        moved = f"changed by {change_text(step['change'])} against torch {report['releases'][0]['release']}"
+    lines = [f"{case}: {name} {moved}, between {before} and {after}."]
     if between:
         undecided = plural(len(between), "release")
         lines.append(f"{undecided} between them could not be decided: {', '.join(between)}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from db.engine.session import Database
 from db.errors import printable
@@ -50,7 +50,6 @@ class Measurer:
     most_trials: int
     profile: bool
     discard: bool
-    _made: set[str] = field(default_factory=set)
 
     def whole(self) -> Row:
         """The change between both ends. Raises BisectError where none is shown."""
@@ -72,7 +71,8 @@ class Measurer:
             return Place.SKIPPED
 
         def placed(rows: Sequence[Row]) -> Place:
-            return place_of(rows[0], whole) if rows else Place.OPEN
+            # The noise of other runs gives a single trial an interval too.
+            return place_of(rows[0], whole) if self._trials(rows) >= self.at_once else Place.OPEN
 
         try:
             rows = self._rows_until(release, lambda rows: placed(rows) is not Place.OPEN, whole.metric)
@@ -90,6 +90,12 @@ class Measurer:
         where = f"{place.value} the change" if place is not Place.OPEN else "not decided"
         self._print(f"torch {release} is {where}{shown}.")
         return place
+
+    def remove_ends(self) -> None:
+        """With `discard`, the environments of both ends, where they were made for this."""
+        if self.discard:
+            for release in (self.question.good, self.question.bad):
+                self._remove(release)
 
     def comparison(self, release: str) -> Comparison | None:
         """All trials of a release against those of the first that took turns with them; None without any."""
@@ -164,7 +170,8 @@ class Measurer:
             before_install=lambda: self._print(f"Installing torch {release}."),
         )
         if build.name not in known:
-            self._made.add(release)
+            self.state.step(release).made = True
+            self._save()
         return build
 
     def _name(self, release: str) -> str:
@@ -172,9 +179,11 @@ class Measurer:
         return f"torch-{release}" if not self.question.packages else f"torch-{release}-{self.question.key}"
 
     def _remove(self, release: str) -> None:
-        if release in self._made:
+        step = self.state.step(release)
+        if step.made:
             remove_build(self._name(release), self.settings)
-            self._made.discard(release)
+            step.made = False
+            self._save()
 
     def _save(self) -> None:
         save(self.settings.data_dir, self.state)

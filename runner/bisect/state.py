@@ -20,11 +20,14 @@ class Pair(NamedTuple):
 
 
 class Step(BaseModel):
-    """One release: the runs that measured it, or why it cannot be measured."""
+    """One release: the runs that measured it, or why it cannot be measured, and whether its environment was
+    made for this.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     runs: list[Pair] = []
+    made: bool = False
     skipped: str | None = None
 
 

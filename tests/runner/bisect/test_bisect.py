@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,11 +22,17 @@ from tests.builders import MS, make_build, make_machine, make_trial
 OFFERED = ["2.9.0", "2.8.0", "2.7.1", "2.7.0", "2.7.1+cpu", "2.6.0", "2.5.1"]
 
 
+def _facts(name):
+    release = name.removeprefix("torch-")
+    return BuildFacts(requirements=(f"torch=={release}",), torch=release, python="3.11")
+
+
 class Host:
     """Makes builds and measures as a real one, with `latency_ms` by release; eager takes 12 ms everywhere."""
 
-    def __init__(self, latency_ms, *, broken=(), failing=()):
+    def __init__(self, latency_ms, *, broken=(), failing=(), there=()):
         self.latency_ms, self.broken, self.failing = latency_ms, broken, failing
+        self.there = [CreatedBuild(name, Path("/nowhere"), _facts(name)) for name in there]
         self.installed, self.removed, self.measured = [], [], []
         self.moment = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
         self.killed_after = None
@@ -35,8 +42,7 @@ class Host:
         if release in self.broken:
             raise BuildError(f"pip could not install torch=={release}.", "Try it by hand.")
         self.installed.append(name)
-        facts = BuildFacts(requirements=tuple(requirements), torch=release, python="3.11")
-        return CreatedBuild(name, Path("/nowhere") / name, facts)
+        return CreatedBuild(name, Path("/nowhere") / name, _facts(name))
 
     def measure(self, plan, database, settings, durations):
         builds = {run.run_id: run.build.removeprefix("torch-") for run in plan.runs}
@@ -72,19 +78,21 @@ def bisect(tmp_path, monkeypatch, capsys):
     """A function that runs the command on a host and returns its exit code, document and messages."""
     monkeypatch.chdir(tmp_path)
 
-    def call(host, *arguments, good="2.6.0", bad="2.8.0"):
+    def call(host, *arguments, good="2.6.0", bad="2.8.0", as_json=True):
         monkeypatch.setattr(releases, "offered_versions", lambda *_, **__: OFFERED)
         monkeypatch.setattr(measuring, "create_build", host.create)
-        monkeypatch.setattr(measuring, "created_builds", lambda _settings: [])
+        monkeypatch.setattr(measuring, "created_builds", lambda _settings: host.there)
         monkeypatch.setattr(measuring, "remove_build", lambda name, _settings: host.removed.append(name))
         monkeypatch.setattr(measuring, "measure", host.measure)
         monkeypatch.setattr(
             measuring, "BuildSettings", lambda name, python: BuildSettings(name=name, python=python)
         )
         ends = ["--good", f"torch=={good}", "--bad", f"torch=={bad}"]
-        case = ["-w", "elementwise", "-s", "default", "--device", "cpu", "--json"]
+        case = ["-w", "elementwise", "-s", "default", "--device", "cpu", *(["--json"] if as_json else [])]
         code = exit_code_of(app, ["bisect", *ends, *case, *arguments])
         captured = capsys.readouterr()
+        if not as_json:
+            return code, captured.out, captured.err
         return code, json.loads(captured.out) if captured.out else None, captured.err
 
     return call
@@ -125,6 +133,35 @@ def test_after_a_kill_the_same_command_goes_on(bisect):
     assert len(host.measured) == measured
 
 
+def test_a_release_is_judged_by_as_many_trials_as_were_named(bisect):
+    """Killed after one pair of the release in the middle: that pair alone does not place it."""
+    host = Host({"2.7.0": 18.0, "2.7.1": 18.0, "2.8.0": 18.0})
+    measure = host.measure
+
+    def killed(plan, *rest):
+        host.killed_after = 2 if len(host.measured) == 1 else None
+        return measure(plan, *rest)
+
+    host.measure = killed
+    with pytest.raises(SystemExit):
+        bisect(host)
+    host.measure, host.killed_after = measure, None
+    _, document, _ = bisect(host)
+    placed = [each for each in document["releases"] if each["place"] and each["release"] != "2.6.0"]
+    assert [each["trials"] for each in placed] == [4, 3]
+
+
+def test_the_text_names_the_step_and_every_release(bisect, capsys):
+    host = Host({"2.7.0": 4.0, "2.6.0": 4.0, "2.7.1": 9.0, "2.8.0": 9.0})
+    code, out, _ = bisect(host, as_json=False)
+    assert code == 0
+    lines = [line.strip() for line in out.splitlines()]
+    assert re.match(r"elementwise / default: Latency changed by \+12\d % against torch 2.6.0", lines[0])
+    assert lines[0].endswith(", between 2.7.0 and 2.7.1.")
+    assert "4 builds of 4 releases measured." in lines
+    assert len([line for line in lines if line.startswith("2.")]) == 4
+
+
 def test_a_release_that_cannot_be_installed_is_named(bisect):
     host = Host({"2.7.1": 18.0, "2.8.0": 18.0}, broken=("2.7.0",))
     code, document, messages = bisect(host)
@@ -148,10 +185,20 @@ def test_where_nothing_changed_nothing_is_searched(bisect):
     assert host.measured == [("2.6.0", "2.8.0")] * 2
 
 
-def test_environments_that_were_there_are_never_removed(bisect, monkeypatch):
+def test_environments_that_were_made_for_it_are_removed(bisect):
     host = Host({"2.8.0": 18.0})
     bisect(host, "--discard")
-    assert sorted(host.removed) == ["torch-2.7.0", "torch-2.7.1"]
+    made = ["torch-2.6.0", "torch-2.7.0", "torch-2.7.1", "torch-2.8.0"]
+    assert sorted(host.removed) == made
+    host.removed.clear()
+    bisect(host, "--discard")
+    assert host.removed == []
+
+
+def test_environments_that_were_there_are_never_removed(bisect):
+    host = Host({"2.8.0": 18.0}, there=("torch-2.6.0", "torch-2.7.0"))
+    bisect(host, "--discard")
+    assert sorted(host.removed) == ["torch-2.7.1", "torch-2.8.0"]
 
 
 @pytest.mark.parametrize(
