@@ -15,14 +15,16 @@ from dashboard.links.links import Link, Page, judged_metric
 from dashboard.links.requested import ALL_MACHINES, resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
-from dashboard.pages.upgrade import report as comparison
-from dashboard.pages.upgrade.content import with_builds
+from dashboard.pages.regressions import inbox
+from dashboard.pages.upgrade import content as upgrade
+from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.choices import Choices
 from dashboard.read.data import (
     filters_of,
     newest_build,
     read_choices,
     read_choices_on,
+    read_regressions,
     read_ungated,
     read_workloads,
 )
@@ -33,6 +35,7 @@ from dashboard.render import verdict_words
 from dashboard.reports import pages
 from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
+from dashboard.reports.sections import sections
 from dashboard.reports.tables import environment, policy_table
 from db import __version__
 from db.engine.session import open_database
@@ -44,6 +47,7 @@ from db.judge.vocabulary import Metric
 from db.metrics.groups import row_dicts
 from db.queries import facets
 from db.queries.filters import Filters
+from db.queries.reports import sign_offs
 from db.queries.sides import resolve_side
 from db.records.reports import Report, new_report_id
 from db.store.reports import save_report
@@ -146,15 +150,21 @@ def _compared(
     built = _built(judged, choices)
     before, after = built.values()
     differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
-    beside = comparison.Beside(differs)
+    beside = upgrade.Beside(differs)
     if link is not None:
-        beside = comparison.beside(snapshot, link, judged, labels, differs)
+        beside = upgrade.Beside(
+            differs,
+            recorded=inbox.chosen(read_regressions(snapshot), upgrade.inbox_link(link)),
+            signed=sign_offs(reader(), str(link.machine), str(link.base), str(link.head)),
+            in_focus=upgrade.in_focus(snapshot, link, judged, labels),
+        )
+    shown = upgrade.content_of(judged, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside)
     document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
     return _Shown(
         subject=f"{head.name} against {base.name} on {judged.machine}.",
         timing=_timing(snapshot, replace(filters, builds=(*judged.base.build_ids, *judged.head.build_ids))),
         made_from=made_from,
-        sections=comparison.sections(judged, labels, metric, beside),
+        sections=sections((*shown.parts, *shown.appendix())),
         environment=environment(_machine(judged.machine_id), built),
         data={"comparison": document},
     )

@@ -10,7 +10,7 @@ from dashboard.pages.cold_start import content as cold_start
 from dashboard.pages.modes import content as modes
 from dashboard.pages.overview import content as overview
 from dashboard.pages.parts import PageContent
-from dashboard.pages.regressions import report as regressions
+from dashboard.pages.regressions import content as regressions
 from dashboard.pages.runs import report as runs
 from dashboard.pages.trends import content as trends
 from dashboard.pages.trial import report as trial
@@ -51,7 +51,7 @@ _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
     Page.MODES: _of(modes.page),
     Page.BREAK_EVEN: _of(break_even.page),
     Page.COLD_START: _of(cold_start.page),
-    Page.REGRESSIONS: regressions.frozen,
+    Page.REGRESSIONS: _of(regressions.page),
     Page.TRIAL: trial.frozen,
     Page.RUNS: runs.frozen,
 }

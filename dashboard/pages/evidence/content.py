@@ -9,11 +9,15 @@ import pandas as pd
 
 from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
 from dashboard.charts.style import PreparedChart
+from dashboard.pages import parts
 from dashboard.pages.evidence import charts
-from dashboard.pages.upgrade import content as upgrade_rows
+from dashboard.pages.parts import Chart, Column, Empty, Part, Table
+from dashboard.pages.upgrade.tables import case_table
 from dashboard.read.data import read_choices_on, read_interleaved, read_points
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
+from dashboard.render import theme
+from dashboard.render.verdict_words import SIDES_HELP, interval_title
 from db.judge.results import BuildSide, CaseKey, Row
 from db.judge.vocabulary import Metric
 from db.queries.filters import Filters
@@ -23,19 +27,22 @@ from db.wording.metrics import HISTORY_METRICS, METRICS
 
 _MEANS = " (the table has the geometric mean of those compared)"
 
-NUMBERS = ("base", "head", "change", "interval", "q", "trials")
-TITLES = {
-    "metric": "Figure",
-    "base": "Base",
-    "head": "Head",
-    "change": "Change",
-    "interval": "Interval",
-    "q": "q",
-    "verdict": "Verdict",
-    "moved": "Who moved",
-    "trials": "Trials",
-    "reason": "Why",
+_SIDES = {
+    name: Column(title, numeric=True, explained=SIDES_HELP)
+    for name, title in (("base", "Base"), ("head", "Head"))
 }
+
+
+def _columns(confidence: float | None) -> dict[str, Column]:
+    """`confidence` of the intervals."""
+    return {
+        "metric": Column("Metric", pinned=True),
+        **_SIDES,
+        **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
+        **parts.texts({"verdict": "Verdict", "moved": "Who moved"}),
+        "trials": Column("Trials", numeric=True),
+        "reason": Column("Why", wide=True),
+    }
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def evidence(
     return Evidence(
         strip=strip,
         middles=charts.middles(strip),
-        table=upgrade_rows.case_table(rows),
+        table=case_table(rows),
         without_value=sum(map(len, found)) - drawn,
     )
 
@@ -69,23 +76,47 @@ def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{side} · {name}" for name in ordered for side in charts.SIDES)
 
 
-def reading(metric: Metric, found: Evidence) -> str:
+def reading(metric: Metric) -> str:
     said = f"A point is a trial, the upright line the median of them{_MEANS}."
     if metric is Metric.LATENCY:
         said = "A point is the median of a trial, its bar the 5th to 95th percentile, the upright line the "
-        said += f"median of the trials{_MEANS}; eager is the control of the same processes."
-    if found.without_value:
-        said += f" {units.plural(found.without_value, 'trial')} without a value left out."
+        said += f"median of the trials{_MEANS}. Eager is the control of the same processes."
     return said
+
+
+def evidence_parts(
+    found: Evidence, metric: Metric, title: str, *, key: str, confidence: float | None
+) -> tuple[Part, ...]:
+    """The trials of both sides of the case called `title`, and below them the numbers. `confidence` of their
+    intervals; the parts have keys that begin with `key`.
+    """
+    shown = charts.shown_metric(metric)
+    alt = f"{METRICS[shown].name} of every trial of the base side and of the head side"
+    drawn: Part = Empty(f"No trial of this case has a {METRICS[shown].word} to draw.")
+    if not found.strip.empty:
+        strategies = tuple(theme.ordered(found.strip["strategy"]))
+        missing = f"{units.plural(found.without_value, 'trial')} without a value left out."
+        strip = PreparedChart(
+            f"{title}: the trials of both sides",
+            charts.spec(lanes(strategies), strategies, shown),
+            {"main": found.strip, "middles": found.middles},
+            [missing] if found.without_value else [],
+        )
+        drawn = Chart(f"{key}-strip", alt, strip, explained=reading(shown))
+    return (
+        drawn,
+        Table(
+            f"{key}-numbers",
+            "Every metric of this case on both sides, its change with interval, verdict and reason",
+            found.table,
+            _columns(confidence),
+        ),
+    )
 
 
 # The history of one case on its machine, over runs or over builds, with the changes of its level.
 
-_READING = {
-    "time": "run by run. Dashed lines: the build changed. Ring: the level changed. Hollow: a suspect "
-    "measurement.",
-    "torch": "build by build. Hollow: a suspect measurement.",
-}
+_READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: a suspect measurement."
 _POINT = {axis: f"{word} by {word}" for axis, word in trend_rows.POINT_WORDS.items()}
 
 
@@ -155,5 +186,13 @@ def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str
         finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[found.axis]}",
         spec=spec,
         frames=frames,
-        notes=[f"{word} {_READING[found.axis]}", *found.told, *filter(None, (found.missing,))],
+        notes=[*found.told, *filter(None, (found.missing,))],
     )
+
+
+def series_parts(
+    snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: Metric, *, key: str
+) -> tuple[Part, ...]:
+    """The history of `case`; nothing for a metric without one, or where fewer than two points have it."""
+    found = chart(snapshot, machine_id, case, metric.value)
+    return () if found is None else (Chart(key, found.finding, found, explained=_READING),)

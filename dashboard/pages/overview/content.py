@@ -30,7 +30,7 @@ from dashboard.pages.parts import (
     Table,
 )
 from dashboard.pages.regressions import inbox
-from dashboard.pages.upgrade.content import with_builds
+from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.data import (
     filters_of,
     read_build_totals,

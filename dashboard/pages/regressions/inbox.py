@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dashboard.links.links import Link
-from dashboard.pages.upgrade.content import row_cells
+from dashboard.pages.upgrade.tables import row_cells
 from dashboard.render import verdict_words
 from db.judge.results import BuildSide, Row
 from db.judge.vocabulary import Metric

@@ -5,107 +5,128 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-import streamlit as st
 
 from dashboard.links.links import Link, Page
+from dashboard.pages import parts
+from dashboard.pages.parts import BOUND, LEFT_OUT, Column, Empty, Headline, Part, Tone
 from dashboard.pages.regressions import inbox
-from dashboard.pages.upgrade import content as upgrade_rows
-from dashboard.pages.upgrade import tables as upgrade_tables
-from dashboard.read.data import filters_of, read_builds, read_comparison, read_trials, recent
+from dashboard.pages.upgrade import tables
+from dashboard.read.data import filters_of, read_builds, read_choices, read_comparison, read_trials, recent
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import elements, verdict_words
-from dashboard.render.foreign_text import escaped
-from dashboard.render.shell import View
+from dashboard.render import verdict_words
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.judge.vocabulary import Verdict
 from db.records.trial import SourceKind
-from db.wording.marks import BOUND_TITLE
+from db.wording import units
+
+_MOST_TRIED = 5
+_NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")
+_EXPLAINED = "At the confidence of the policy by which it was judged."
+_LEFT_OUT = {
+    **parts.texts({"workload": "Workload", "strategy": "Strategy", "verdict": "Verdict"}),
+    "reason": Column("Why", wide=True),
+}
 
 
-def finding_columns(confidence: float | None) -> dict[str, object]:
+def finding_columns(confidence: float | None) -> dict[str, Column]:
     """The columns of a verdict; `confidence` of its interval, None where it was recorded."""
-    text = st.column_config.TextColumn
+    sides = {
+        name: Column(title, numeric=True, explained=verdict_words.SIDES_HELP)
+        for name, title in (("base", "Base"), ("head", "Head"))
+    }
+    title = verdict_words.interval_title(confidence)
     return {
-        "workload": text("Workload"),
-        "strategy": "Strategy",
-        "metric": "Figure",
-        "base": text("Base", alignment="right", help=verdict_words.SIDES_HELP),
-        "head": text("Head", alignment="right", help=verdict_words.SIDES_HELP),
-        "change": text("Change", alignment="right"),
-        "interval": text(
-            verdict_words.interval_title(confidence),
-            alignment="right",
-            help=None if confidence else "At the confidence of the policy by which it was judged.",
-        ),
-        "moved": "Who moved",
-        **BOUND_TITLE,
+        **parts.texts({"workload": "Workload", "strategy": "Strategy", "metric": "Metric"}),
+        **sides,
+        "change": Column("Change", numeric=True),
+        "interval": Column(title, numeric=True, explained="" if confidence else _EXPLAINED),
+        "moved": Column("Who moved"),
+        **BOUND,
     }
 
 
+def newest_run(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+    """What the judge says now about the newest run of the machine, as nothing is recorded."""
+    choices = read_choices(snapshot)
+    machine = link.machine or choices.newest_machine
+    here = Link(page=Page.REGRESSIONS, machine=machine, task=link.task, workload=link.workload)
+    if machine is None or not read_builds(snapshot, filters_of(here)):
+        return (_NO_TRIAL,)
+    name = choices.machines[machine]
+    said = f"No regression is recorded. This is the newest run on {name} against one before it."
+    comparison, why = _comparison(snapshot, here)
+    if comparison is not None and comparison.matched:
+        return (*_judged_now(comparison, link.strategy), *parts.noted([said]))
+    known: tuple[Part, ...] = ()
+    if comparison is not None:
+        known = (*parts.noted(comparison.sentences), *_left_out(comparison, link.strategy))
+    return (Empty(why, "Measure the same suite once more."), *parts.noted([said]), *known)
+
+
 @cached
-def _newest_comparison(snapshot: Snapshot, link: Link) -> Comparison | None:
-    """The newest measured run against the one before it of the same suite, of imported ones where nothing was
-    measured; None where there is none before.
+def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison | None, str]:
+    """The newest measured run against the newest before it that it can be compared with, those of its own
+    suite first; of imported ones where nothing was measured. Where there is none, why, and the nearest.
     """
     filters = filters_of(link)
     trials = read_trials(snapshot, recent(snapshot, filters))
     measured = trials[trials["source_kind"] == SourceKind.MEASURED]
     trials = trials if measured.empty else measured
-    newest = trials.sort_values("started_at").tail(1)
-    suite = trials["suite"].fillna("") == newest["suite"].fillna("").iloc[0]
-    began = trials[suite].groupby("run_id")["started_at"].min().sort_values()
-    if len(began) < 2:
-        return None
-    return read_comparison(snapshot, filters, str(began.index[-2]), str(began.index[-1]), "run")
-
-
-def draw(view: View) -> None:
-    """What the judge says now about the newest run of the machine, as nothing is recorded."""
-    machine = view.link.machine or view.choices.newest_machine
-    link = Link(page=Page.REGRESSIONS, machine=machine, task=view.link.task, workload=view.link.workload)
-    if not read_builds(view.snapshot, filters_of(link)):
-        elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
-        return
-    elements.note(
-        "No regression is recorded in this database. Shown is what the judge says now of the newest run on "
-        f"{view.choices.machines[str(machine)]} against the one before it; it has no state to triage."
+    suites = trials["suite"].fillna("")
+    runs = (
+        trials.assign(suite=suites)
+        .groupby("run_id")
+        .agg(began=("started_at", "min"), suite=("suite", "first"))
     )
-    try:
-        comparison = _newest_comparison(view.snapshot, link)
-    except VerdictError as error:
-        elements.nothing_to_show(error.message, next_step=error.next_step)
-        return
-    if comparison is None:
-        elements.nothing_to_show(
-            "There is no run before the newest one.", next_step="Measure the same suite once more."
-        )
-        return
-    _judged_now(comparison, view.link.strategy)
+    runs = runs.sort_values("began", ascending=False)
+    newest, earlier = str(runs.index[0]), runs.iloc[1:]
+    alike = earlier["suite"] == runs["suite"].iloc[0]
+    tried = [*earlier.index[alike], *earlier.index[~alike]][:_MOST_TRIED]
+    if not tried:
+        return None, "There is no run before the newest one."
+    nearest: Comparison | None = None
+    for run in tried:
+        try:
+            found = read_comparison(snapshot, filters, str(run), newest, "run")
+        except VerdictError:
+            continue
+        if found.matched:
+            return found, ""
+        nearest = nearest or found
+    number = units.plural(len(tried), "earlier run")
+    why = f"Nothing could be compared: {number}, none with a case comparable to the newest run's."
+    return nearest, why
 
 
-def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> None:
+def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> tuple[Part, ...]:
     rows = [
         inbox.finding_row(row)
         for row in comparison.rows
         if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
     ]
-    elements.note(" ".join(comparison.sentences))
+    said = parts.noted(comparison.sentences)
     if not rows:
         found = verdict_words.no_regression(comparison, wanted)
-        show, icon = (st.success, "check_circle") if found.shown else (st.info, "help")
-        show(escaped(found.sentence), icon=f":material/{icon}:")
-        cases = [case for case in comparison.left_out if not wanted or case.strategy in wanted]
-        upgrade_tables.left_out("Not compared", found.left_out, upgrade_rows.left_out_table(cases))
-        return
-    columns = {
-        **finding_columns(comparison.policy.confidence),
-        "q": st.column_config.TextColumn("q", alignment="right"),
-        "reason": "Why",
-    }
-    elements.table(
-        pd.DataFrame(rows),
-        columns,
-        key="regressions-now",
-        alt="What regressed in the newest run against the one before it",
+        tone: Tone = "good" if found.shown else "warning"
+        return (Headline(found.sentence, tone), *said, *_left_out(comparison, wanted))
+    columns = finding_columns(comparison.policy.confidence)
+    columns |= {"q": Column("q", numeric=True), "reason": Column("Why", wide=True)}
+    alt = "What regressed in the newest run against the one before it"
+    return (
+        Headline(f"{units.plural(len(rows), 'figure')} regressed in the newest run", "bad"),
+        *said,
+        *parts.table("regressions-now", alt, pd.DataFrame(rows), columns),
+    )
+
+
+def _left_out(comparison: Comparison, wanted: Sequence[str]) -> tuple[Part, ...]:
+    """The first cases of each reason by name, and folded all of them."""
+    cases = [case for case in comparison.left_out if not wanted or case.strategy in wanted]
+    alt = "Every case that was left out of the comparison, with the reason"
+    title = f"{units.plural(len(cases), 'case')} left out"
+    table = tables.left_out_table(cases)
+    return (
+        *parts.listed(LEFT_OUT, verdict_words.left_out_lines(cases)),
+        *parts.table("left-out", alt, table, _LEFT_OUT, title=title, folded=True),
     )

@@ -1,10 +1,9 @@
-"""Workload x strategy as a matrix of verdicts: the change in each cell, its colour the verdict."""
+"""Forest plot of a comparison: the change of every case, its interval, and the margin of unchanged ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -13,165 +12,153 @@ from dashboard.charts import style
 from dashboard.render import theme, verdict_words
 from db.judge.results import Comparison, Row
 from db.judge.vocabulary import Metric, Verdict
-from db.records.strategies import EAGER
-from db.wording import units
 from db.wording import verdicts as wording
+from db.wording.marks import bound_cell
 
-_CELL_COLUMNS = (
-    "workload",
-    "strategy",
-    "verdict",
-    "text",
-    "change",
-    "mark",
-    "word",
-    "ink",
-    "detail",
-    "values",
-    "q",
-)
-# Below this width per strategy a cell has room for the mark alone.
-_WORD_PX = 92
+MOST_ROWS = 60
+"""More cases cannot be read on paper; the table has all."""
+_ROW_PX, _AROUND_PX = 30, 120
+# An interval that no chart could hold ends at the border.
+_BEYOND = 1.5
+_FEWEST_MARGINS = 2.5
+_LOOKS = {
+    Verdict.REGRESSED: (theme.VERMILLION, "triangle-right"),
+    Verdict.IMPROVED: (theme.BLUE, "diamond"),
+    Verdict.UNCHANGED: (theme.GREY, "circle"),
+    Verdict.INCONCLUSIVE: (theme.GREY, "cross"),
+}
+_COLUMNS = [
+    *("case", "workload", "strategy", "verdict", "change", "low", "high", "margin_low", "margin_high"),
+    *("word", "change_text", "interval", "values", "moved", "bound", "trials", "q", "detail"),
+]
 
 
-def cells(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> pd.DataFrame:
-    """One row per case: its verdict on `metric`, the change as text, and why. `labels`: workload id -> label.
+def frame(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> pd.DataFrame:
+    """One row per case whose change of `metric` has a number, the worst first. `labels`: id -> label.
 
-    A case without a value, for a side of it failed, has the verdict on whether it passes; a case that entered
-    no comparison the one that says so.
+    `change`, `low` and `high` are relative changes; the latter two are `change` where it has no interval.
     """
-    cells = [_cell(row, labels) for row in comparison.rows if row.metric is metric]
-    instead = [
-        _empty(
-            verdict_words.workload_label(row.case, labels),
-            row.strategy,
-            row.verdict,
-            row.reason,
-            _outcome(row),
-        )
-        for row in comparison.rows
-        if row.metric is Metric.NUMERICS and (row.base, row.head) != ("pass", "pass")
-    ]
-    instead += [
-        _empty(verdict_words.left_out_label(case), case.strategy, case.verdict, case.reason)
-        for case in comparison.left_out
-    ]
-    known = {(cell["workload"], cell["strategy"]) for cell in cells}
-    no_eager = metric not in (Metric.LATENCY, Metric.PEAK_MEMORY)
-    cells += [
-        cell
-        for cell in instead
-        if (cell["workload"], cell["strategy"]) not in known
-        and not (no_eager and cell["strategy"] == EAGER.name)
-    ]
-    return pd.DataFrame(cells, columns=list(_CELL_COLUMNS))
+    rows = [row for row in comparison.rows if row.metric is metric and row.change is not None]
+    found = [_frame_row(comparison, row, labels) for row in wording.worst_first(rows)]
+    return pd.DataFrame(found, columns=_COLUMNS)
 
 
-def _outcome(row: Row) -> str:
-    """What the pass set says about a case that has no value."""
-    if row.verdict is Verdict.UNCHANGED:
-        return "fails"
-    return {Verdict.REGRESSED: "fails now", Verdict.IMPROVED: "passes now"}.get(row.verdict, "fails at times")
-
-
-def _cell(row: Row, labels: Mapping[str, str]) -> dict[str, str]:
+def _frame_row(comparison: Comparison, row: Row, labels: Mapping[str, str]) -> dict[str, object]:
+    margin = comparison.policy.for_case(row.workload, row.strategy, row.metric).unchanged_margin
+    low, high = row.interval or (row.change, row.change)
     base, head = (verdict_words.figure(row.metric, value) for value in (row.base, row.head))
+    label = verdict_words.workload_label(row.case, labels)
     return {
-        "workload": verdict_words.workload_label(row.case, labels),
+        "case": f"{label} · {row.strategy}",
+        "workload": label,
         "strategy": row.strategy,
         "verdict": row.verdict.value,
-        "text": _short_change(row),
-        "change": verdict_words.change(row),
-        "mark": wording.MARKS[row.verdict],
+        "change": row.change,
+        "low": low,
+        "high": high,
+        "margin_low": 1 / (1 + margin) - 1,
+        "margin_high": margin,
         "word": wording.row_verdict(row),
-        "ink": theme.VERDICT_COLOURS[row.verdict.value][1],
-        "detail": row.reason,
+        "change_text": verdict_words.change(row),
+        "interval": verdict_words.interval(row),
         "values": f"{base} → {head}",
+        "moved": verdict_words.moved(row),
+        "bound": bound_cell(row.bound),
+        "trials": verdict_words.side_sizes(row),
         "q": verdict_words.q_value(row),
+        "detail": row.reason,
     }
 
 
-def _short_change(row: Row) -> str:
-    """The change to a tenth of a percent, which a narrow cell can hold; the tooltip has it in full."""
-    if row.change is None:
-        return verdict_words.change(row)
-    tenths = round(row.change * 100, 1)
-    return f"{tenths:+.1f} %" if tenths else "0.0 %"
-
-
-def _empty(workload: str, strategy: str, verdict: Verdict, reason: str, text: str = "") -> dict[str, str]:
-    return {
-        "workload": workload,
-        "strategy": strategy,
-        "verdict": verdict.value,
-        "text": text or verdict.value,
-        "change": units.MISSING,
-        "mark": wording.MARKS[verdict],
-        "word": f"{wording.marked(verdict)}" if text else "left out",
-        "ink": theme.VERDICT_COLOURS[verdict.value][1],
-        "detail": reason,
-        "values": units.MISSING,
-        "q": units.MISSING,
-    }
+def domain(rows: pd.DataFrame) -> tuple[float, float]:
+    """The changes that are drawn: every point, the margin, and of wide intervals what has room."""
+    reach = max(
+        _BEYOND * float(rows["change"].abs().max()), _FEWEST_MARGINS * float(rows["margin_high"].max())
+    )
+    low, high = (
+        float(rows[name].clip(-reach, reach).agg(end)) for name, end in (("low", "min"), ("high", "max"))
+    )
+    margin = 1.2 * float(rows["margin_high"].max())
+    return min(low, -margin), max(high, margin)
 
 
 @lru_cache(maxsize=64)
 def spec(
-    workloads: tuple[str, ...], strategies: tuple[str, ...], verdicts: tuple[str, ...], metric: str
+    cases: tuple[str, ...], verdicts: tuple[str, ...], metric: str, shown: tuple[float, float]
 ) -> style.Spec:
-    """The matrix over `main` (`cells`) and `chosen` (the one cell looked at, or none)."""
-    x, y = style.matrix_columns(strategies), style.matrix_rows(workloads)
-    frame = (
-        style.inked("chosen")
-        .mark_rect(fill=None, strokeWidth=3, cornerRadius=5, aria=False)
-        .encode(x=x, y=y, stroke=style.ink_stroke())
+    """A row for each of `cases` over `main` (`frame`) and `chosen` (the one looked at, or none)."""
+    base = alt.Chart(style.data("main"))
+    y = alt.Y("case", type="nominal", sort=list(cases), title=None, axis=style.names_axis(labelOverlap=False))
+    scale = alt.Scale(domain=list(shown), nice=False)
+    axis = alt.Axis(format="+.2~p", tickCount=7, grid=True)
+    x = alt.X(
+        "low",
+        type="quantitative",
+        scale=scale,
+        axis=axis,
+        title=f"Change of {metric.lower()}, head against base",
     )
-    chart = alt.layer(_squares(x, y, verdicts, metric), *_texts(x, y, len(strategies)), frame)
-    spec = style.matrix_spec_of(chart.properties(height=max(120, 50 * len(workloads) + 34)))
-    # a slanted name above the last column reaches beyond it
-    spec["padding"] = {"left": 0, "top": 5, "right": 22, "bottom": 5}
-    return spec
-
-
-def _squares(x: alt.X, y: alt.Y, verdicts: tuple[str, ...], metric: str) -> alt.Chart:
-    """A cell in the colour of its verdict; a click picks it."""
-    fills = [theme.VERDICT_COLOURS[word][0] for word in verdicts]
-    squares: alt.Chart = (
-        alt.Chart(style.data("main"))
-        .mark_rect(cornerRadius=5, stroke=None)
+    found = [Verdict(word) for word in verdicts]
+    colour = alt.Color(
+        "verdict",
+        type="nominal",
+        title=None,
+        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][0] for each in found]),
+        legend=style.top_legend(),
+    )
+    shape = alt.Shape(
+        "verdict",
+        type="nominal",
+        title=None,
+        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][1] for each in found]),
+        legend=style.top_legend(),
+    )
+    margins = base.mark_rect(opacity=0.16, color=theme.GREY, clip=True, aria=False).encode(
+        x=alt.X("margin_low", type="quantitative", scale=scale), x2="margin_high", y=y
+    )
+    zero = (
+        alt.Chart(style.data("zero"))
+        .transform_calculate(ink="'ink'")
+        .mark_rule(strokeWidth=1, aria=False)
+        .encode(x=alt.X("change", type="quantitative", scale=scale), stroke=style.ink_stroke())
+    )
+    intervals = base.mark_rule(strokeWidth=2.5, opacity=0.55, clip=True, aria=False).encode(
+        x=x, x2="high", y=y, color=colour
+    )
+    points = (
+        base.mark_point(size=95, strokeWidth=2, opacity=1, cursor="pointer", filled=True)
         .encode(
-            x=x,
+            x=alt.X("change", type="quantitative", scale=scale),
             y=y,
-            color=alt.Color(
-                "verdict",
-                type="nominal",
-                scale=alt.Scale(domain=list(verdicts), range=fills),
-                legend=None,
-            ),
+            color=colour,
+            shape=shape,
             tooltip=style.text_tooltip(
                 workload="Workload",
                 strategy="Strategy",
                 word="Verdict",
+                change_text="Change",
+                interval="Interval",
                 values=metric,
-                change="Change",
+                moved="Who moved",
+                bound="Bound",
+                trials="Trials",
                 q="q",
                 detail="Why",
             ),
         )
         .add_params(style.pick("workload", "strategy"))
     )
-    return squares
+    chosen = (
+        style.inked("chosen")
+        .mark_point(size=330, strokeWidth=2, filled=False, aria=False)
+        .encode(x=alt.X("change", type="quantitative", scale=scale), y=y, stroke=style.ink_stroke())
+    )
+    height = len(cases) * _ROW_PX + _AROUND_PX
+    return style.spec_of(alt.layer(margins, zero, intervals, chosen, points).properties(height=height))
 
 
-def _texts(x: alt.X, y: alt.Y, columns: int) -> list[alt.Chart]:
-    """The change, and below it the verdict: its mark alone where cells are narrow."""
-    base = alt.Chart(style.data("main"))
-    narrow = f"width < {_WORD_PX * columns}"
-    inside: dict[str, Any] = {"x": x, "y": y, "color": alt.Color("ink", type="nominal", scale=None)}
-    changes = base.mark_text(
-        fontSize=alt.ExprRef(expr=f"{narrow} ? 11 : 13"), fontWeight=600, dy=-8, aria=False
-    ).encode(text=alt.Text("text", type="nominal"), **inside)
-    words = base.mark_text(
-        fontSize=11, dy=9, aria=False, text=alt.ExprRef(expr=f"{narrow} ? datum.mark : datum.word")
-    ).encode(**inside)
-    return [changes, words]
+def frames(rows: pd.DataFrame, focus: Sequence[str | None]) -> dict[str, pd.DataFrame]:
+    """The frames of `spec`: those of `rows` that are drawn, and of these the case in `focus`."""
+    drawn = rows.head(MOST_ROWS)
+    chosen = (drawn["workload"] == focus[0]) & (drawn["strategy"] == focus[1])
+    return {"main": drawn, "chosen": drawn[chosen], "zero": pd.DataFrame({"change": [0.0]})}

@@ -1,205 +1,454 @@
-"""The tables of a comparison: every figure of one case, compile cost and break-even, what passes."""
+"""What a comparison says: its verdict, the change of every case, one case in focus, who was left out."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from dashboard.links.links import Link
+from dashboard.charts.style import PreparedChart
+from dashboard.links import links
+from dashboard.links.links import Link, Page, judged_metric
+from dashboard.pages import parts
+from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
+from dashboard.pages.parts import (
+    BOUND,
+    Chart,
+    Column,
+    Empty,
+    Figure,
+    Figures,
+    Headline,
+    Lines,
+    PageContent,
+    Part,
+    Table,
+    Tone,
+)
+from dashboard.pages.regressions import inbox
+from dashboard.pages.upgrade import charts, tables
 from dashboard.read.data import (
     filters_of,
-    read_builds,
     read_choices,
-    read_measured_builds,
-    read_series_by_build,
+    read_comparison,
+    read_regressions,
+    read_trials,
+    read_workloads,
 )
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import verdict_words
-from db.judge.compare.sides import plain_settings
-from db.judge.results import Comparison, LeftOut, Row
-from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
-from db.queries.filters import Filters
-from db.records.strategies import sort_key
+from dashboard.render.verdict_words import SIDES_HELP, interval_title
+from dashboard.write import sign_offs
+from db.judge.compare.whole import sentences
+from db.judge.results import CaseKey, Comparison, LatencyChange, Row
+from db.judge.vocabulary import Metric, Verdict
+from db.queries.regressions import RegressionState
+from db.records.reports import SignOff
+from db.wording import units
 from db.wording import verdicts as wording
-from db.wording.marks import bound_cell, bound_word
+from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
 
-CASE_COLUMNS = (
-    "metric",
-    "base",
-    "head",
-    "change",
-    "interval",
-    "q",
-    "verdict",
-    "moved",
-    "trials",
-    "reason",
-)
-_SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
+LONGEST_LINE = 300
+"""As much of one text as a report shows."""
+NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
+NOT_SIGNED = "Nobody has signed this upgrade off yet."
+_TONES: dict[Verdict, Tone] = {
+    Verdict.REGRESSED: "bad",
+    Verdict.IMPROVED: "good",
+    Verdict.INCONCLUSIVE: "warning",
+}
+_CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
+_SIDES = {
+    name: Column(title, numeric=True, explained=SIDES_HELP)
+    for name, title in (("base", "Base"), ("head", "Head"))
+}
+_SUMMARY = {
+    "verdict": Column("Verdict"),
+    **parts.numbers({"cases": "Cases", "mean": "Mean change", "range": "Range"}),
+}
+_LEFT_OUT = {**_CASE, "verdict": Column("Verdict"), "reason": Column("Why", wide=True)}
+_COUNTS = {
+    **_CASE,
+    **BOUND,
+    "metric": Column("Metric"),
+    **parts.numbers({"base": "Base", "head": "Head"}),
+    "verdict": Column("Verdict"),
+    "reason": Column("Why", wide=True),
+}
+_DIFFERS = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
+_EMPTY: tuple[Part, ...] = ()
 
 
-def row_cells(row: Row) -> dict[str, str]:
-    """One verdict as texts."""
+@dataclass(frozen=True)
+class Beside:
+    """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), what is recorded of
+    it, the decisions on the upgrade, oldest first, and the parts on the case in focus. None where a
+    comparison is of no two builds, for which nobody decides.
+    """
+
+    differs: pd.DataFrame
+    recorded: Sequence[RegressionState] | None = None
+    signed: Sequence[SignOff] | None = None
+    in_focus: tuple[Part, ...] = ()
+
+
+def page(snapshot: Snapshot, link: Link, signed: Sequence[SignOff] | None = None) -> PageContent:
+    """The page of the two builds that `link` names. Raises VerdictError.
+
+    `signed`: the decisions on the upgrade, where they are to be among the parts.
+    """
+    comparison, labels, beside = _judged(snapshot, link)
+    focused = in_focus(snapshot, link, comparison, labels)
+    beside = replace(beside, signed=signed, in_focus=focused)
+    return content_of(comparison, labels, link, beside)
+
+
+@cached
+def _judged(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str], Beside]:
+    """The comparison with its labels (workload id -> label)."""
+    filters = filters_of(link)
+    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
+    known = read_workloads(snapshot, filters)
+    labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
+    rows = read_choices(snapshot).build_rows
+    base, head = (
+        {**rows[key], **side.components}
+        for key, side in ((str(link.base), comparison.base), (str(link.head), comparison.head))
+    )
+    differs = verdict_words.environment_diff(base, head, comparison.changed_components)
+    recorded = inbox.chosen(read_regressions(snapshot), inbox_link(link))
+    return comparison, labels, Beside(pd.DataFrame(differs, columns=list(_DIFFERS)), recorded)
+
+
+def inbox_link(link: Link) -> Link:
+    """The inbox of what is recorded between the two builds of `link`, under its filters."""
+    return links.move(link, Page.REGRESSIONS, base=link.base, head=link.head)
+
+
+def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, beside: Beside) -> PageContent:
+    """A comparison on the metric of `link`. `labels`: workload id -> label."""
+    metric = judged_metric(link)
+    return PageContent(
+        (
+            *_verdict(comparison, beside.recorded),
+            *_decisions(beside.signed),
+            *_changes(comparison, metric, labels, link),
+            *beside.in_focus,
+            *_shift(comparison, labels),
+            *_counts(comparison, labels),
+            *_differs(beside.differs),
+            *_left_out(comparison),
+        ),
+        link,
+        builds=(*comparison.head.build_ids, *comparison.base.build_ids),
+        appendix=lambda: (*_every_verdict(comparison, labels), *_whole_note(beside.signed)),
+    )
+
+
+# The verdict on an upgrade as a whole: the judge's sentences, what to measure next, three figures.
+
+
+def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
+    said = comparison.sentences
+    if recorded is not None:
+        said = sentences(comparison, inbox.confirmed_slower(recorded))
+    advice = comparison.advice.sentences if comparison.advice else ()
+    return (
+        Headline(
+            f"{wording.marked(comparison.verdict)}: {said[0]}", _TONES.get(comparison.verdict, ""), "verdict"
+        ),
+        *parts.noted([*said[1:], *advice], key="sentences"),
+        *_recorded(comparison, recorded),
+        _figures(comparison),
+    )
+
+
+def _recorded(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
+    """How far people and fresh trials are with the regressions of these two builds."""
+    if recorded:
+        what = units.plural(len(recorded), "figure")
+        return parts.noted(
+            [f"In the inbox {what} of these builds: {inbox.counted(recorded)}."], key="recorded"
+        )
+    filed = recorded is None or comparison.verdict is not Verdict.REGRESSED
+    return _EMPTY if filed else parts.noted([NOT_FILED], key="not-filed")
+
+
+def _figures(comparison: Comparison) -> Figures:
+    mean = comparison.geomean
+    matched, naive = (
+        f"{units.ratio(base)} → {units.ratio(head)}"
+        for base, head in ((mean.base, mean.head), (mean.naive_base, mean.naive_head))
+    )
+    return Figures(
+        (
+            Figure(
+                "Geomean speedup, matched",
+                units.ratio(mean.head),
+                f"Over the {units.plural(mean.cases, 'case')} that passed on both sides.",
+                matched if mean.base else "",
+                _tone_of(comparison.verdict, mean.speedup),
+            ),
+            Figure(
+                "Geomean speedup, naive",
+                units.ratio(mean.naive_head),
+                "Each side over its own set of cases: it moves when cases come or go. Use the matched one.",
+                f"{naive} ({mean.naive_base_cases} → {mean.naive_head_cases} cases)",
+            ),
+            Figure(
+                "Cases compared",
+                f"{comparison.matched} of {comparison.total}",
+                "The others are listed below with the reason why they were left out.",
+                comparison.machine or "",
+            ),
+        ),
+        width_px=230,
+        key="figures",
+    )
+
+
+def _tone_of(verdict: Verdict, change: LatencyChange | None) -> Tone:
+    """No colour where nothing can be compared, nothing is decided, or the interval holds no change."""
+    decided = verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+    if (
+        not decided
+        or change is None
+        or change.interval is None
+        or change.interval[0] <= 0 <= change.interval[1]
+    ):
+        return ""
+    return "good" if change.change > 0 else "bad"
+
+
+def _decisions(known: Sequence[SignOff] | None) -> tuple[Part, ...]:
+    """What is decided, and what was decided before: a long note in short, and whole at the end. `known`
+    oldest first, None where nobody decides.
+    """
+    if known is None:
+        return ()
+    decided = sign_offs.in_force(known)
+    lines = [NOT_SIGNED]
+    if decided is not None:
+        note = decided.note or ""
+        short = sign_offs.shortened(note)
+        lines = [sign_offs.sentence(decided), *_paragraphs(short)]
+        lines += ["The whole note stands at the end of this report."] if short != note else []
+        lines.append(f"The judge said then: {decided.verdict}")
+    for each in reversed(known):
+        if each is not decided:
+            replaced = f"{sign_offs.sentence(each)} Replaced."
+            lines.append(sign_offs.withdrawal(each) if each.withdrawn_at else replaced)
+    return (Lines(tuple(lines), "Sign-off", key="sign-off"),)
+
+
+def _whole_note(known: Sequence[SignOff] | None) -> tuple[Part, ...]:
+    """The note of the decision in force, where `_decisions` has it in short."""
+    decided = sign_offs.in_force(known or ())
+    note = (decided.note if decided else None) or ""
+    if sign_offs.shortened(note) == note:
+        return ()
+    return (Lines(tuple(_paragraphs(note)), "The whole note of the sign-off"),)
+
+
+def _paragraphs(note: str) -> list[str]:
+    return [part for line in note.splitlines() for part in textwrap.wrap(line, LONGEST_LINE)]
+
+
+# The change of every case in one metric: summed up, as a forest plot, and as a table.
+
+
+def _changes(
+    comparison: Comparison, metric: Metric, labels: Mapping[str, str], link: Link
+) -> tuple[Part, ...]:
+    name, rows = METRICS[metric].name, charts.frame(comparison, metric, labels)
+    cases = tables.cases_table(comparison, metric, labels)
+    if cases.empty:
+        return (Empty(f"{name}: not compared.", key="upgrade-forest"),)
+    return (
+        _forest(rows, name, link),
+        *_table("upgrade-summary", f"{name} summed up by verdict", tables.summary_table(rows), _SUMMARY),
+        *_table(
+            "upgrade-cases",
+            f"Every compared case with its verdict on {name.lower()}, the change and who moved",
+            cases,
+            _case_columns(comparison.policy.confidence),
+            title=f"{name} case by case",
+        ),
+    )
+
+
+def _table(
+    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, Column], **more: str
+) -> tuple[Table, ...]:
+    """A table whose rows have the verdict in column `tone`."""
+    tones = tuple(frame["tone"]) if len(frame) else ()
+    return parts.table(key, alt, frame, columns, tones=tones, **more)
+
+
+def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
+    alt = f"Change of {name.lower()} of every case with its interval and verdict"
+    if rows.empty:
+        none = PreparedChart(f"{name} of head against base", notes=["No case has a value on both sides."])
+        return Chart("upgrade-forest", alt, none)
+    frames = charts.frames(rows, (link.focus, link.focus_strategy))
+    drawn = frames["main"]
+    verdicts = tuple(str(each) for each in wording.WORST_FIRST if each.value in set(drawn["verdict"]))
+    spec = charts.spec(tuple(drawn["case"]), verdicts, name, charts.domain(drawn))
+    more = len(rows) - len(drawn)
+    notes = [f"{units.plural(more, 'more case')} in the table."] if more else []
+    return Chart(
+        "upgrade-forest",
+        alt,
+        PreparedChart(f"{name} of head against base", spec, frames, notes),
+        explained="A point is the change of a case, its bar the interval. The grey band is the margin within "
+        "which a case counts as unchanged. Grey points are unchanged or inconclusive.",
+    )
+
+
+def _case_columns(confidence: float) -> dict[str, Column]:
+    ratio = "Head over base of the latency of {}, in the same processes."
     return {
-        "metric": METRICS[row.metric].name,
-        "base": verdict_words.figure(row.metric, row.base),
-        "head": verdict_words.figure(row.metric, row.head),
-        "change": verdict_words.change_beside(row),
-        "interval": verdict_words.interval(row),
-        "q": verdict_words.q_value(row),
-        "verdict": wording.row_verdict(row),
-        "moved": verdict_words.moved(row),
-        "bound": bound_cell(row.bound),
-        "trials": verdict_words.side_sizes(row),
-        "reason": row.reason,
+        **_CASE,
+        **BOUND,
+        "verdict": Column("Verdict"),
+        **_SIDES,
+        **parts.numbers({"change": "Change", "interval": interval_title(confidence), "speedup": "Speedup"}),
+        "eager_ratio": Column("Eager ratio", numeric=True, explained=ratio.format("eager")),
+        "compiled_ratio": Column("Compiled ratio", numeric=True, explained=ratio.format("compiled code")),
+        "moved": Column("Who moved"),
+        "trials": Column("n", numeric=True, explained="Trials of base and head."),
+        "reason": Column("Why", wide=True),
     }
 
 
-def case_title(row: Row) -> str:
-    """Workload and strategy of a verdict, and what bounds the case: "mlp with default, host-bound"."""
-    return ", ".join(filter(None, (f"{row.workload} with {row.strategy}", bound_word(row.bound))))
+# One case: the trials of both sides, every number, its history.
 
 
-def case_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One row per metric of one case."""
-    return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
-
-
-def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
-    """One row per case that was not compared, with its reason, the most common reasons first."""
-    common = Counter((case.verdict, case.reason) for case in left_out)
-    ordered = sorted(
-        left_out,
-        key=lambda case: (-common[case.verdict, case.reason], case.reason, case.workload, case.strategy),
-    )
-    return pd.DataFrame(
-        [
-            (verdict_words.left_out_label(case), case.strategy, case.verdict.value, case.reason)
-            for case in ordered
-        ],
-        columns=["workload", "strategy", "verdict", "reason"],
-    )
-
-
-def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
-    """One row per compiled case: compile cost and break-even before and after, the worst shift first."""
-    by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
-    for row in comparison.rows:
-        if row.metric in _SHIFT:
-            by_case.setdefault((verdict_words.workload_label(row.case, labels), row.strategy), {})[
-                row.metric
-            ] = row
-    ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
-    return pd.DataFrame(
-        [
-            {"workload": workload, "strategy": strategy, "bound": _bound(found), **_shift_cells(found)}
-            for (workload, strategy), found in ordered
-        ]
-    )
-
-
-def _worst(found: Mapping[Metric, Row]) -> int:
-    return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
-
-
-def _bound(found: Mapping[Metric, Row]) -> str:
-    return bound_cell(next(iter(found.values())).bound)
-
-
-def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
-    cells: dict[str, str | None] = {}
-    for metric in _SHIFT:
-        row = found.get(metric)
-        cells |= {
-            f"{metric.value}_from_to": None
-            if row is None
-            else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
-            f"{metric.value}_change": None if row is None else verdict_words.change_beside(row),
-            f"{metric.value}_verdict": None if row is None else wording.row_verdict(row),
-        }
-    return cells
-
-
-def _from_to(base: str, head: str) -> str:
-    """Both values, a unit that they share named once: "1,719 → 3,069 steps"."""
-    number, _, unit = base.partition(" ")
-    shared = unit and head.endswith(f" {unit}")
-    return f"{number if shared else base} → {head}"
-
-
-def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Cases that pass no more or again, or whose graph breaks or recompiles changed, the worst first."""
-    moved = [
+def in_focus(
+    snapshot: Snapshot, link: Link, comparison: Comparison, labels: Mapping[str, str]
+) -> tuple[Part, ...]:
+    """Both sides of the case that `link` is about; nothing where it is about none."""
+    if link.focus is None:
+        return ()
+    title = f"{link.focus} with {link.focus_strategy or 'any strategy'}"
+    wanted = (link.focus, link.focus_strategy)
+    rows = [
         row
         for row in comparison.rows
-        if row.metric in COUNTED_METRICS and row.verdict is not Verdict.UNCHANGED
+        if (verdict_words.workload_label(row.case, labels), row.strategy) == wanted
     ]
-    return pd.DataFrame(
+    if not rows:
+        reasons = [
+            f"{title}: left out of the comparison, {case.verdict}: {case.reason}"
+            for case in comparison.left_out
+            if (verdict_words.left_out_label(case), case.strategy) == wanted
+        ]
+        return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
+    metric, case = judged_metric(link), rows[0].case
+    title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
+    found = _evidence(snapshot, link, case)
+    return (
+        *evidence_parts(found, metric, title, key="upgrade-case", confidence=comparison.policy.confidence),
+        *series_parts(snapshot, link.machine, case, metric, key="upgrade-series"),
+    )
+
+
+@cached
+def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
+    filters = filters_of(link)
+    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
+    rows = [row for row in comparison.rows if row.case == case]
+    trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
+    return evidence(trials, (comparison.base, comparison.head), case, rows, judged_metric(link))
+
+
+# What else two builds differ in.
+
+
+def _shift(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
+    columns = dict(_CASE) | BOUND
+    for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
+        moved, change, verdict = (f"{metric.value}_{part}" for part in ("from_to", "change", "verdict"))
+        columns |= {
+            moved: Column(METRICS[metric].name, numeric=True),
+            change: Column("Change", numeric=True),
+            verdict: Column("Verdict"),
+        }
+    alt = "Compile cost and break-even of every compiled case before and after, with verdicts"
+    table = tables.shift_table(comparison, labels)
+    return parts.table("upgrade-shift", alt, table, columns, title="Compile cost and break-even")
+
+
+def _counts(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
+    """What passes no more or again, breaks or recompiles."""
+    title = "What passes, graph breaks, recompiles"
+    if not comparison.rows:
+        return ()
+    changed = tables.count_changes(comparison, labels)
+    same = "Every compared case passes or fails as before, with as many graph breaks and recompiles."
+    alt = "Cases that pass no more or again, and changed graph breaks and recompiles"
+    return (
+        *((Lines((same,), title),) if changed.empty else ()),
+        *parts.table("upgrade-counts", alt, changed, _COUNTS, title=title),
+        *parts.listed("Fails on both sides", tables.failing_on_both(comparison, labels)),
+    )
+
+
+def _differs(differs: pd.DataFrame) -> tuple[Part, ...]:
+    title = "What differs between the builds"
+    if differs.empty:
+        return (Lines(("No part of the builds that is stored differs.",), title),)
+    alt = "Parts of the build that differ between base and head"
+    return parts.table("upgrade-environment", alt, differs, _DIFFERS, title=title)
+
+
+def _left_out(comparison: Comparison) -> tuple[Part, ...]:
+    """The first of each reason by name, and folded all of them where that leaves some out."""
+    lines, title = verdict_words.left_out_lines(comparison.left_out), "Left out of the comparison"
+    table = tables.left_out_table(comparison.left_out)
+    alt = "Every case that was left out of the comparison, with the reason"
+    every = f"{units.count(len(table))} cases left out"
+    return (
+        *parts.listed(title, lines),
+        *parts.table("left-out", alt, table, _LEFT_OUT, title=every, folded=True),
+    )
+
+
+def _every_verdict(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Table, ...]:
+    moved = wording.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
+    still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
+    return (
+        *_verdicts("verdicts-moved", "What is not unchanged", moved, labels, comparison.policy.confidence),
+        *_verdicts(
+            "verdicts-still", "Unchanged within the margin", still, labels, comparison.policy.confidence
+        ),
+    )
+
+
+def _verdicts(
+    key: str, title: str, rows: Sequence[Row], labels: Mapping[str, str], confidence: float
+) -> tuple[Table, ...]:
+    frame = pd.DataFrame(
         [
             {
                 "workload": verdict_words.workload_label(row.case, labels),
                 "strategy": row.strategy,
-                **row_cells(row),
+                **tables.row_cells(row),
+                "tone": row.verdict.value,
             }
-            for row in wording.worst_first(moved)
+            for row in rows
         ]
     )
-
-
-def failing_on_both(comparison: Comparison, labels: Mapping[str, str]) -> list[str]:
-    """Cases that fail on either side alike: no change, and yet no pass."""
-    return [
-        f"{verdict_words.workload_label(row.case, labels)} with {row.strategy}: "
-        f"{verdict_words.figure(row.metric, row.head)}"
-        for row in comparison.rows
-        if row.metric is Metric.NUMERICS and row.verdict is Verdict.UNCHANGED and row.head != "pass"
-    ]
-
-
-# Which two builds the page Upgrade sets against each other where its link names none or one.
-
-_NEWEST_VERSIONS = 12
-_RUNS_OF_BUILD = 3
-
-
-def with_builds(snapshot: Snapshot, link: Link) -> Link:
-    """Both builds named. Where the link names none, the head is the newest in order of versions that has a
-    comparable case with an older one, and the base of these the one with most, the newest among equals. One
-    that is named stays. Imported builds count where fewer than two were measured. `link` as it is where its
-    filters let through fewer than two builds.
-    """
-    filters = filters_of(link)
-    builds, measured = read_builds(snapshot, filters), read_measured_builds(snapshot, filters)
-    if (link.base and link.head) or len(builds) < 2:
-        return link
-    pool = measured if len(measured) > 1 else builds
-    named = [key for key in (link.base, link.head) if key]
-    known = [key for key in read_choices(snapshot).builds if key in {*pool, *named}]
-    newest_first = [*reversed(known)]
-    shown = list(dict.fromkeys([*newest_first[:_NEWEST_VERSIONS], *named]))
-    matched = _matches(snapshot, filters, tuple(shown))
-    pairs = [
-        (base, head)
-        for head in ([link.head] if link.head else shown)
-        for base in ([link.base] if link.base else shown)
-        if base != head and (named or known.index(base) < known.index(head))
-    ]
-
-    def preference(pair: tuple[str, str]) -> tuple[int, int, int, int, int]:
-        base, head = map(known.index, pair)
-        return matched(*pair) > 0, base < head, head, matched(*pair), base
-
-    base, head = max(pairs, key=preference, default=(newest_first[1], newest_first[0]))
-    return replace(link, base=base, head=head)
-
-
-def _matches(snapshot: Snapshot, filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:
-    """How many cases of the newest runs two builds have in common; none where their settings differ."""
-    series = read_series_by_build(snapshot, filters, builds, _RUNS_OF_BUILD)
-    rows = read_choices(snapshot).build_rows
-    settings = {key: plain_settings(rows[key]["settings"]) for key in builds}
-    return lambda base, head: len(series[base] & series[head]) if settings[base] == settings[head] else 0
+    columns = {
+        **_CASE,
+        **parts.texts({"metric": "Metric", "verdict": "Verdict"}),
+        **_SIDES,
+        **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
+        "moved": Column("Who moved"),
+        **BOUND,
+        "trials": Column("Trials", numeric=True),
+    }
+    return _table(key, title, frame, columns, title=title)

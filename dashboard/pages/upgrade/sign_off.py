@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard.links.links import Link
 from dashboard.login.access import Role, person_here
+from dashboard.pages.upgrade.content import NOT_SIGNED
 from dashboard.read.database import reader
 from dashboard.render import elements
 from dashboard.render import forms as signing
@@ -43,7 +44,7 @@ def draw(link: Link, comparison: Comparison, data_version: int) -> None:
 
 def _decision(decided: SignOff | None, data_version: int) -> None:
     if decided is None:
-        elements.note("Nobody has signed this upgrade off yet.")
+        elements.note(NOT_SIGNED)
         return
     st.markdown(f"**{escaped(sign_offs.sentence(decided))}**")
     if decided.note:

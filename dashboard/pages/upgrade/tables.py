@@ -1,111 +1,217 @@
-"""The tables of the Upgrade page: what the builds differ in, compile cost and break-even, what passes."""
+"""The tables of a comparison: every case, every figure of one, compile cost and break-even, what passes."""
 
 from __future__ import annotations
 
-import pandas as pd
-import streamlit as st
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from dashboard.render import elements, verdict_words
-from db.judge.vocabulary import Metric
+import pandas as pd
+
+from dashboard.render import verdict_words
+from db.judge.results import Comparison, LeftOut, Row
+from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
+from db.records.strategies import sort_key
 from db.wording import units
-from db.wording.marks import BOUND_TITLE
+from db.wording import verdicts as wording
+from db.wording.marks import bound_cell, bound_word
 from db.wording.metrics import METRICS
 
-
-def environment(parts: pd.DataFrame) -> None:
-    """What differs between the builds: columns `part`, `base`, `head`."""
-    with elements.part("What differs between the builds"):
-        if parts.empty:
-            elements.note("No part of the builds that is stored differs.")
-            return
-        elements.table(
-            parts,
-            {
-                "part": st.column_config.TextColumn("Part", pinned=True),
-                "base": "Base",
-                "head": "Head",
-            },
-            key="upgrade-environment",
-            alt="Parts of the build that differ between base and head",
-        )
+CASE_COLUMNS = (
+    "metric",
+    "base",
+    "head",
+    "change",
+    "interval",
+    "q",
+    "verdict",
+    "moved",
+    "trials",
+    "reason",
+)
+_SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
 
 
-def shift(table: pd.DataFrame) -> None:
-    """Compile cost and break-even before and after, as `dashboard.pages.upgrade.content.shift_table`
-    returns them."""
-    st.markdown("#### Compile cost and break-even")
-    if table.empty:
-        elements.note("No compiled case has a compile cost on both sides.")
-        return
-    text = st.column_config.TextColumn
-    columns: dict[str, object] = {
-        "workload": text("Workload", pinned=True),
-        "strategy": "Strategy",
-        **BOUND_TITLE,
+def row_cells(row: Row) -> dict[str, str]:
+    """One verdict as texts."""
+    return {
+        "metric": METRICS[row.metric].name,
+        "base": verdict_words.figure(row.metric, row.base),
+        "head": verdict_words.figure(row.metric, row.head),
+        "change": verdict_words.change_beside(row),
+        "interval": verdict_words.interval(row),
+        "q": verdict_words.q_value(row),
+        "verdict": wording.row_verdict(row),
+        "moved": verdict_words.moved(row),
+        "bound": bound_cell(row.bound),
+        "trials": verdict_words.side_sizes(row),
+        "reason": row.reason,
     }
-    for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
-        columns |= {
-            f"{metric.value}_from_to": text(METRICS[metric].name, alignment="right"),
-            f"{metric.value}_change": text("Change", alignment="right"),
-            f"{metric.value}_verdict": text("Verdict"),
-        }
-    elements.table(
-        table,
-        columns,
-        key="upgrade-shift",
-        alt="Compile cost and break-even of every compiled case before and after, with verdicts",
+
+
+def case_title(row: Row) -> str:
+    """Workload and strategy of a verdict, and what bounds the case: "mlp with default, host-bound"."""
+    return ", ".join(filter(None, (f"{row.workload} with {row.strategy}", bound_word(row.bound))))
+
+
+def case_table(rows: Sequence[Row]) -> pd.DataFrame:
+    """One row per metric of one case."""
+    return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
+
+
+def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
+    """One row per case that was not compared, with its reason, the most common reasons first."""
+    common = Counter((case.verdict, case.reason) for case in left_out)
+    ordered = sorted(
+        left_out,
+        key=lambda case: (-common[case.verdict, case.reason], case.reason, case.workload, case.strategy),
+    )
+    return pd.DataFrame(
+        [
+            (verdict_words.left_out_label(case), case.strategy, case.verdict.value, case.reason)
+            for case in ordered
+        ],
+        columns=["workload", "strategy", "verdict", "reason"],
     )
 
 
-def counts(changed: pd.DataFrame, failing: list[str], *, compared: bool) -> None:
-    """What passes no more or again and counts that `changed`
-    (`dashboard.pages.upgrade.content.count_changes`).
+def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
+    """One row per compiled case: compile cost and break-even before and after, the worst shift first."""
+    by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
+    for row in comparison.rows:
+        if row.metric in _SHIFT:
+            by_case.setdefault((verdict_words.workload_label(row.case, labels), row.strategy), {})[
+                row.metric
+            ] = row
+    ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
+    return pd.DataFrame(
+        [
+            {"workload": workload, "strategy": strategy, "bound": _bound(found), **_shift_cells(found)}
+            for (workload, strategy), found in ordered
+        ]
+    )
 
-    `failing` are cases that fail on both sides. With nothing `compared`, nothing is known of either.
-    """
-    st.markdown("#### What passes, graph breaks, recompiles")
-    if not compared:
-        elements.note("Nothing was compared, so nothing is known of what passes, breaks or recompiles.")
-    elif changed.empty:
-        elements.note(
-            "Every compared case passes or fails as before, with as many graph breaks and recompiles."
-        )
-    else:
-        text = st.column_config.TextColumn
-        elements.table(
-            changed,
+
+def _worst(found: Mapping[Metric, Row]) -> int:
+    return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
+
+
+def _bound(found: Mapping[Metric, Row]) -> str:
+    return bound_cell(next(iter(found.values())).bound)
+
+
+def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
+    cells: dict[str, str | None] = {}
+    for metric in _SHIFT:
+        row = found.get(metric)
+        cells |= {
+            f"{metric.value}_from_to": None
+            if row is None
+            else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
+            f"{metric.value}_change": None if row is None else verdict_words.change_beside(row),
+            f"{metric.value}_verdict": None if row is None else wording.row_verdict(row),
+        }
+    return cells
+
+
+def _from_to(base: str, head: str) -> str:
+    """Both values, a unit that they share named once: "1,719 → 3,069 steps"."""
+    number, _, unit = base.partition(" ")
+    shared = unit and head.endswith(f" {unit}")
+    return f"{number if shared else base} → {head}"
+
+
+def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Cases that pass no more or again, or whose graph breaks or recompiles changed, the worst first."""
+    moved = [
+        row
+        for row in comparison.rows
+        if row.metric in COUNTED_METRICS and row.verdict is not Verdict.UNCHANGED
+    ]
+    return pd.DataFrame(
+        [
             {
-                "workload": text("Workload", pinned=True),
-                "strategy": "Strategy",
-                **BOUND_TITLE,
-                "metric": "Figure",
-                "base": text("Base", alignment="right"),
-                "head": text("Head", alignment="right"),
-                "verdict": "Verdict",
-                "reason": text("Why", width="large"),
-            },
-            key="upgrade-counts",
-            alt="Cases that pass no more or again, and changed graph breaks and recompiles",
-        )
-    elements.listed("Fails on both sides", failing, icon=":material/report:")
+                "workload": verdict_words.workload_label(row.case, labels),
+                "strategy": row.strategy,
+                **row_cells(row),
+            }
+            for row in wording.worst_first(moved)
+        ]
+    )
 
 
-def left_out(title: str, lines: list[str], table: pd.DataFrame) -> None:
-    """Who was not compared and why: `lines`, which name the first of each reason, and folded the `table` of
-    all (`dashboard.pages.upgrade.content.left_out_table`).
+def failing_on_both(comparison: Comparison, labels: Mapping[str, str]) -> list[str]:
+    """Cases that fail on either side alike: no change, and yet no pass."""
+    return [
+        f"{verdict_words.workload_label(row.case, labels)} with {row.strategy}: "
+        f"{verdict_words.figure(row.metric, row.head)}"
+        for row in comparison.rows
+        if row.metric is Metric.NUMERICS and row.verdict is Verdict.UNCHANGED and row.head != "pass"
+    ]
+
+
+# Every case of a comparison as a row, and these summed up by verdict.
+
+
+def cases_table(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> pd.DataFrame:
+    """One row per compared case, the worst first: its verdict on `metric`, and what speedup, eager and
+    compiled did. A case without a value, for a side of it failed, has the verdict on whether it passes.
     """
-    elements.listed(title, lines, icon=":material/block:")
-    if len(table) <= verdict_words.NAMED_CASES:
-        return
-    with st.expander(f"All {units.count(len(table))} cases left out", icon=":material/block:"):
-        elements.table(
-            table,
+    by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
+    for row in comparison.rows:
+        by_case.setdefault((row.case.workload_id, row.case.strategy_id), {})[row.metric] = row
+    shown = [
+        (found.get(metric) or found[Metric.NUMERICS], found)
+        for found in by_case.values()
+        if metric in found or _fails(found.get(Metric.NUMERICS))
+    ]
+    order = {id(row): place for place, row in enumerate(wording.worst_first(row for row, _ in shown))}
+    shown.sort(key=lambda pair: order[id(pair[0])])
+    return pd.DataFrame([_case_cells(row, found, labels) for row, found in shown])
+
+
+def _fails(row: Row | None) -> bool:
+    return row is not None and (row.base, row.head) != ("pass", "pass")
+
+
+def _case_cells(row: Row, found: Mapping[Metric, Row], labels: Mapping[str, str]) -> dict[str, object]:
+    speedup = found.get(Metric.SPEEDUP)
+    eager, compiled = (
+        units.MISSING if change is None else units.ratio(1 + change)
+        for change in (row.eager_change, row.compiled_change)
+    )
+    return {
+        "workload": verdict_words.workload_label(row.case, labels),
+        "strategy": row.strategy,
+        **row_cells(row),
+        "speedup": units.MISSING
+        if speedup is None
+        else _from_to(
+            *(verdict_words.figure(Metric.SPEEDUP, value) for value in (speedup.base, speedup.head))
+        ),
+        "eager_ratio": eager,
+        "compiled_ratio": compiled,
+        "tone": row.verdict.value,
+        "case": (verdict_words.workload_label(row.case, labels), row.strategy),
+    }
+
+
+def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per verdict of `dashboard.pages.upgrade.charts.frame` rows: how many, mean change, range."""
+    found = []
+    for verdict in wording.WORST_FIRST:
+        mine = rows[rows["verdict"] == verdict.value]["change"].astype(float)
+        if mine.empty:
+            continue
+        mean = math.expm1(sum(map(math.log1p, mine)) / len(mine))
+        low, high = (units.percent(each, signed=True) for each in (mine.min(), mine.max()))
+        found.append(
             {
-                "workload": st.column_config.TextColumn("Workload", pinned=True),
-                "strategy": "Strategy",
-                "verdict": "Verdict",
-                "reason": st.column_config.TextColumn("Why", width="large"),
-            },
-            key="left-out",
-            alt="Every case that was left out of the comparison, with the reason",
+                "verdict": wording.marked(verdict),
+                "cases": units.count(len(mine)),
+                "mean": units.percent(mean, signed=True),
+                "range": low if low == high else f"{low} to {high}",
+                "tone": verdict.value,
+            }
         )
+    return pd.DataFrame(found)

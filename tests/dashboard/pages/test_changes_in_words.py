@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dashboard.pages.upgrade import content as upgrade_rows
+from dashboard.pages.upgrade import tables as upgrade_rows
 from dashboard.render import verdict_words
 from db.judge.results import CaseKey, Row
 from db.judge.vocabulary import METRIC_UNITS, Design, Metric, Verdict

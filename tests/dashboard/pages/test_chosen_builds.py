@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade.content import with_builds
+from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.data import read_choices_on
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.verdict_words import environment_diff

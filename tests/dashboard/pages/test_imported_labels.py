@@ -9,14 +9,14 @@ from starlette.applications import Starlette
 
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade import charts as verdict_matrix
-from dashboard.pages.upgrade import content as upgrade_rows
-from dashboard.pages.upgrade.report import Beside, sections
+from dashboard.pages.parts import named
+from dashboard.pages.upgrade import tables as upgrade_rows
+from dashboard.pages.upgrade.content import Beside, content_of
 from dashboard.read.shaping import build_names, with_labels
 from dashboard.render import verdict_words
+from dashboard.reports.sections import sections
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
-from db.judge.vocabulary import Metric
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records.trial import Source, SourceKind, Task, Trial
@@ -164,18 +164,12 @@ def test_a_case_that_was_not_compared_is_marked_as_imported(mixed_url: str) -> N
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.12.0", "2.13.0"))
         comparison = compare_builds(trials_frame(database), base, head)
     asked = {("unet (imported, oss-v3)", strategy) for strategy in ("eager", "default")}
-    for frame in (
-        upgrade_rows.left_out_table(comparison.left_out),
-        verdict_matrix.cells(comparison, Metric.LATENCY, {}),
-    ):
-        assert asked <= set(zip(frame["workload"], frame["strategy"], strict=True))
+    frame = upgrade_rows.left_out_table(comparison.left_out)
+    assert asked <= set(zip(frame["workload"], frame["strategy"], strict=True))
     (line,) = verdict_words.left_out_lines(comparison.left_out)
     assert "unet (imported, oss-v3) with default" in line
-    (section,) = [
-        each
-        for each in sections(comparison, {}, Metric.LATENCY, Beside(differs=pd.DataFrame()))
-        if getattr(each, "title", "") == "Left out of the comparison"
-    ]
+    page = content_of(comparison, {}, Link(page=Page.UPGRADE), Beside(differs=pd.DataFrame()))
+    (section,) = sections(named(page.parts, "left-out"))
     assert "unet (imported, oss-v3)" in section.model_dump_json()
     found = ask(Starlette(routes=routes()), "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0").json
     assert {(case["source_kind"], case["source_name"]) for case in found["left_out"]} == {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +16,7 @@ from dashboard.links.links import Link, Page
 from dashboard.render.verdict_words import SIDES_HELP
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
+from db.judge.policy import Policy
 from db.judge.vocabulary import Metric, Verdict
 from db.queries.facets import builds, machines
 from db.queries.filters import Filters
@@ -62,10 +65,17 @@ def _ids(url: str) -> dict[str, str]:
     return dict(zip(frame["torch"], frame["build_id"], strict=True))
 
 
-def _cells(test: AppTest) -> dict[tuple[str, str], dict[str, str]]:
+def _points(test: AppTest) -> dict[tuple[str, str], dict[str, Any]]:
+    """The marks of the forest plot."""
     (main,) = (dataset for dataset in test.get("vega_lite_chart")[0].proto.datasets if dataset.name == "main")
     rows = pa.ipc.open_stream(main.data.data).read_all().to_pylist()
     return {(row["workload"], row["strategy"]): row for row in rows}
+
+
+def _rows(test: AppTest) -> dict[tuple[str, str], dict[str, Any]]:
+    """The table below it."""
+    table = next(each.value for each in test.dataframe if "eager_ratio" in each.value.columns)
+    return {(row["workload"], row["strategy"]): row for row in table.to_dict("records")}
 
 
 def test_without_builds_asked_for_the_newest_is_set_against_the_one_before(
@@ -88,24 +98,49 @@ def test_the_matrix_shows_the_verdicts_of_the_judge(
         for row in compare_builds(trials, ids["2.12.0"], ids["2.13.0"], history=trials).rows
         if row.metric is metric
     }
-    cells = _cells(upgrade(Link(page=Page.UPGRADE, metric=metric.value)))
-    assert {case: cells[case]["verdict"] for case in wanted} == wanted
+    test = upgrade(Link(page=Page.UPGRADE, metric=metric.value))
+    points, rows = _points(test), _rows(test)
+    assert {case: point["verdict"] for case, point in points.items()} == wanted
+    assert {case: rows[case]["verdict"].split(" ", 1)[1] for case in wanted} == wanted
+    assert {case: rows[case]["change"] for case in points} == {
+        case: point["change_text"] for case, point in points.items()
+    }
     assert set(wanted.values()) >= {Verdict.UNCHANGED.value}
 
 
 def test_a_verdict_is_a_word_and_a_mark_and_not_only_a_colour(upgrade: OpenPage) -> None:
-    cells = _cells(upgrade(Link(page=Page.UPGRADE, metric="latency")))
-    slower = cells["bert-base", "default"]
-    assert (slower["mark"], slower["word"]) == ("✗", "✗ regressed")
-    assert 11 <= float(slower["text"].removesuffix(" %").lstrip("+")) <= 13
-    assert cells["mlp", "default"]["word"] == "= unchanged"
+    test = upgrade(Link(page=Page.UPGRADE, metric="latency"))
+    slower = _points(test)["bert-base", "default"]
+    assert slower["word"] == "✗ regressed"
+    assert slower["low"] < slower["change"] < slower["high"]
+    assert slower["change"] == pytest.approx(0.12, abs=0.01)
+    assert slower["margin_high"] == Policy().for_case("bert-base", "default", Metric.LATENCY).unchanged_margin
+    assert _rows(test)["mlp", "default"]["verdict"] == "= unchanged"
 
 
-def test_failing_and_missing_cases_have_a_cell_and_a_reason(upgrade: OpenPage) -> None:
+def test_a_case_has_what_eager_and_what_compiled_did(upgrade: OpenPage) -> None:
+    row = _rows(upgrade(Link(page=Page.UPGRADE)))["bert-base", "default"]
+    assert (row["eager_ratio"], row["compiled_ratio"]) == ("1.00x", "1.12x")
+    # about 1 / 0.7, and 1 / 0.7 / 1.12
+    assert row["speedup"] == "1.42x → 1.28x"
+    assert row["trials"] == "6 + 6"
+
+
+def test_the_summary_counts_what_the_table_shows(upgrade: OpenPage) -> None:
+    test = upgrade(Link(page=Page.UPGRADE, metric="latency"))
+    summary = next(each.value for each in test.dataframe if "mean" in each.value.columns)
+    counts = Counter(row["verdict"] for row in _points(test).values())
+    shown = {row["verdict"].split(" ", 1)[1]: row for row in summary.to_dict("records")}
+    assert {verdict: int(row["cases"]) for verdict, row in shown.items()} == counts
+    slower = shown["regressed"]
+    assert slower["mean"] == slower["range"] == _rows(test)["bert-base", "default"]["change"]
+
+
+def test_failing_and_missing_cases_have_a_row_and_a_reason(upgrade: OpenPage) -> None:
     test = upgrade(Link(page=Page.UPGRADE))
-    cells = _cells(test)
-    assert cells["mlp", "max-autotune"]["text"] == "fails now"
-    assert cells["resnet-50", "default"]["text"] == "missing"
+    failing = _rows(test)["mlp", "max-autotune"]
+    assert (failing["verdict"], failing["change"]) == ("✗ regressed", "→ out of memory")
+    assert failing["reason"].startswith("Passed on the base side, fails now")
     assert (
         "1 case missing: ran on the base side, is missing on the head side: resnet-50 with default"
         in texts(test)
@@ -122,7 +157,11 @@ def test_of_many_cases_left_out_every_one_is_listed(tmp_path: Path, monkeypatch:
     monkeypatch.setenv(DATABASE, url)
     test = opened(Link(page=Page.UPGRADE))
     assert "and 9 more" in texts(test)
-    table = next(each.value for each in test.dataframe if list(each.value.columns)[-1] == "reason")
+    table = next(
+        each.value
+        for each in test.dataframe
+        if list(each.value.columns) == ["workload", "strategy", "verdict", "reason"]
+    )
     assert set(zip(table["workload"], table["strategy"], strict=True)) == {
         (name, strategy) for name in gone for strategy in ("eager", "default")
     }
@@ -141,13 +180,13 @@ def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: O
     assert {lane: len(values) for lane, values in lanes.items()} == {
         f"{side} · {name}": 6 for side in ("base", "head") for name in ("default", "eager")
     }
-    captions = " ".join(each.value for each in test.caption).replace("\\", "")
-    assert "(the table has the geometric mean of those compared)" in captions
-    table = next(each for each in test.dataframe if "moved" in each.value.columns)
+    helps = " ".join(each.proto.help for each in test.markdown).replace("\\", "")
+    assert "(the table has the geometric mean of those compared)" in helps
+    table = next(each for each in test.dataframe if "metric" in each.value.columns)
     shown = json.loads(table.proto.columns)
     assert {shown[side]["help"] for side in ("base", "head")} == {SIDES_HELP}
     assert max(lanes["base · default"]) < 7.3 < min(lanes["head · default"])
-    numbers = next(e.value for e in test.dataframe if "moved" in e.value.columns).set_index("metric")
+    numbers = table.value.set_index("metric")
     assert numbers.loc["Latency", "moved"] == "compiled"
     assert numbers.loc["Latency", "reason"].endswith("eager did not move.")
     assert numbers.loc["Speedup", "verdict"] == "✗ regressed"
@@ -156,7 +195,7 @@ def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: O
 
 def test_a_chosen_case_that_was_left_out_says_why(upgrade: OpenPage) -> None:
     test = upgrade(Link(page=Page.UPGRADE, focus="resnet-50", focus_strategy="default"))
-    assert "Left out of the comparison, missing" in texts(test)
+    assert "resnet-50 with default: left out of the comparison, missing" in texts(test)
     gone = upgrade(Link(page=Page.UPGRADE, focus="nobody", focus_strategy="default"))
     assert "nobody with default is no case of this comparison" in texts(gone)
 
@@ -166,9 +205,7 @@ def test_compile_cost_break_even_and_pass_set(upgrade: OpenPage) -> None:
     shift = next(e.value for e in test.dataframe if "break_even_change" in e.value.columns)
     assert (shift.iloc[0]["workload"], shift.iloc[0]["strategy"]) == ("bert-base", "default")
     assert shift.iloc[0]["break_even_verdict"] == "✗ regressed"
-    counts = next(
-        e.value for e in test.dataframe if "reason" in e.value.columns and "moved" not in e.value.columns
-    )
+    counts = next(e.value for e in test.dataframe if list(e.value.columns)[-2:] == ["verdict", "reason"])
     assert list(counts["workload"]) == ["mlp"]
     assert counts["reason"][0].startswith("Passed on the base side, fails now")
 
@@ -177,7 +214,7 @@ def test_matched_and_naive_geomean_stand_side_by_side(upgrade: OpenPage) -> None
     metrics = {metric.label: metric for metric in upgrade(Link(page=Page.UPGRADE)).metric}
     # matched: bert-base twice, mlp default, resnet-50 max-autotune
     assert "over 4 matched cases" in texts(upgrade(Link(page=Page.UPGRADE)))
-    assert "(6 → 4 cases)" in metrics["Geomean speedup, naive"].delta
+    assert "(6 → 4 cases)" in metrics["Geomean speedup, naive"].delta.replace("\\", "")
     assert metrics["Cases compared"].value == "8 of 9"
 
 
@@ -208,7 +245,7 @@ def test_the_same_build_on_both_sides_is_a_sentence(upgrade: OpenPage, upgrade_u
 def test_swapping_turns_the_verdict_round(upgrade: OpenPage, upgrade_url: str) -> None:
     ids = _ids(upgrade_url)
     back = Link(page=Page.UPGRADE, base=ids["2.13.0"], head=ids["2.12.0"], metric="latency")
-    assert _cells(upgrade(back))["bert-base", "default"]["verdict"] == "improved"
+    assert _points(upgrade(back))["bert-base", "default"]["verdict"] == "improved"
 
 
 def test_a_chosen_case_comes_with_its_series(upgrade: OpenPage) -> None:

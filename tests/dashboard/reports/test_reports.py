@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade import charts as verdict_matrix
-from dashboard.pages.upgrade import report as comparison
+from dashboard.pages.upgrade import charts as forest
 from dashboard.reports import freeze
 from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Table, content_of
 from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link
@@ -280,20 +279,17 @@ def test_what_is_too_large_is_cut_and_says_so() -> None:
     assert "case 0 " in page
 
 
-def test_the_largest_matrix_stays_and_the_tables_are_cut_instead() -> None:
-    workloads, strategies = [f"network-{number:02d}" for number in range(60)], ["a", "b", "c", "d"]
-    cell = {"verdict": "unchanged", "text": "-0.1 %", "change": "-0.127 %", "mark": "=", "ink": "#17202B"}
-    told = {"word": "= unchanged", "detail": "Shown to be within 3.00 %.", "values": "7 → 7", "q": "0.92"}
-    cells = pd.DataFrame(
-        [
-            {"workload": workload, "strategy": name, **cell, **told}
-            for workload in workloads
-            for name in strategies
-        ]
-    )
-    assert len(cells) == comparison._MOST_CELLS
-    spec = verdict_matrix.spec(tuple(workloads), tuple(strategies), ("unchanged",), "Latency")
-    chart = Chart(title="matrix", alt="a", svg=draw(spec, {"main": cells, "chosen": cells.iloc[:0]}))
+def test_the_largest_forest_plot_stays_and_the_tables_are_cut_instead() -> None:
+    names = [f"network-{number:02d} · default" for number in range(forest.MOST_ROWS)]
+    values = {"change": 0.01, "low": -0.02, "high": 0.04, "margin_low": -0.03, "margin_high": 0.03}
+    rows_of_cases = pd.DataFrame([{"case": name, "verdict": "unchanged", **values} for name in names])
+    spec = forest.spec(tuple(names), ("unchanged",), "Latency", (-0.1, 0.1))
+    frames = {
+        "main": rows_of_cases,
+        "chosen": rows_of_cases.iloc[:0],
+        "zero": pd.DataFrame({"change": [0.0]}),
+    }
+    chart = Chart(title="changes", alt="a", svg=draw(spec, frames))
     rows = tuple((f"case {number} " + "x" * 250,) for number in range(600))
     few = (("never left out",),) * 20
     columns = (Column(title="case"),)

@@ -1,0 +1,167 @@
+"""What the page Regressions says: the inbox of what got worse, and the evidence of what is chosen in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
+from dashboard.pages.parts import Column, Empty, Figure, Figures, Headline, Lines, PageContent, Part, Table
+from dashboard.pages.regressions import inbox
+from dashboard.pages.regressions.newest_run import finding_columns, newest_run
+from dashboard.pages.upgrade.tables import case_title
+from dashboard.read.data import read_choices, read_regressions, read_trials
+from dashboard.read.snapshots import Snapshot, cached
+from db.queries.filters import Filters
+from db.queries.regressions import RegressionState
+from db.wording import units
+from db.wording.metrics import METRICS
+
+_NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
+_HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
+_COLUMNS = {
+    "state": Column("State", pinned=True),
+    **finding_columns(None),
+    "cause": Column(
+        "Cause class",
+        explained="Which side moved: compiled, eager or the machine. Not which part of the build.",
+    ),
+    **parts.texts({"from": "From", "to": "To", "machine": "Machine", "recorded": "Recorded"}),
+    **parts.texts({"by": "Last said by", "note": "Note", "link": "Link"}),
+}
+_STORY = {
+    **parts.texts({"at": "When", "state": "State", "by": "Who"}),
+    "note": Column("What", wide=True),
+    "link": Column("Link"),
+}
+
+
+@cached
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """The inbox under the filters of `link` and the evidence of the first that is chosen, of the others in
+    the appendix; where nothing was ever recorded, the newest run.
+    """
+    recorded = read_regressions(snapshot)
+    if not recorded:
+        return PageContent(newest_run(snapshot, link), link)
+    shown = inbox.chosen(recorded, link)
+    chosen = [each for each in recorded if each.regression.regression_id in link.regression]
+    chosen.sort(key=lambda each: link.regression.index(each.regression.regression_id))
+    first = _regression(snapshot, chosen[0], listed=chosen[0] in shown) if chosen else ()
+    return PageContent(
+        (*_inbox(shown, inbox_key(snapshot)), *first),
+        link,
+        builds=_builds(snapshot, shown, chosen),
+        data=lambda: {"regressions": [each.regression.model_dump(mode="json") for each in shown]},
+        appendix=lambda: tuple(
+            part for each in chosen[1:] for part in _regression(snapshot, each, listed=each in shown)
+        ),
+    )
+
+
+def inbox_key(snapshot: Snapshot) -> str:
+    """The key of the table: a new data version may order its rows anew, so it is another table then."""
+    return f"inbox-{snapshot.version}"
+
+
+def _inbox(shown: Sequence[RegressionState], key: str) -> tuple[Part, ...]:
+    if not shown:
+        return (_NOTHING,)
+    counts = Counter(each.state for each in shown)
+    waiting = sum(counts[state] for state in inbox.OPEN_STATES)
+    closed = len(shown) - waiting
+    table = inbox.inbox_table(shown)
+    table = table.assign(recorded=[units.moment(at) for at in table["recorded_at"]])
+    return (
+        Headline(
+            f"{units.plural(waiting, 'open regression')}, {units.count(closed)} closed",
+            "bad" if waiting else "good",
+        ),
+        Figures(
+            (
+                *(
+                    Figure(
+                        inbox.state_text(state).capitalize(),
+                        units.count(counts[state]),
+                        f"{inbox.MEANINGS[state].capitalize()}.",
+                    )
+                    for state in inbox.OPEN_STATES
+                ),
+                Figure("Closed", units.count(closed), "Expected, fixed or a false alarm."),
+            ),
+            width_px=140,
+        ),
+        Table(
+            key,
+            "Recorded regressions with state, case, metric, change, cause, builds and what was said last",
+            table,
+            _COLUMNS,
+            title="Recorded regressions",
+        ),
+    )
+
+
+def _builds(
+    snapshot: Snapshot, shown: Sequence[RegressionState], chosen: Sequence[RegressionState]
+) -> tuple[str, ...]:
+    """Those of the sides that are still stored."""
+    of_sides = dict.fromkeys(
+        build
+        for each in (*chosen, *shown)
+        if shown
+        for side in (each.regression.head, each.regression.base)
+        for build in side.build_ids
+    )
+    known = read_choices(snapshot).builds
+    return tuple(key for key in of_sides if key in known)
+
+
+@cached
+def _evidence(snapshot: Snapshot, regression_id: str) -> Evidence:
+    found = next(
+        each.regression
+        for each in read_regressions(snapshot)
+        if each.regression.regression_id == regression_id
+    )
+    machines = (found.machine_id,) if found.machine_id else ()
+    filters = Filters(machines=machines, runs=(*found.base.run_ids, *found.head.run_ids))
+    row = found.row
+    return evidence(read_trials(snapshot, filters), (found.base, found.head), row.case, [row], row.metric)
+
+
+def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
+    """The evidence of a chosen one; `listed` where the table has it."""
+    found, row = each.regression, each.regression.row
+    title = f"{METRICS[row.metric].name} of {row.workload} with {row.strategy}"
+    revised = f" Revision {found.revision} of this verdict." if found.revision else ""
+    about = (
+        *(() if listed else (_HIDDEN,)),
+        f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
+        f"{units.moment(found.recorded_at)} on {found.machine}.{revised}",
+    )
+    differs = inbox.environment(found)
+    story = inbox.story(each)
+    story = story.assign(at=[units.moment(at) for at in story["at"]])
+    columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
+    alt = "Parts of the build that differ between the sides"
+    shown = _evidence(snapshot, found.regression_id)
+    return (
+        Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
+        *(parts.noted(["No part of the build changed between the sides."]) if differs.empty else ()),
+        *parts.table(
+            "regression-environment", alt, differs, columns, title="What differs between the builds"
+        ),
+        *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
+        *series_parts(snapshot, found.machine_id, row.case, row.metric, key="regression-series"),
+        *parts.table(
+            "regression-story",
+            "Who said what about this regression, and when",
+            story,
+            _STORY,
+            title="Who said what",
+        ),
+        *parts.noted(["The same sides judged again, on all that is stored of them:"]),
+        Lines((inbox.compare_command(found),), code=True),
+    )

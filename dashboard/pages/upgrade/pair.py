@@ -1,0 +1,60 @@
+"""Which two builds the page Upgrade sets against each other where its link names none or one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dashboard.links.links import Link
+from dashboard.read.data import (
+    filters_of,
+    read_builds,
+    read_choices,
+    read_measured_builds,
+    read_series_by_build,
+)
+from dashboard.read.snapshots import Snapshot
+from db.judge.compare.sides import plain_settings
+from db.queries.filters import Filters
+
+_NEWEST_VERSIONS = 12
+_RUNS_OF_BUILD = 3
+
+
+def with_builds(snapshot: Snapshot, link: Link) -> Link:
+    """Both builds named. Where the link names none, the head is the newest in order of versions that has a
+    comparable case with an older one, and the base of these the one with most, the newest among equals. One
+    that is named stays. Imported builds count where fewer than two were measured. `link` as it is where its
+    filters let through fewer than two builds.
+    """
+    filters = filters_of(link)
+    builds, measured = read_builds(snapshot, filters), read_measured_builds(snapshot, filters)
+    if (link.base and link.head) or len(builds) < 2:
+        return link
+    pool = measured if len(measured) > 1 else builds
+    named = [key for key in (link.base, link.head) if key]
+    known = [key for key in read_choices(snapshot).builds if key in {*pool, *named}]
+    newest_first = [*reversed(known)]
+    shown = list(dict.fromkeys([*newest_first[:_NEWEST_VERSIONS], *named]))
+    matched = _matches(snapshot, filters, tuple(shown))
+    pairs = [
+        (base, head)
+        for head in ([link.head] if link.head else shown)
+        for base in ([link.base] if link.base else shown)
+        if base != head and (named or known.index(base) < known.index(head))
+    ]
+
+    def preference(pair: tuple[str, str]) -> tuple[int, int, int, int, int]:
+        base, head = map(known.index, pair)
+        return matched(*pair) > 0, base < head, head, matched(*pair), base
+
+    base, head = max(pairs, key=preference, default=(newest_first[1], newest_first[0]))
+    return replace(link, base=base, head=head)
+
+
+def _matches(snapshot: Snapshot, filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:
+    """How many cases of the newest runs two builds have in common; none where their settings differ."""
+    series = read_series_by_build(snapshot, filters, builds, _RUNS_OF_BUILD)
+    rows = read_choices(snapshot).build_rows
+    settings = {key: plain_settings(rows[key]["settings"]) for key in builds}
+    return lambda base, head: len(series[base] & series[head]) if settings[base] == settings[head] else 0
