@@ -98,6 +98,14 @@ class HistoryPolicy(PolicyPart):
         description="the same where each night's newest point is judged as it comes: every night is another "
         "chance for a false alarm (measured)",
     )
+    lasting_p_value: Share = Field(
+        default=0.02,
+        description="the same for a change of the last points_per_side nights that stood on each of the "
+        "last lasting_nights nights: chance passes (measured)",
+    )
+    lasting_nights: int = Field(
+        default=3, ge=1, description="nights in a row that weaker evidence has to last (measured)"
+    )
     obvious_size: Positive = Field(
         default=6.0,
         description="a step of this many deviations of the points needs no rank test (measured)",
@@ -153,9 +161,9 @@ class HistoryPolicy(PolicyPart):
     )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
-    def nightly(self) -> HistoryPolicy:
-        """The rules for one night after the other."""
-        return self.model_copy(update={"p_value": self.nightly_p_value})
+    def at(self, p_value: float) -> HistoryPolicy:
+        """The same rules at another p of a boundary."""
+        return self.model_copy(update={"p_value": p_value})
 
 
 class ConfirmPolicy(PolicyPart):

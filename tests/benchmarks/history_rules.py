@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from db.judge.history.change_points import boundaries, noise_scale
+from db.judge.history.nightly import announced_starts
 from db.judge.policy import HistoryPolicy
 
 Floats = NDArray[np.float64]
@@ -98,7 +99,7 @@ def ours(y: Floats) -> list[int]:
 
 def ours_nightly(y: Floats) -> list[int]:
     """As each night's newest point is judged."""
-    return [found.start for found in boundaries(y, POLICY.nightly())]
+    return announced_starts(y, POLICY)
 
 
 def against_previous(threshold: float) -> Rule:

@@ -54,10 +54,17 @@ class Place(NamedTuple):
 
 
 def boundaries_by_row(points: Floats, policy: HistoryPolicy) -> list[list[Boundary]]:
-    """Of every row the candidates that stand: the weakest is dropped until all are significant and large
-    enough.
+    """Of every row the candidates that stand."""
+    return standing_boundaries(points, candidates(points, policy), policy)
+
+
+def standing_boundaries(
+    points: Floats, candidate_starts: Sequence[Sequence[int]], policy: HistoryPolicy
+) -> list[list[Boundary]]:
+    """Of every row the boundaries that stand at its `candidate_starts`: the weakest is dropped until all are
+    significant and large enough.
     """
-    starts = candidates(points, policy)
+    starts = [list(each) for each in candidate_starts]
     standing: list[list[Boundary]] = [[] for _ in starts]
     known: dict[Place, Boundary] = {}
     undecided = [row for row, found in enumerate(starts) if found]
@@ -122,11 +129,11 @@ def _places(row: int, starts: Sequence[int], length: int) -> list[Place]:
 
 def _weakest(tested: Sequence[Boundary], policy: HistoryPolicy) -> int | None:
     """Which boundary of a series is to be dropped first; None where all are significant and large enough."""
-    failing = [i for i, boundary in enumerate(tested) if not _stands(boundary, policy)]
+    failing = [i for i, boundary in enumerate(tested) if not stands(boundary, policy)]
     return max(failing, key=lambda i: tested[i].p_value, default=None)
 
 
-def _stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
+def stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
     """Significant by ranks, or so large that ranks cannot say it: p by ranks is bounded by the number of
     points, however far the sides are apart.
     """

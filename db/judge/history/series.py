@@ -19,6 +19,7 @@ from db.judge.history.change_points import (
 )
 from db.judge.history.events import change_events, evidence_against, in_place_of, withdrawal
 from db.judge.history.modes import two_modes
+from db.judge.history.nightly import NightlyBoundaries, nightly_boundaries
 from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Result
@@ -164,16 +165,16 @@ def judge_new_point(
     stretches = cut_stretches(points, metric, find_cuts(points))
     if not stretches:
         return ()
-    rules = policy.history.nightly()
+    rules = policy.history
     last = stretches[-1]
     window = Stretch(last.y[-rules.window :], last.position[-rules.window :])
     revised = {event.revises for event in known}
     live = [event for event in known if event.event_id not in revised and event.revises is None]
-    found = boundaries(window.y, rules)
+    night = nightly_boundaries(window.y, rules)
     flips = [event for event in live if event.verdict is Verdict.INCONCLUSIVE]
     settled = [event for event in known if event not in flips]
-    fresh = []
-    for event in change_events(points, metric, window, found, rules):
+    fresh: list[ChangeEvent] = []
+    for event in _announced(points, metric, window, night, rules):
         again = _near(event, flips, rules)
         if _near(event, settled, rules) or (again and event.verdict is Verdict.INCONCLUSIVE):
             continue
@@ -181,9 +182,21 @@ def judge_new_point(
     gone = [
         withdrawal(points, metric, event, evidence)
         for event in live
-        if (evidence := evidence_against(event, window, found, rules)) is not None
+        if (evidence := evidence_against(event, window, [*night.strong, *night.standing], rules)) is not None
     ]
     return (*fresh, *gone)
+
+
+def _announced(
+    points: DataFrame, metric: Metric, window: Stretch, night: NightlyBoundaries, rules: HistoryPolicy
+) -> list[ChangeEvent]:
+    """The changes that the newest night shows, the strong ones and those that lasted, each once."""
+    strong = change_events(points, metric, window, night.strong, rules)
+    lasting = {window.position[start] for start in night.lasting}
+    standing = change_events(points, metric, window, night.standing, rules)
+    return strong + [
+        event for event in standing if event.index in lasting and not _near(event, strong, rules)
+    ]
 
 
 def withdrawals(points: DataFrame, metric: Metric, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
