@@ -30,6 +30,10 @@ HOST = Threshold(share=0.15, ratio=1.7)
 """On a CPU five steps are watched beside whatever else the host does."""
 
 
+DISTURBED = 1.4
+"""A host whose profiled work takes longer than the timed step by more did something else beside it."""
+
+
 @dataclass(frozen=True)
 class KernelChange:
     """One kernel on both sides; 0 where a side does not list it."""
@@ -156,6 +160,16 @@ class _Spent(NamedTuple):
 
 
 _NONE = _Spent(0.0, 0.0)
+
+
+def is_disturbed(side: ProfileSide, timed_ns: float | None) -> bool:
+    """Whether a profile shows more than the step: on a CPU, where whatever else runs is in its times, work
+    that is longer than the step was without the profiler. Unknown is disturbed. A device has its time for
+    itself.
+    """
+    if side.device_busy_fraction is not None:
+        return False
+    return timed_ns is None or sum(entry.self_ns for entry in side.top) > DISTURBED * timed_ns
 
 
 def _merged(side: ProfileSide) -> dict[str, _Spent]:

@@ -14,6 +14,7 @@ from db.cause.profile_change import (
     ProfileChange,
     compare_profiles,
     findings,
+    is_disturbed,
 )
 from db.records.sampling import ProfileSide
 from db.records.trial import Trial
@@ -65,13 +66,24 @@ class Cause:
         }
 
 
-def cause_between(before: ProfileSide, after: ProfileSide) -> Cause | None:
-    """What differs between the profiles of two builds; None where they cannot be compared."""
-    change = compare_profiles(before, after)
+@dataclass(frozen=True)
+class Watched:
+    """A profile, and what a step took where nothing profiled it, in nanoseconds; None where not known."""
+
+    side: ProfileSide
+    timed_ns: float | None
+
+
+def cause_between(before: Watched, after: Watched) -> Cause | None:
+    """What differs between two profiles; None where they cannot be compared. Of a host, a sentence needs both
+    undisturbed.
+    """
+    change = compare_profiles(before.side, after.side)
     if change is None:
         return None
     found = findings(change)
-    return Cause(_change_sentence(change, found), change, found)
+    disturbed = any(is_disturbed(each.side, each.timed_ns) for each in (before, after))
+    return Cause(None if disturbed else _change_sentence(change, found), change, found)
 
 
 def cause_of_compiling(trial: Trial) -> Cause | None:
@@ -79,13 +91,14 @@ def cause_of_compiling(trial: Trial) -> Cause | None:
     profile = trial.profile
     if profile is None or profile.control is None:
         return None
-    cause = cause_between(profile.control, profile.own)
+    times = step_times(trial)
+    cause = cause_between(Watched(profile.control, times.eager_ns), Watched(profile.own, times.own_ns))
     if cause is None:
         return None
     sentence = cause.sentence
     if sentence is None and cause.change.on_device:
         sentence = _host_sentence(trial, cause.change)
-    elif not cause.change.on_device and not _timed_alike(step_times(trial), cause.change):
+    elif not cause.change.on_device and not _timed_alike(times, cause.change):
         sentence = None
     return Cause(sentence, cause.change, cause.findings)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from db.cause.compiler_change import compiler_changes
-from db.cause.sentences import Cause, cause_between
+from db.cause.sentences import Cause, Watched, cause_between
 from db.engine.session import Database
 from db.judge.results import BuildSide, Comparison
 from db.judge.results import Row as Judged
@@ -101,7 +101,7 @@ def _compiler_changes(
         )
     return {
         case: compiler_changes(
-            CompilerFacts.model_validate(before[case]), CompilerFacts.model_validate(after[case])
+            CompilerFacts.model_validate(before[case].part), CompilerFacts.model_validate(after[case].part)
         )
         for case in cases
         if case in before and case in after
@@ -154,9 +154,9 @@ def causes_between(
     return found
 
 
-def _cause(before: Profile, after: Profile, moved: Moved) -> Cause | None:
+def _cause(before: _Profiled, after: _Profiled, moved: Moved) -> Cause | None:
     """None where the profiles show nothing, or the opposite of what was judged."""
-    sides = (before.control, after.control) if moved.eager else (before.own, after.own)
+    sides = [each.eager if moved.eager else each.own for each in (before, after)]
     if sides[0] is None or sides[1] is None:
         return None
     cause = cause_between(sides[0], sides[1])
@@ -165,12 +165,23 @@ def _cause(before: Profile, after: Profile, moved: Moved) -> Cause | None:
     return cause if (cause.change.after_ns > cause.change.before_ns) is moved.slower else None
 
 
+class _Profiled(NamedTuple):
+    own: Watched
+    eager: Watched | None
+
+
 def _profiles(
     connection: Connection, side: BuildSide, other: BuildSide, machine_id: str, workloads: Collection[str]
-) -> dict[Case, Profile]:
-    """The newest profile of every case on a side."""
+) -> dict[Case, _Profiled]:
+    """The newest profile of every case on a side, with the latency of its trial."""
     found = _newest(connection, TRIAL_DETAIL.c.profile, _of(side, other), machine_id, workloads)
-    return {case: Profile.model_validate(profile) for case, profile in found.items()}
+    profiled = {}
+    for case, row in found.items():
+        profile = Profile.model_validate(row.part)
+        control = profile.control
+        eager = None if control is None else Watched(control, row.control_latency_ns)
+        profiled[case] = _Profiled(Watched(profile.own, row.latency_ns), eager)
+    return profiled
 
 
 def _newest(
@@ -180,7 +191,7 @@ def _newest(
     machine_id: str,
     workloads: Collection[str],
 ) -> dict[Case, Any]:
-    """A part of the record of the newest trial that has it, of every case on a side."""
+    """Of every case on a side the newest trial that has a part of the record: that part and its latencies."""
     order = (TRIAL.c.started_at.desc(), TRIAL.c.trial_id.desc())
     rank = func.row_number().over(partition_by=TRIAL.c.series_id, order_by=order).label("rank")
     ranked = (
@@ -196,13 +207,17 @@ def _newest(
         .subquery()
     )
     statement = (
-        select(SERIES.c.workload_id, SERIES.c.strategy_id, part.label("part"))
+        select(
+            *(SERIES.c.workload_id, SERIES.c.strategy_id, part.label("part")),
+            *(TRIAL.c.latency_ns, TRIAL.c.control_latency_ns),
+        )
         .select_from(ranked)
+        .join(TRIAL, TRIAL.c.trial_id == ranked.c.trial_id)
         .join(SERIES, SERIES.c.series_id == ranked.c.series_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == ranked.c.trial_id)
         .where(ranked.c.rank == 1)
     )
-    return {(row.workload_id, row.strategy_id): row.part for row in connection.execute(statement)}
+    return {(row.workload_id, row.strategy_id): row for row in connection.execute(statement)}
 
 
 def _of(side: BuildSide, other: BuildSide) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ import pytest
 
 from db.cause.families import Family
 from db.cause.profile_change import FindingKind, compare_profiles, findings
-from db.cause.sentences import cause_between, cause_of_compiling, family_rows, short_name
+from db.cause.sentences import Watched, cause_between, cause_of_compiling, family_rows, short_name
 from db.records.sampling import Profile
 from tests.builders import MS, make_machine, make_trial
 from tests.db.cause.profiles import noisy, recorded, recorded_sides, side
@@ -21,8 +21,13 @@ GELU = "triton_poi_fused_gelu_0"
 CAST = "triton_poi_fused__to_copy_1"
 
 
+def between(before, after):
+    """Both profiles of a step that took as long without the profiler."""
+    return cause_between(*(Watched(each, each.step_ns) for each in (before, after)))
+
+
 def sentence(before, after):
-    return cause_between(before, after).sentence
+    return between(before, after).sentence
 
 
 def test_the_vision_transformer_names_its_lost_attention_with_both_times():
@@ -150,6 +155,17 @@ def test_a_profile_of_a_cpu_that_the_timing_contradicts_says_nothing():
     assert cause_of_compiling(faster).sentence.startswith("Faster (300 µs became 150 µs a step)")
 
 
+def test_a_disturbed_profile_of_a_cpu_says_nothing():
+    """Recorded on a host that others used: a kernel of 2.35 ms in a step that took 425 µs."""
+    kernel = "graph_0_cpp_fused_add_mean_0"
+    calm, disturbed = side((kernel, 1, 390_552), busy=None), side((kernel, 1, 2_352_601), busy=None)
+    pair = Watched(calm, 411_000.0), Watched(disturbed, 425_000.0)
+    assert cause_between(*pair).sentence is None
+    assert cause_between(pair[0], Watched(disturbed, None)).sentence is None
+    slower = Watched(disturbed, 2_100_000.0)
+    assert cause_between(pair[0], slower).sentence.startswith("Slower (391 µs became 2.35 ms a step)")
+
+
 def test_what_is_not_listed_may_be_anything():
     """400 ns of copies came, and the side before hides 500 ns: perhaps they were there."""
     before = side((GEMM, 4, 1000), rest_ns=500)
@@ -160,12 +176,12 @@ def test_what_is_not_listed_may_be_anything():
 def test_unknown_kernels_are_never_a_cause():
     before, after = side((GEMM, 4, 1000)), side((GEMM, 4, 1000), ("my_kernel", 1, 900))
     assert sentence(before, after) is None
-    assert cause_between(before, after).change.families[0].family is Family.UNKNOWN
+    assert between(before, after).change.families[0].family is Family.UNKNOWN
 
 
 def test_a_profile_of_a_device_meets_none_of_a_host():
     assert compare_profiles(side((GEMM, 1, 10)), side(("aten::mm", 1, 10), busy=None)) is None
-    assert cause_between(side(), side((GEMM, 1, 10))) is None
+    assert between(side(), side((GEMM, 1, 10))) is None
 
 
 @pytest.mark.parametrize(("spread", "on_device"), [(0.03, True), (0.10, False)])
@@ -184,7 +200,7 @@ def test_identical_builds_have_no_cause(spread, on_device):
     for _ in range(500):
         for each in sides:
             pair = [noisy(each, rng, spread, rng.choice((8, 10))) for _ in range(2)]
-            said += cause_between(*pair).sentence is not None
+            said += between(*pair).sentence is not None
     assert said == 0
 
 
