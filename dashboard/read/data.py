@@ -24,10 +24,11 @@ from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.gateway import compare
 from db.judge.history.sequence import builds_interleaved
-from db.judge.results import Comparison
+from db.judge.results import BuildSide, Comparison, Row
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.queries import facets, records, schedules
 from db.queries import run_parts as parts
+from db.queries.causes import explained_case
 from db.queries.cold_start import cold_starts
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
@@ -173,6 +174,14 @@ def read_comparison(
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
     return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force())
+
+
+@cached
+def read_explanation(
+    snapshot: Snapshot, machine_id: str | None, sides: tuple[BuildSide, BuildSide], rows: tuple[Row, ...]
+) -> list[str]:
+    """Why one case changed between base and head, in sentences, by the verdicts `rows` on it."""
+    return explained_case(opened(snapshot.url), *sides, machine_id, rows)
 
 
 @cached

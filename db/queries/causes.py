@@ -55,12 +55,28 @@ def explanations(database: Database, comparison: Comparison) -> dict[Case, Expla
         for row in comparison.rows
         if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
     }
-    found, compiled = causes(database, comparison), _compiler_changes(database, comparison, changed)
+    found = causes(database, comparison)
+    base, head = comparison.base, comparison.head
+    compiled = _compiler_changes(database, base, head, comparison.machine_id, changed)
     return {
         case: Explanation(found.get(case), tuple(compiled.get(case, ())))
         for case in changed
         if case in found or compiled.get(case)
     }
+
+
+def explained_case(
+    database: Database, base: BuildSide, head: BuildSide, machine_id: str | None, rows: Sequence[Judged]
+) -> list[str]:
+    """Why one case changed, in sentences, by the verdicts `rows` on it; nothing where it did not."""
+    changed = [row for row in rows if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    if not changed:
+        return []
+    case = changed[0].case.workload_id, changed[0].case.strategy_id
+    moved = next(filter(None, map(moved_of, changed)), None)
+    found = causes_between(database, base, head, machine_id, {case: moved} if moved else {})
+    compiled = _compiler_changes(database, base, head, machine_id, [case])
+    return Explanation(found.get(case), tuple(compiled.get(case, ()))).sentences
 
 
 def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
@@ -87,10 +103,13 @@ def explanation_documents(comparison: Comparison, found: Mapping[Case, Explanati
 
 
 def _compiler_changes(
-    database: Database, comparison: Comparison, cases: Collection[Case]
+    database: Database,
+    base: BuildSide,
+    head: BuildSide,
+    machine_id: str | None,
+    cases: Collection[Case],
 ) -> dict[Case, list[str]]:
     """What the compiler did differently, by the newest trial of each side that has compiler facts."""
-    base, head, machine_id = comparison.base, comparison.head, comparison.machine_id
     if not cases or machine_id is None:
         return {}
     workloads = {workload for workload, _ in cases}

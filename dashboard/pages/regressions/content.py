@@ -12,7 +12,7 @@ from dashboard.pages.parts import Column, Empty, Figure, Figures, Headline, Line
 from dashboard.pages.regressions import inbox
 from dashboard.pages.regressions.newest_run import finding_columns, newest_run
 from dashboard.pages.upgrade.tables import case_title
-from dashboard.read.data import read_choices, read_regressions, read_trials
+from dashboard.read.data import read_choices, read_explanation, read_regressions, read_trials
 from dashboard.read.snapshots import Snapshot, cached
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
@@ -153,6 +153,7 @@ def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> t
         *parts.table(
             "regression-environment", alt, differs, columns, title="What differs between the builds"
         ),
+        *parts.noted(read_explanation(snapshot, found.machine_id, (found.base, found.head), (row,))),
         *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
         *series_parts(snapshot, found.machine_id, row.case, row.metric, key="regression-series"),
         *parts.table(

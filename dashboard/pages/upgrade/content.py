@@ -33,6 +33,7 @@ from dashboard.read.data import (
     filters_of,
     read_choices,
     read_comparison,
+    read_explanation,
     read_regressions,
     read_trials,
     read_workloads,
@@ -349,8 +350,10 @@ def in_focus(
         return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
     metric, case = judged_metric(link), rows[0].case
     title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
-    found = _evidence(snapshot, link, case)
+    found, sides = _evidence(snapshot, link, case), (comparison.base, comparison.head)
+    case_rows = tuple(row for row in comparison.rows if row.case == case)
     return (
+        *parts.noted(read_explanation(snapshot, comparison.machine_id, sides, case_rows)),
         *evidence_parts(found, metric, title, key="upgrade-case", confidence=comparison.policy.confidence),
         *series_parts(snapshot, link.machine, case, metric, key="upgrade-series"),
     )
