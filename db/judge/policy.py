@@ -193,6 +193,14 @@ def _default_thresholds() -> dict[Metric, Thresholds]:
         Metric.COMPILE_COST: coarse,
         Metric.PEAK_MEMORY: coarse,
         Metric.BREAK_EVEN: coarse,
+        # What only a history follows.
+        Metric.WALL_SYNC: fine,
+        Metric.WALL_PIPELINED: fine,
+        Metric.ISSUE_SPEEDUP: coarse,
+        Metric.WALL_SYNC_SPEEDUP: fine,
+        Metric.WALL_PIPELINED_SPEEDUP: fine,
+        Metric.TIME_TO_FIRST_RESULT: coarse,
+        Metric.COLD_START_CPU: coarse,
     }
 
 

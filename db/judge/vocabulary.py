@@ -27,6 +27,8 @@ class Metric(StrEnum):
     COMPILE_COST = "compile_cost"
     PEAK_MEMORY = "peak_memory"
     BREAK_EVEN = "break_even"
+    TIME_TO_FIRST_RESULT = "time_to_first_result"
+    COLD_START_CPU = "cold_start_cpu"
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
     NUMERICS = "numerics"

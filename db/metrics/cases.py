@@ -248,6 +248,7 @@ def _time_columns(
             ends=repayment_intervals(groups, times.compile_cost_ns, saved),
         ),
         "time_to_first_result_ns": groups.median(times.time_to_first_result_ns),
+        "process_tree_cpu_ns": groups.median(times.process_tree_cpu_ns),
     }
 
 

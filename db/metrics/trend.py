@@ -21,7 +21,8 @@ from db.metrics.trial_times import TrialTimes, trial_times
 from db.records.trial import DEVICE_TIMES
 
 BANDED = (
-    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "time_to_first_result_ns"),
+    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes"),
+    *("time_to_first_result_ns", "process_tree_cpu_ns"),
     *(*DEVICE_TIMES, *SPEEDUP_COLUMNS),
 )
 
@@ -79,6 +80,7 @@ def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) 
         "compile_cost_ns": times.compile_cost_ns,
         "peak_bytes": np.where(passed, positive(trials["peak_bytes"]), np.nan),
         "time_to_first_result_ns": times.time_to_first_result_ns,
+        "process_tree_cpu_ns": times.process_tree_cpu_ns,
         **times.device,
     }
     bands: dict[str, Floats] = {}

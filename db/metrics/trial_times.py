@@ -21,6 +21,7 @@ class TrialTimes:
     control_ns: Floats
     compile_cost_ns: Floats
     time_to_first_result_ns: Floats
+    process_tree_cpu_ns: Floats
     control: list[Control]
     device: dict[str, Floats]
     """The columns of `db.metrics.device_times.trial_device_times`."""
@@ -44,6 +45,7 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
         # eager compiles nothing: its first calls are the part that compile cost leaves out
         compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
         time_to_first_result_ns=np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan),
+        process_tree_cpu_ns=np.where(timed, positive(trials["process_tree_cpu_ns"]), np.nan),
         control=origin,
         device=trial_device_times(trials, groups, timed),
         timed=timed & ~np.isnan(latency),

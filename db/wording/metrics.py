@@ -164,6 +164,14 @@ _ENTRIES = (
     MetricEntry(
         *("time_to_first_result", "Time to first result", "ns", duration, "time_to_first_result_ns"),
         "Start of the process to its first result.",
+        axis=(1e9, "s"),
+        band=_across("time_to_first_result_ns"),
+    ),
+    MetricEntry(
+        *("cold_start_cpu", "Cold start CPU time", "ns", duration, "process_tree_cpu_ns"),
+        "CPU time of the process and its children up to the first result.",
+        axis=(1e9, "s"),
+        band=_across("process_tree_cpu_ns"),
     ),
     MetricEntry(
         *("latency_p95", "p95 latency", "ns", duration, "latency_p95_ns"),

@@ -33,9 +33,33 @@ def compiled(latency: float, control: float, cost: float = 1000.0, **fields: Any
 
 def test_a_case_by_hand() -> None:
     row = one(
-        compiled(50.0, 100.0, 900.0, peak_bytes=10, control_peak_bytes=20, time_to_first_result_ns=7000),
-        compiled(40.0, 120.0, 1100.0, peak_bytes=10, control_peak_bytes=10, time_to_first_result_ns=5000),
-        compiled(60.0, 90.0, 1000.0, peak_bytes=10, control_peak_bytes=30, time_to_first_result_ns=6000),
+        compiled(
+            50.0,
+            100.0,
+            900.0,
+            peak_bytes=10,
+            control_peak_bytes=20,
+            time_to_first_result_ns=7000,
+            process_tree_cpu_ns=20,
+        ),
+        compiled(
+            40.0,
+            120.0,
+            1100.0,
+            peak_bytes=10,
+            control_peak_bytes=10,
+            time_to_first_result_ns=5000,
+            process_tree_cpu_ns=10,
+        ),
+        compiled(
+            60.0,
+            90.0,
+            1000.0,
+            peak_bytes=10,
+            control_peak_bytes=30,
+            time_to_first_result_ns=6000,
+            process_tree_cpu_ns=30,
+        ),
     )
     assert (row["status"], row["trials"], row["counted_trials"], row["failed_trials"]) == ("ok", 3, 3, 0)
     assert (row["latency_ns"], row["control_latency_ns"], row["control"]) == (50, 100, "in_process")
@@ -59,6 +83,7 @@ def test_a_case_by_hand() -> None:
     assert row["throughput_per_s"] == 8 / 50e-9
     assert (row["peak_bytes"], row["control_peak_bytes"], row["memory_ratio"]) == (10, 20, 2)
     assert row["time_to_first_result_ns"] == 6000
+    assert row["process_tree_cpu_ns"] == 20
 
 
 def test_intervals_take_as_many_resamples_as_are_asked_for() -> None:

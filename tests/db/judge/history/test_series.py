@@ -10,6 +10,7 @@ from db.judge.history.series import judge_new_point, judge_series, withdrawals
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
 from db.judge.vocabulary import Metric, Verdict
+from db.wording.metrics import HISTORY_METRICS, METRICS
 from tests.db.judge.series import points, steps
 
 STEP = steps([(60, 10e6), (40, 10.5e6)])
@@ -53,6 +54,12 @@ def test_two_parts_that_change_at_once_are_confounded(
     (event,) = judge_series(table, Metric.LATENCY).events
     assert (event.changed_components, event.confounded) == (components, confounded)
     assert said in event.reason
+
+
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_every_metric_with_a_history_can_be_judged(metric: str):
+    quiet = points(steps([(40, 10e6)]), METRICS[metric].column)
+    assert judge_series(quiet, Metric(metric)).events == ()
 
 
 def test_a_speedup_that_rises_is_an_improvement():
