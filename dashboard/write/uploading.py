@@ -15,7 +15,7 @@ from db.engine.session import open_database
 from db.errors import CompilewatchError
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
 from db.interchange.read.csv_mapping import UnmappedError, not_used
-from db.interchange.read.foreign_trials import UntoldError
+from db.interchange.read.foreign_trials import MissingFactError
 from db.interchange.read.importing import AUTO, ImportReport, import_uploads
 from db.records.samples import percentile_ns
 from db.records.trial import Task, Trial
@@ -115,7 +115,7 @@ def preview(url: str, upload: Upload) -> Preview:
     unmapped: dict[str, str] = {}
     problems = []
     for error in report.errors:
-        if isinstance(error, UntoldError):
+        if isinstance(error, MissingFactError):
             missing |= dict.fromkeys(error.fields)
         if isinstance(error, UnmappedError) and len(error.columns) <= MOST_COLUMNS:
             unmapped |= error.columns
@@ -198,7 +198,7 @@ def _next_step(error: CompilewatchError) -> str:
         if len(error.columns) > MOST_COLUMNS:
             return f"Leave at most {MOST_COLUMNS} columns in it, or name some workload and latency_ms."
         return "Say above what its columns mean, and look again."
-    return "Answer above and look again." if isinstance(error, UntoldError) else error.next_step
+    return "Answer above and look again." if isinstance(error, MissingFactError) else error.next_step
 
 
 def _row(file: str, trial: Trial) -> dict[str, Any]:

@@ -59,8 +59,10 @@ def _limited(base: Any, metadata: typing.Iterable[Any]) -> Any:
             elif entry.func not in _NEEDLESS:
                 raise TypeError(f"no quick check for {entry.func}")
             continue
-        told = vars(entry) if hasattr(entry, "__dict__") else {n: getattr(entry, n) for n in entry.__slots__}
-        for name, value in told.items():
+        values = (
+            vars(entry) if hasattr(entry, "__dict__") else {n: getattr(entry, n) for n in entry.__slots__}
+        )
+        for name, value in values.items():
             if name in _BOUNDS or (name == "pattern" and value not in _NEEDLESS):
                 limits[name] = value
             elif name not in ("pattern", "allow_inf_nan", "strict") and value is not None:
@@ -88,7 +90,7 @@ def _checks(model: type[Record]) -> list[Any]:
     decorators = model.__pydantic_decorators__
     if decorators.field_validators or decorators.root_validators or decorators.validators:
         raise TypeError(f"no quick check for the validators of {model}")
-    return [found.func for found in decorators.model_validators.values()]
+    return [decorator.func for decorator in decorators.model_validators.values()]
 
 
 def _struct(
@@ -161,14 +163,14 @@ class _Shared:
         """What each text says. Raises ValueError where one is wrong."""
         # Unambiguous: an object, or null, of JSON says where it ends.
         together = b"".join(texts)
-        found = self._known.get(together)
-        if found is None:
-            found = tuple([read(bytes(text)) for read, text in zip(self._readers, texts, strict=True)])
+        parts = self._known.get(together)
+        if parts is None:
+            parts = tuple([read(bytes(text)) for read, text in zip(self._readers, texts, strict=True)])
             if len(together) <= _LARGEST_REMEMBERED:
                 if len(self._known) >= _REMEMBERED:
                     self._known.clear()
-                self._known[together] = found
-        return found
+                self._known[together] = parts
+        return parts
 
 
 class QuickReader:
@@ -181,11 +183,11 @@ class QuickReader:
         """What each line says, with the attributes of a `Trial` and to be stored; None where only pydantic
         may read it. Arrays are int64 of numpy, or an empty list.
         """
-        found = [self._decoded(line) for line in lines]
-        together = _take_arrays([trial for trial in found if trial is not None])
+        trials = [self._decoded(line) for line in lines]
+        together = _take_arrays([trial for trial in trials if trial is not None])
         return [
             trial if trial is not None and (together or _take_arrays([trial])) and _is_whole(trial) else None
-            for trial in found
+            for trial in trials
         ]
 
     def _decoded(self, line: bytes) -> Any:
@@ -257,8 +259,8 @@ def whole(trial: Any) -> Trial:
     """A record, whichever way it was read."""
     if isinstance(trial, Trial):
         return trial
-    told = {name: getattr(trial, name) for name in Trial.model_fields}
-    return Trial.model_validate_json(msgspec.json.encode(told, enc_hook=_as_json))
+    values = {name: getattr(trial, name) for name in Trial.model_fields}
+    return Trial.model_validate_json(msgspec.json.encode(values, enc_hook=_as_json))
 
 
 def _as_json(part: Record | NDArray[Any]) -> Any:

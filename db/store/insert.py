@@ -55,9 +55,9 @@ def insert_columns(
     as_stored: Sequence[str] = (),
 ) -> None:
     """As `insert_rows`, for values by column; those of columns in `as_stored` are sent as they are."""
-    told = {name: values for name, values in columns.items() if not _left_out(table.columns[name], values)}
-    plan = _plan(table, connection.dialect, tuple(told), tuple(as_stored))
-    values = list(told.values())
+    filled = {name: values for name, values in columns.items() if not _left_out(table.columns[name], values)}
+    plan = _plan(table, connection.dialect, tuple(filled), tuple(as_stored))
+    values = list(filled.values())
     converted: list[Iterable[Any]] = [*values]
     for position, convert in plan.conversions:
         converted[position] = convert(values[position])
@@ -68,8 +68,8 @@ def insert_columns(
     marks = ", ".join("?" * plan.width)
     # The names are those of our own tables.
     statement = f"INSERT INTO {plan.target} VALUES ({marks})"  # noqa: S608
-    if found := list(rows):
-        connection.exec_driver_sql(statement, found)
+    if listed := list(rows):
+        connection.exec_driver_sql(statement, listed)
 
 
 def _left_out(column: Column[Any], values: Sequence[Any]) -> bool:

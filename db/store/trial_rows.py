@@ -112,13 +112,13 @@ class Identifier:
         if recent is not None:
             return recent[1]
         key = "\n".join(part.model_dump_json() for part in parts)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _case_ids(trial)
+        ids = self._known.get(key)
+        if ids is None:
+            ids = self._known[key] = _case_ids(trial)
         if len(self._recent) >= _RECENT:
             self._recent.clear()
-        self._recent[objects] = (parts, found)
-        return found
+        self._recent[objects] = (parts, ids)
+        return ids
 
 
 def _case_ids(trial: Trial) -> CaseIds:
@@ -167,18 +167,18 @@ def _prepare(trials: Sequence[Trial], identifier: Identifier) -> Iterator[TrialR
     for trial, details, (start, end) in zip(trials, _details(trials), pairwise(ends), strict=True):
         ids = identifier.ids(trial)
         content = _content_hash(trial, ids, details, sizes_bytes[start:end], raw[start:end])
-        found = {kind: next(percentiles) for kind in kinds[start:end] if kind in _SUMMED_UP}
-        yield TrialRows(trial, ids, details, stored[start:end], found, content)
+        by_kind = {kind: next(percentiles) for kind in kinds[start:end] if kind in _SUMMED_UP}
+        yield TrialRows(trial, ids, details, stored[start:end], by_kind, content)
 
 
 def _details(trials: Sequence[Trial]) -> Iterator[list[str | None]]:
     """Of every trial the JSON of each of `DETAIL_PARTS`."""
-    found = [_details_of(trial) for trial in trials]
-    texts = iter(parts_json([part for parts in found for part in parts if part is not None]))
-    return ([None if part is None else next(texts) for part in parts] for parts in found)
+    details = [_details_of(trial) for trial in trials]
+    texts = iter(parts_json([part for parts in details for part in parts if part is not None]))
+    return ([None if part is None else next(texts) for part in parts] for parts in details)
 
 
-_told_of = attrgetter(
+_hashed_facts_of = attrgetter(
     *("schema_", "trial_id", "run_id", "started_at", "ended_at", "suite", "label"),
     *("source.kind", "source.name", "status"),
 )
@@ -197,14 +197,14 @@ def _content_hash(
     What has its default is left out, so that a later release with more optional fields still recognises what
     this one stored.
     """
-    told = (*_told_of(trial), *ids[:4], *_named_of(trial), sizes_bytes)
+    content = (*_hashed_facts_of(trial), *ids[:4], *_named_of(trial), sizes_bytes)
     # JSON holds no line break, so that lines cannot be mistaken for others.
     lines: list[str] = []
     for name, part in zip(DETAIL_PARTS, details, strict=True):
         if part is not None:
             lines += (name, part)
     text = "\n".join(lines).encode()
-    return hashlib.sha256(b"\n".join([_encode(told), text, *raw])).hexdigest()[:32]
+    return hashlib.sha256(b"\n".join([_encode(content), text, *raw])).hexdigest()[:32]
 
 
 # Columns of a trial's row by where the record has them.
@@ -235,10 +235,10 @@ def trial_columns(new: Sequence[TrialRows]) -> dict[str, Sequence[Any]]:
     columns["series_id"] = [entry.ids.series for entry in new]
     columns["build_id"] = [entry.ids.build for entry in new]
     for part, places in _OF_PARTS.items():
-        found = [*map(attrgetter(part), trials)]
+        parts = [*map(attrgetter(part), trials)]
         for name, place in places.items():
             value_of = attrgetter(place)
-            columns[name] = [None if part is None else value_of(part) for part in found]
+            columns[name] = [None if part is None else value_of(part) for part in parts]
     facts = [trial.compiler for trial in trials]
     columns["graph_breaks"] = [None if each is None else _total(each.graph_breaks) for each in facts]
     columns["recompiles"] = [None if each is None else _total(each.recompiles) for each in facts]
@@ -381,7 +381,9 @@ class Batch:
         """The trials at `places`, which ascend."""
         now_at = {place: now for now, place in enumerate(places)}
         trials = [place in now_at for place in range(len(self))]
-        arrays = [kept for kept, count in zip(trials, self.arrays, strict=True) for _ in range(count)]
+        arrays = [
+            is_chosen for is_chosen, count in zip(trials, self.arrays, strict=True) for _ in range(count)
+        ]
         columns: dict[str, Mapping[str, Sequence[Any]]] = {}
         for name, table in self.columns.items():
             rows = arrays if name == TRIAL_SAMPLES.name else trials
@@ -418,7 +420,7 @@ class BatchMaker:
 
     def __init__(self) -> None:
         self._identifier = Identifier()
-        self._told: set[tuple[str, str]] = set()
+        self._written: set[tuple[str, str]] = set()
 
     def batches(self, trials: Iterable[Trial], size: int = TRIALS_OF_A_BATCH) -> Iterator[Batch]:
         """`trials`, `size` at a time."""
@@ -436,7 +438,7 @@ class BatchMaker:
             if case is None:
                 case = Case(entry.ids, entry.trial.run_id, [])
                 cases[entry.ids, case.run_id] = case
-                self._tell(case, entry, dimensions)
+                self._add_dimensions(case, entry, dimensions)
             case.places.append(place)
         return Batch(
             columns={
@@ -450,8 +452,10 @@ class BatchMaker:
             records=trials,
         )
 
-    def _tell(self, case: Case, entry: TrialRows, dimensions: dict[str, list[dict[str, Any]]]) -> None:
+    def _add_dimensions(
+        self, case: Case, entry: TrialRows, dimensions: dict[str, list[dict[str, Any]]]
+    ) -> None:
         for name, key in zip(DIMENSIONS, case.keys, strict=True):
-            if (name, key) not in self._told:
-                self._told.add((name, key))
+            if (name, key) not in self._written:
+                self._written.add((name, key))
                 dimensions[name].append(dimension_row(name, entry.trial, entry.ids))

@@ -54,9 +54,9 @@ def _of_imports(trial: Trial, stored: Trial, fields: list[str]) -> ConflictError
     names = _names(stored)
     changed = [name for name, value in _names(trial).items() if value != names[name]]
     if changed and _renamed(trial, stored) == stored:
-        told = " and ".join(f"{name} {_shown(names[name])}" for name in changed)
+        changes = " and ".join(f"{name} {_shown(names[name])}" for name in changed)
         return ConflictError(
-            f"{subject} was imported before, with {told}.",
+            f"{subject} was imported before, with {changes}.",
             f"Nothing was changed: it is stored already. Give {_options(changed)} as before, or leave it.",
         )
     return ConflictError(
@@ -246,8 +246,8 @@ class TrialWriter:
         bump_data_version(self._connection)
 
     def _stored_hashes(self, trial_ids: Sequence[str]) -> dict[str, str]:
-        found = self._connection.execute(_STORED_HASHES, {"trial_ids": list(trial_ids)})
-        return {row.trial_id: row.content_hash for row in found}
+        rows = self._connection.execute(_STORED_HASHES, {"trial_ids": list(trial_ids)})
+        return {row.trial_id: row.content_hash for row in rows}
 
     def _require_equal(self, trial: Trial) -> None:
         """Raise ConflictError unless the trial is the stored one: hashes of equal trials may differ, too."""
@@ -308,8 +308,8 @@ class TrialWriter:
                 if kinds[place] != FailureKind.CANCELLED
             ]
             if results:
-                told = (max(results), run_id)
-                self._newest[ids.series] = max(self._newest.get(ids.series, told), told)
+                newest = (max(results), run_id)
+                self._newest[ids.series] = max(self._newest.get(ids.series, newest), newest)
 
 
 def _tally_update(name: str) -> Update:

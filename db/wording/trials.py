@@ -61,8 +61,8 @@ def busy_fraction(side: ProfileSide, step_ns: float | None) -> float | None:
 
 def why(profile: Profile, times: StepTimes) -> str:
     """One to four sentences; empty where the profile knows too little for any."""
-    found = (_change(profile), _kernels(profile, times), _verdict(profile, times), _python(profile))
-    return " ".join(filter(None, found))
+    sentences = (_change(profile), _kernels(profile, times), _verdict(profile, times), _python(profile))
+    return " ".join(filter(None, sentences))
 
 
 def _change(profile: Profile) -> str:
@@ -84,11 +84,11 @@ def _kernels(profile: Profile, times: StepTimes) -> str:
     if own is None:
         return ""
     of_step = f" of a step of {duration(times.own_ns)}" if times.own_ns else ""
-    said = f"Kernels take {duration(own)}{of_step}"
+    sentence = f"Kernels take {duration(own)}{of_step}"
     if eager:
-        said += f"; eager's take {duration(eager)}"
-        said += f" of {duration(times.eager_ns)}" if times.eager_ns else ""
-    return f"{said}."
+        sentence += f"; eager's take {duration(eager)}"
+        sentence += f" of {duration(times.eager_ns)}" if times.eager_ns else ""
+    return f"{sentence}."
 
 
 def _verdict(profile: Profile, times: StepTimes) -> str:

@@ -72,10 +72,10 @@ def offered_versions(python: Path, name: str, *, index_url: str | None, early: b
     command = [str(python), "-I", "-m", "pip", "index", "versions", "--no-input"]
     command += ["--disable-pip-version-check", *(["--pre"] if early else []), *index, name]
     finished = _run(command, stdout=subprocess.PIPE)
-    found = _AVAILABLE.search(finished.stdout)
-    if found is None and not _NO_DISTRIBUTION.search(finished.stderr):
+    available = _AVAILABLE.search(finished.stdout)
+    if available is None and not _NO_DISTRIBUTION.search(finished.stderr):
         raise _explained(finished.stderr, [name])
-    return [text.strip() for text in found.group(1).split(",")] if found else []
+    return [text.strip() for text in available.group(1).split(",")] if available else []
 
 
 def install(python: Path, requirements: Sequence[str], *, index_url: str | None) -> None:

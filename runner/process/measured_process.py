@@ -181,7 +181,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
         lock=lock,
         # The caches of one process are what the next one of the trial starts from.
         keep_scratch=role.purpose != "measure" or attempt.diagnostics != NO_DIAGNOSTICS,
-        on_line=listening.hear,
+        on_line=listening.receive,
     )
     interrupted = False
     try:

@@ -29,8 +29,8 @@ def end_orphans(scratch: Path) -> None:
     The guard's own descendants cannot be listed any more: they have become init's.
     """
     deadline = time.monotonic() + _LONGEST_S
-    while (found := list(_processes_of(scratch))) and time.monotonic() < deadline:
-        for process in found:
+    while (orphans := list(_processes_of(scratch))) and time.monotonic() < deadline:
+        for process in orphans:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         time.sleep(_PAUSE_S)

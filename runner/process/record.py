@@ -46,7 +46,7 @@ class Listening:
         """Whether the worker reported success and nothing else came through its pipe."""
         return self.garbage is None and [record.status for record in self.records] == [Status.OK]
 
-    def hear(self, line: bytes) -> bytes | None:
+    def receive(self, line: bytes) -> bytes | None:
         """Take in one line; the answer goes to the worker's standard input."""
         try:
             message = from_worker(line)
@@ -122,10 +122,10 @@ def _cold_start(record: Record, outcome: ProcessOutcome) -> dict[str, Any]:
     return cold
 
 
-def _timing(told: dict[str, Any], watch: DeviceWatch) -> dict[str, Any]:
+def _timing(timing: dict[str, Any], watch: DeviceWatch) -> dict[str, Any]:
     """The worker's `timing`, and what NVML said after the blocks of each side."""
-    sides = {name: told[name] | watch.of_side(name) for name in ("side", "control") if told.get(name)}
-    return told | sides
+    sides = {name: timing[name] | watch.of_side(name) for name in ("side", "control") if timing.get(name)}
+    return timing | sides
 
 
 def _worker_failure(failure: WorkerFailure, outcome: ProcessOutcome) -> Failure:

@@ -63,17 +63,19 @@ def run_trial(
     `diagnostics` default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on
     Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
     """
-    heard = on_phase or (lambda _phase: None)
+    report_phase = on_phase or (lambda _phase: None)
     device = device_facts(spec.device)
-    attempt = Attempt(spec, str(interpreter), is_cancelled, device, heard, diagnostics or spec.diagnostics)
+    attempt = Attempt(
+        spec, str(interpreter), is_cancelled, device, report_phase, diagnostics or spec.diagnostics
+    )
     with device_lock(
         device.uuid or spec.device,
         lock_dir or default_lock_dir(),
         should_stop=is_cancelled,
-        on_wait=lambda: heard(WAITING),
+        on_wait=lambda: report_phase(WAITING),
     ) as lock:
         wait_until_idle(
-            spec.device, spec.idle_wait_s, should_stop=is_cancelled, on_wait=lambda: heard(WAITING)
+            spec.device, spec.idle_wait_s, should_stop=is_cancelled, on_wait=lambda: report_phase(WAITING)
         )
         attempt.begin()
         return _run(attempt, lock)
@@ -112,7 +114,7 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
             "trace",
             environment={"TORCH_TRACE": str(directory)},
         )
-        if _passed(listen(attempt, scratch, role, lock), "trace", trial) is not None:
+        if _record_of_pass(listen(attempt, scratch, role, lock), "trace", trial) is not None:
             trial = trial.model_copy(update={"trace": trace_in(data_dir, trial.trial_id)})
     return trial
 
@@ -122,18 +124,18 @@ def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial
     # generated kernels are without names unless they are compiled with them, which is done once more.
     named = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"} if trial.machine.device == "cpu" else {}
     role = Role(scratch / "measure", "profile", environment=named)
-    record = _passed(listen(attempt, scratch, role, lock), "profile", trial)
+    record = _record_of_pass(listen(attempt, scratch, role, lock), "profile", trial)
     if record is None:
         return trial
     try:
         return trial.model_copy(update={"profile": Profile.model_validate(record.profile)})
     except ValidationError as error:
-        told = first_problem(error, "all of it")
-        _LOG.warning("The profile of %s is not one: %s", trial.workload.name, told)
+        problem = first_problem(error, "all of it")
+        _LOG.warning("The profile of %s is not one: %s", trial.workload.name, problem)
         return trial
 
 
-def _passed(finished: Finished, name: str, trial: Trial) -> Record | None:
+def _record_of_pass(finished: Finished, name: str, trial: Trial) -> Record | None:
     """The record of a pass that succeeded; None, with a warning, of one that did not.
 
     Raises TrialInterrupted on Ctrl-C: the trial before it is whole.
@@ -142,8 +144,10 @@ def _passed(finished: Finished, name: str, trial: Trial) -> Record | None:
         raise TrialInterrupted(trial)
     if finished.listening.succeeded():
         return finished.listening.records[0]
-    told = [record.failure.message for record in finished.listening.records if record.failure]
-    reason = scrub(told[0]).partition("\n")[0] if told else finished.outcome.stopped or "its process died"
+    messages = [record.failure.message for record in finished.listening.records if record.failure]
+    reason = (
+        scrub(messages[0]).partition("\n")[0] if messages else finished.outcome.stopped or "its process died"
+    )
     _LOG.warning("No %s of %s / %s: %s", name, trial.workload.name, trial.strategy.name, reason)
     return None
 
@@ -182,8 +186,8 @@ def run_probes(
     attempt = Attempt(spec, str(interpreter), is_cancelled, device_facts(spec.device))
     finished = _listen_apart(attempt, "probes", workloads, lock_dir)
     if finished.listening.succeeded():
-        found = finished.listening.records[0].probes
-        return (found, "") if isinstance(found, dict) else (None, "The process sent nothing.")
+        probes = finished.listening.records[0].probes
+        return (probes, "") if isinstance(probes, dict) else (None, "The process sent nothing.")
     failure = finished.trial(attempt, spec).failure
     return None, failure.message if failure else "The process ended without a word."
 

@@ -37,7 +37,7 @@ class Abandoned:
         """Queue again what was abandoned: the ids. Raises DatabaseError."""
         now = self._monotonic()
         running = {request.request_id: request for request in running_requests(self._database)}
-        self._beats = {key: seen for key, seen in self._beats.items() if key in running}
+        self._beats = {key: beat_since for key, beat_since in self._beats.items() if key in running}
         released = []
         for key, request in running.items():
             beat, since = self._beats.get(key, (None, now))

@@ -78,12 +78,12 @@ def listen_to_events(begin: Callable[[str], None], end: Callable[[str], None]) -
     """
     with contextlib.ExitStack() as stack:
         logger = _attribute("torch._dynamo.utils", "ChromiumEventLogger")
-        heard = (
+        is_listening = (
             logger is not None
             and callable(getattr(logger, "log_event_start", None))
             and callable(getattr(logger, "log_event_end", None))
         )
-        if heard:
+        if is_listening:
             stack.enter_context(_before(logger, "log_event_start", begin))
             stack.enter_context(_before(logger, "log_event_end", end))
         for owner, method, name in (
@@ -92,7 +92,7 @@ def listen_to_events(begin: Callable[[str], None], end: Callable[[str], None]) -
         ):
             if callable(getattr(owner, method, None)):
                 stack.enter_context(_around(owner, method, name, begin, end))
-        yield heard
+        yield is_listening
 
 
 @contextlib.contextmanager

@@ -43,12 +43,12 @@ def _portable(strategy: Strategy, name: str) -> Any:
     """The function of `torch.compiler` that moves caches; from release 2.7."""
     if strategy.cache != "portable":
         return None
-    found = getattr(torch.compiler, name, None)
-    if found is None:
+    function = getattr(torch.compiler, name, None)
+    if function is None:
         raise UnsupportedCaseError(
             f"torch {torch.__version__} has no torch.compiler.{name}; portable caches need 2.7."
         )
-    return found
+    return function
 
 
 def save(strategy: Strategy, artifacts: Path) -> None:
@@ -179,8 +179,8 @@ class Session:
         self._rss_before = memory.peak_rss_bytes()
         self._compile_peak.begin()
         begin, end = phases.both(clock.begin, first.begin), phases.both(clock.end, first.end)
-        with self._phase("first_call"), internals.listen_to_events(begin, end) as heard:
-            first.is_heard = heard
+        with self._phase("first_call"), internals.listen_to_events(begin, end) as is_reported:
+            first.is_reported = is_reported
             started = time.monotonic_ns()
             if self._spec.purpose not in ("prime", "trace"):
                 load(self._strategy, self._artifacts)
@@ -190,24 +190,24 @@ class Session:
             variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
             with affinity.unbound(), grad_context(variant.built.task):
                 self._first(variant, first)
-            took = time.monotonic_ns() - started
-        self._cold["first_call_ns"] = took
-        self._cold |= self._split(clock, took, heard=heard)
+            elapsed_ns = time.monotonic_ns() - started
+        self._cold["first_call_ns"] = elapsed_ns
+        self._cold |= self._split(clock, elapsed_ns, is_reported=is_reported)
         self._peak_with_compile = self._compile_peak.end(variant)
         return variant
 
     @staticmethod
-    def _split(clock: phases.PhaseClock, took: int, *, heard: bool) -> dict[str, Any]:
-        if heard:
+    def _split(clock: phases.PhaseClock, elapsed_ns: int, *, is_reported: bool) -> dict[str, Any]:
+        if is_reported:
             return {
                 "phase_source": "dynamo_timed_events",
-                "phases_ns": phases.with_remainder(clock.spent_ns, took),
+                "phases_ns": phases.with_remainder(clock.spent_ns, elapsed_ns),
             }
         spent = internals.time_spent_ns()
         if spent is not None:
-            split = phases.from_time_spent(spent, internals.wait_time_ns(), took)
+            split = phases.from_time_spent(spent, internals.wait_time_ns(), elapsed_ns)
             return {"phase_source": "calculate_time_spent", "phases_ns": split}
-        return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, took)}
+        return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, elapsed_ns)}
 
     def save_cache(self) -> None:
         """What the priming process of a trial leaves for the measured one."""
@@ -345,7 +345,7 @@ class Session:
         return streams.facts(built, self._first_iteration, samples[0], self._control_first, samples[1])
 
     def _compiler_facts(self) -> dict[str, Any]:
-        asked = compiling.uses_cudagraphs(self._strategy, self._device.type)
-        facts = compiler_facts.facts(self._log, cudagraphs_requested=asked)
+        requested = compiling.uses_cudagraphs(self._strategy, self._device.type)
+        facts = compiler_facts.facts(self._log, cudagraphs_requested=requested)
         self._log_context.close()
         return facts | {"cudagraph_launches": self._graph_launches}

@@ -41,7 +41,7 @@ class FirstIteration:
         self._began = 0
         self._log_before = 0
         self._batch = 1
-        self.is_heard = False
+        self.is_reported = False
         """Whether this release of torch tells of its regions; else no compilation is known."""
         self.batches_ns: list[int] = []
         self.compiles: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ def facts(
         "control_latency_per_token_ns": _per_token(control_samples_ns, stream.tokens),
         "first_batches_ns": own.batches_ns,
         "control_first_batches_ns": [] if control is None else control.batches_ns,
-        "compiles": own.compiles if own.is_heard else None,
+        "compiles": own.compiles if own.is_reported else None,
     }
 
 

@@ -26,27 +26,27 @@ def read(file: InputFile, _options: ImportOptions) -> Iterator[Trial]:
             yield parse_trial(line, where=f"{file.shown}, line {number}")
 
 
-def read_to_store(files: Iterable[InputFile], size: int, turns: Iterator[bool]) -> Iterator[list[Trial]]:
+def read_to_store(files: Iterable[InputFile], size: int, shares: Iterator[bool]) -> Iterator[list[Trial]]:
     """Trials of all `files` as `read` yields them, `size` at a time and several times as fast, for the store
     (see `db.records.fast_json`). Those whose turn is False are neither looked into nor yielded.
     """
     quick = QuickReader()
     some: list[Trial] = []
-    mine = next(turns)
+    mine = next(shares)
     for file, numbered, is_last in _together(files, size):
         if mine:
             some += _read_quickly(quick, file, numbered)
         if is_last:
             if mine:
                 yield some
-            some, mine = [], next(turns)
+            some, mine = [], next(shares)
     if some:
         yield some
 
 
 def _read_quickly(quick: QuickReader, file: InputFile, numbered: list[tuple[int, bytes]]) -> Iterator[Any]:
-    found = quick.read([line for _, line in numbered])
-    for (number, line), trial in zip(numbered, found, strict=True):
+    trials = quick.read([line for _, line in numbered])
+    for (number, line), trial in zip(numbered, trials, strict=True):
         yield parse_trial(line, where=f"{file.shown}, line {number}") if trial is None else trial
 
 
@@ -56,26 +56,26 @@ def _together(
     """Numbered lines that are not empty, some at a time, and whether they are the last of `size`; before an
     error, those that come before it.
     """
-    left = size
+    remaining = size
     for file in files:
         some: list[tuple[int, bytes]] = []
-        room, size_bytes = min(_TOGETHER, left), 0
+        room, size_bytes = min(_TOGETHER, remaining), 0
         try:
             for number, line in file.lines():
                 if line and not line.isspace():
                     some.append((number, line))
                     size_bytes += len(line)
                 if len(some) == room or size_bytes > _TOGETHER_BYTES:
-                    left = left - len(some) or size
-                    yield file, some, left == size
+                    remaining = remaining - len(some) or size
+                    yield file, some, remaining == size
                     some, size_bytes = [], 0
-                    room = min(_TOGETHER, left)
+                    room = min(_TOGETHER, remaining)
         except RecordError:
             yield file, some, False
             raise
         if some:
-            left = left - len(some) or size
-            yield file, some, left == size
+            remaining = remaining - len(some) or size
+            yield file, some, remaining == size
 
 
 def write(trials: Iterable[Trial], output: BinaryIO) -> int:

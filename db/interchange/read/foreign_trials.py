@@ -53,7 +53,7 @@ _NEEDED = {
 }
 
 
-class UntoldError(RecordError):
+class MissingFactError(RecordError):
     """A file does not say what must be known; `fields` are the fields of ImportOptions that tell it."""
 
     def __init__(self, message: str, next_step: str, fields: tuple[str, ...]) -> None:
@@ -164,7 +164,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
     """The record of one imported result.
 
     A fact comes from the content, else from the options, else from the file's name.
-    Raises UntoldError naming every option that is still needed, RecordError for a field that is wrong.
+    Raises MissingFactError naming every option that is still needed, RecordError for a field that is wrong.
     """
     facts = _facts(result, options)
     try:
@@ -208,7 +208,7 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
     missing = [key for key in _NEEDED if key not in facts]
     if missing:
         unknown = [_NEEDED[key][0] for key in missing]
-        raise UntoldError(
+        raise MissingFactError(
             f"{result.place.file}: does not say {_and(unknown)}.",
             f"Name it with {_and([_NEEDED[key][1] for key in missing])}.",
             tuple(missing),

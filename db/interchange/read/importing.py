@@ -17,7 +17,7 @@ from db.interchange.files.bulk import without_cycle_collection
 from db.interchange.files.opening import InputFile, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.csv_mapping import unused_columns
-from db.interchange.read.foreign_trials import UntoldError
+from db.interchange.read.foreign_trials import MissingFactError
 from db.interchange.read.formats import JOB_READERS, READERS, Format, detect, read_jobs
 from db.interchange.read.job_trials import JobProcess
 from db.interchange.read.read_ahead import Share, read_ahead
@@ -177,7 +177,7 @@ def _import_one(
             _stored(save, BatchMaker().batches(trials, TRIALS_OF_A_BATCH), report)
         report.unused, report.notes = _unused(recognised, options), tuple(notes)
         return report
-    except UntoldError as error:
+    except MissingFactError as error:
         # What is missing may stand in a column that nobody has named.
         return FileReport(shown, formats, unused=_unused(recognised, options), error=error)
     except ConflictError as error:

@@ -59,7 +59,7 @@ class JobProcess:
 def job_trials(processes: Sequence[JobProcess], options: ImportOptions) -> Iterator[Trial]:
     """The trials of all processes; the ranks of one execution share a run, which began when the first did.
 
-    Raises UntoldError naming every option that is still needed.
+    Raises MissingFactError naming every option that is still needed.
     """
     for execution in _executions(processes):
         known = [each.began_ns for each in execution if each.began_ns is not None]

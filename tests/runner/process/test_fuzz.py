@@ -111,7 +111,7 @@ _LINES = (
 def test_whatever_a_worker_sends_there_is_one_valid_trial(lines: list[bytes], rest: bytes) -> None:
     listening = Listening(lambda _phase: None, DeviceWatch("cpu"))
     for line in lines:
-        listening.hear(line)
+        listening.receive(line)
     outcome = ProcessOutcome(exit_code=0, lines=lines, unfinished=rest)
     now = datetime.now(UTC)
     trial = assemble(

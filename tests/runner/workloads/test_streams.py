@@ -54,7 +54,7 @@ def gone_through(built: Built, strategy: str) -> tuple[dict[str, Any], FirstIter
     with internals.collect_log() as log:
         first = FirstIteration(log)
         with internals.listen_to_events(first.begin, first.end) as heard:
-            first.is_heard = heard
+            first.is_reported = heard
             target = own_copy(built) if compiling.needs_own_model(built, wanted) else built
             call = compiling.apply(target, wanted, Path("unused"))
             with grad_context(built.task):
