@@ -308,8 +308,8 @@ class TrialWriter:
                 if kinds[place] != FailureKind.CANCELLED
             ]
             if results:
-                newest = (max(results), run_id)
-                self._newest[ids.series] = max(self._newest.get(ids.series, newest), newest)
+                newest_result = (max(results), run_id)
+                self._newest[ids.series] = max(self._newest.get(ids.series, newest_result), newest_result)
 
 
 def _tally_update(name: str) -> Update:

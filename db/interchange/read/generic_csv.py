@@ -38,7 +38,7 @@ _BRACKETED = re.compile(r"(\S+)\s*\([^)]*\)")
 def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     """One trial per row; a row with an eager latency only is an eager trial.
 
-    Raises UnmappedError where it is not known which columns to read, MissingFactError for a fact without column,
+    Raises UnmappedError for unknown columns, MissingFactError for a fact without a column,
     RecordError for a mapping that does not fit and for every cell that cannot be read.
     """
     mapping = mapping_of(file, options)
