@@ -50,13 +50,15 @@ def reader_of(networks: Collection[str], forwarded: str) -> str | None:
     """Whom proxies in `networks` spoke for by their X-Forwarded-For; None where it names nobody.
 
     Each proxy adds whom it heard from at the end, so the last address that is no proxy's is the reader's;
-    what stands before it, anybody may have written.
+    what stands before it, anybody may have written. A zone, as in fe80::1%eth0, is any text.
     """
     for part in reversed(forwarded.split(",")):
         address = part.strip()
         try:
             ipaddress.ip_address(address)
         except ValueError:
+            return None
+        if "%" in address:
             return None
         if not comes_from(networks, address):
             return address

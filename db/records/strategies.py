@@ -62,6 +62,17 @@ TORCH_BACKENDS = frozenset({"aot_eager", "aot_eager_decomp_partition", "cudagrap
 
 _BACKEND = re.compile(r"backend:([A-Za-z_]\w*)")
 
+
+def names_code(workload: str, strategy: str = "eager") -> bool:
+    """Whether `compilewatch run` of these names would import what they say instead of what is configured.
+
+    "module:function" is a workload of the command line alone: no command that holds one is suggested, for
+    names of records are what somebody wrote.
+    """
+    backend = _BACKEND.match(strategy)
+    return ":" in workload or (backend is not None and backend.group(1) not in TORCH_BACKENDS)
+
+
 # torch._inductor.list_mode_options(): these modes only switch on CUDA graphs and Triton autotuning.
 _GPU_ONLY_MODES = {
     "reduce-overhead": "CUDA graphs do not exist on a CPU, so this mode runs the code of default",

@@ -28,6 +28,7 @@ from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.trials import trials_frame
 from db.records.regressions import side_keys
+from db.records.strategies import names_code
 from db.records.trial import SourceKind
 from db.wording.units import count, plural
 from runner.cli.front import EXIT_CANNOT
@@ -258,8 +259,8 @@ def print_logged(logged: Logged, *, imported: bool = False) -> None:
         print(f"Confirmed: {count(len(recorded.confirmed))}.", file=sys.stderr)
     if waiting:
         cases = sorted({each.row.workload for each in waiting})
-        options = " ".join(f"-w {shlex.quote(name)}" for name in cases[:5])
-        how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run {options}"
+        named = [f" -w {shlex.quote(name)}" for name in cases[:5] if not names_code(name)]
+        how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run{''.join(named)}"
         line = f"Recorded, not confirmed yet: {count(len(waiting))}. {how}"
         print(printable(line), file=sys.stderr)
     if messages.sent:

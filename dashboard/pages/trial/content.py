@@ -13,6 +13,7 @@ from dashboard.read.shaping import BUILD_COMPONENTS, number
 from dashboard.render.foreign_text import readable
 from db.metrics.device_times import bound_of
 from db.metrics.summary import SampleSummary, summarize_samples
+from db.records.strategies import names_code
 from db.records.trial import (
     CacheCounters,
     ColdStart,
@@ -250,11 +251,14 @@ def commands(trial: Trial) -> list[str]:
     shown = [f"compilewatch show {trial.trial_id}"]
     if trial.source.kind is not SourceKind.MEASURED:
         return shown
-    return [*shown, f"compilewatch reproduce {trial.trial_id}", run_command(trial)]
+    again = run_command(trial)
+    return [*shown, f"compilewatch reproduce {trial.trial_id}", *([again] if again else [])]
 
 
-def run_command(trial: Trial) -> str:
-    """Measures its case anew."""
+def run_command(trial: Trial) -> str | None:
+    """Measures its case anew; None where its names are code, which a record may not name."""
+    if names_code(trial.workload.name, trial.strategy.name):
+        return None
     parts = [
         "compilewatch run",
         f"--workload {shlex.quote(trial.workload.name)}",

@@ -173,8 +173,10 @@ def reproduce(trial: Trial) -> None:
         if trial.source.kind is SourceKind.MEASURED:
             st.code(f"compilewatch reproduce {trial.trial_id}", language="bash")
             elements.note("Repeats this trial as it was measured, and says how the result compares.")
-            st.code(content.run_command(trial), language="bash", wrap_lines=True)
-            elements.note("Measures the same case on this machine with the torch that is installed now.")
+            again = content.run_command(trial)
+            if again is not None:
+                st.code(again, language="bash", wrap_lines=True)
+                elements.note("Measures the same case on this machine with the torch that is installed now.")
 
 
 # The part of a trial that only a workload of several batches has: padding, tokens, when it was compiled.

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.responses import Response
 
+from dashboard.api.rate_limit import Buckets
 from dashboard.login import oidc
 from dashboard.login.access import Person, Role
-from dashboard.login.gate import SIGNED_OUT, Gate, People
+from dashboard.login.gate import SIGNED_OUT, WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_PER_S, Gate, People
 from dashboard.login.oidc import Provider
 from dashboard.login.routes import LIMIT, LoginRoutes, safe_path
 from dashboard.login.sessions import Sessions
@@ -67,6 +68,7 @@ def gated() -> Callable[[SignIn], Gated]:
         sessions = Sessions(lasts_s=settings.session_hours * 3600, clock=clock)
         people = People(settings, sessions)
         gate = Gate(inner, settings=settings, people=people, token_of=lambda _secret: None)
+        gate._wrong_tokens = Buckets(WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_PER_S, clock=clock)
         return Gated(gate, inner, sessions, clock)
 
     return make
@@ -210,6 +212,7 @@ BEHIND_TWO = OIDC.model_copy(update={"proxies": ("10.0.0.0/24", "127.0.0.1/32", 
         ("203.0.113.4,198.51.100.9 ,10.0.0.3,127.0.0.1,::ffff:10.0.0.4", "198.51.100.9"),
         ("2001:db8::1, fd00::2", "2001:db8::1"),
         *((said, None) for said in ("", ",", "10.0.0.3", "unknown", "198.51.100.9:80", "198.51.100.9, _x")),
+        *((said, None) for said in ("fe80::1%eth0", "2001:db8::1%<script>", "::ffff:10.0.0.4%x")),
         *((said, None) for said in ("010.0.0.8", "0x7f.1", "1.2.3", "\u0661.1.1.1", "a" * 9_000)),
     ],
 )
@@ -222,6 +225,22 @@ def test_the_reader_is_the_last_whom_no_proxy_of_ours_is(
         assert status(behind.gate, "/", headers, client=proxy) == 200
         client = behind.inner.seen[-1]["client"]
         assert client == ((reader, 0) if reader else (proxy, 1234))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("X-Real-IP", "X-Client-IP", "Client-IP", "True-Client-IP", "CF-Connecting-IP", "Fastly-Client-IP"),
+        *("Forwarded", "Via", "X-Forwarded", "X_Forwarded_For", "X-Forwarded-For-Original", "Remote-Addr"),
+        *("X-Original-Forwarded-For", "X-Cluster-Client-IP", "X-ProxyUser-Ip", "X-Forwarded-By"),
+    ],
+)
+def test_no_other_header_names_the_reader(gated: Callable[[SignIn], Gated], name: str) -> None:
+    """Not even from a proxy that is believed: it passes on what it does not know."""
+    behind = gated(BEHIND_TWO)
+    for said in ("198.51.100.9", "for=198.51.100.9"):
+        assert status(behind.gate, "/", behind.cookie() | {name: said}, client="10.0.0.7") == 200
+        assert behind.inner.seen[-1]["client"] == ("10.0.0.7", 1234)
 
 
 @pytest.mark.parametrize("settings", [OIDC, BEHIND_TWO, BEHIND_PROXY])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from dashboard.links.links import Link, Page, href
+from dashboard.pages.trial import content
 from dashboard.reports.content import Table
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.records.trial import ColdStart, Summary
 from db.store.trials import save_trial
-from tests.builders import MS, START, make_imported
+from tests.builders import MS, START, make_imported, make_trial
 from tests.dashboard.conftest import DATABASE, opened, texts
 
 COST = ColdStart(until_steady_ns=37_662_211_000, calls_until_steady=0)
@@ -57,3 +60,33 @@ def test_a_report_keeps_the_figures_of_the_source() -> None:
     stated = set(tables["Figures of the source"].rows)
     assert {("compression_ratio", "0.912345678"), ("load_mb", "333.2")} <= stated
     assert "only a summary: n = 30." in render(content)
+
+
+@pytest.mark.parametrize(
+    ("workload", "strategy", "is_code"),
+    [
+        ("mlp", "default", False),
+        ("mlp; touch x", "default+submodule:encoder", False),
+        ("mlp", "backend:aot_eager", False),
+        ("os:system", "eager", True),
+        ("mlp", "backend:evil", True),
+        ("mlp", "backend:evil+dynamic", True),
+    ],
+)
+def test_no_command_to_copy_names_code_of_a_record(workload: str, strategy: str, is_code: bool) -> None:
+    """`compilewatch run` would import the one, and look for the other among all that is installed."""
+    trial = make_trial()
+    trial = trial.model_copy(
+        update={
+            "suite": None,
+            "workload": trial.workload.model_copy(update={"name": workload}),
+            "strategy": trial.strategy.model_copy(update={"name": strategy}),
+        }
+    )
+    safe = [f"compilewatch show {trial.trial_id}", f"compilewatch reproduce {trial.trial_id}"]
+    words = [shlex.split(command) for command in content.commands(trial)]
+    again = ["compilewatch", "run", "--workload", workload, "--strategy", strategy, "--trials", "1"]
+    assert words == [
+        *map(str.split, safe),
+        *([] if is_code else [again]),
+    ]

@@ -13,6 +13,7 @@ from db.engine.session import open_database
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.schedules import queue
 from db.records.regressions import TriageState
+from db.records.trial import Trial
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
@@ -57,6 +58,23 @@ def test_one_line_per_regression_on_standard_output(
     assert "-> 8.8" in latency
     assert ", new]" in latency
     assert "Measure again to confirm: compilewatch run -w bert-base -w mlp" in captured.err
+
+
+def _of_code(trial: Trial) -> Trial:
+    return trial.model_copy(update={"workload": trial.workload.model_copy(update={"name": "os:system"})})
+
+
+def test_the_next_step_names_no_code_of_a_record(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`-w os:system` would import what a record names."""
+    history = stepping_history(1.0, 1.1, builds=("2.11.0", "2.12.0"))
+    with open_database(sqlite_url) as database:
+        save_trials(
+            database, [_of_code(trial) if trial.workload.name == "mlp" else trial for trial in history]
+        )
+    assert gate(sqlite_url) == 1
+    said = capsys.readouterr().err
+    assert "Measure again to confirm: compilewatch run -w bert-base\n" in said
+    assert "-w os:system" not in said
 
 
 def test_nothing_moved_exits_0_and_records_nothing(
