@@ -1,0 +1,338 @@
+"""Over random histories no page contradicts itself: ratios are quotients of what stands beside them, totals
+sums of their parts, points of charts those of their tables, and headlines count what tables show.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.break_even import content as break_even
+from dashboard.pages.cold_start import content as cold_start
+from dashboard.pages.modes import content as modes
+from dashboard.pages.overview import content as overview
+from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Part, Table, named
+from dashboard.pages.trends import content as trends
+from dashboard.pages.upgrade import content as upgrade
+from dashboard.pages.upgrade.pair import with_builds
+from dashboard.read.data import filters_of, newest_build, read_choices
+from dashboard.read.database import close_databases
+from dashboard.read.snapshots import Snapshot
+from db.engine.session import open_database
+from db.metrics.geomean import geomean
+from db.records.trial import Trial
+from db.store.trials import save_trials
+from tests.builders import MS, SECOND, START, make_cold_start, make_trial
+from tests.dashboard.conftest import DATABASE
+
+PAGES: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
+    Page.OVERVIEW: overview.page,
+    Page.UPGRADE: upgrade.page,
+    Page.MODES: modes.page,
+    Page.BREAK_EVEN: break_even.page,
+    Page.COLD_START: cold_start.page,
+    Page.TRENDS: trends.page,
+}
+UNITS = {
+    **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
+    **{"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
+    **{"x": 1.0, "%": 0.01, "steps": 1.0, "step": 1.0, "": 1.0},
+}
+DIGITS = 0.006
+"""Half a unit in the third of three significant digits, as a share of the smallest such number, and a bit."""
+WORKLOADS, STRATEGIES = ("bert-base", "mlp", "elementwise"), ("eager", "default", "max-autotune")
+
+amounts = st.floats(0.2, 50.0)
+outcomes = st.sampled_from(["ok", "ok", "ok", "ok", "timeout", "wrong_result"])
+
+
+class History(list[Trial]):
+    """Trials, printed in short."""
+
+    def __repr__(self) -> str:
+        return repr([(each.trial_id, each.latency_samples_ns[:1]) for each in self[:20]])
+
+
+def _some(names: Sequence[str]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """One to three builds of one to three workloads; some cases fail, some are missing."""
+    trials = History()
+    builds = draw(
+        st.lists(st.sampled_from(["2.11.0", "2.12.0", "2.13.0"]), min_size=1, max_size=3, unique=True)
+    )
+    workloads = draw(st.lists(st.sampled_from(WORKLOADS), min_size=1, max_size=3, unique=True))
+    for day, build in enumerate(builds):
+        for workload in workloads:
+            for strategy in STRATEGIES:
+                repeats = range(draw(st.integers(0, 4)))
+                trials.extend(_trial(draw, build, workload, strategy, day, number) for number in repeats)
+    return trials
+
+
+def _trial(draw: st.DrawFn, build: str, workload: str, strategy: str, day: int, number: int) -> Trial:
+    outcome = draw(outcomes)
+    latency_ns, control_ns = draw(amounts) * MS, draw(amounts) * MS
+    compile_ns = round(draw(st.floats(0.5, 20.0)) * SECOND)
+    more: dict[str, Any] = {"failure": outcome} if outcome != "ok" else {}
+    if outcome == "ok":
+        compiled = strategy != "eager"
+        more["cold_start"] = make_cold_start(latency_ns, compile_ns=compile_ns, compiled=compiled)
+    return make_trial(
+        trial_id=f"{build}-{workload}-{strategy}-{number}",
+        run_id=f"run-{day}",
+        build=build,
+        workload=workload,
+        strategy=strategy,
+        latency_ns=latency_ns,
+        control_latency_ns=control_ns,
+        compile_ns=compile_ns,
+        samples=5,
+        started_at=START - timedelta(days=20) + timedelta(days=day, minutes=number),
+        **more,
+    )
+
+
+def value(text: Any) -> float | None:
+    """The number that a text shows, in the base of its unit; None where it shows none."""
+    if not isinstance(text, str):
+        return None
+    found = re.fullmatch(r"([+-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)", text)
+    if found is None or found[2] not in UNITS:
+        return None
+    return float(found[1].replace(",", "")) * UNITS[found[2]]
+
+
+def agree(shown: float, quotient: float) -> bool:
+    """Up to the digits that all three numbers show."""
+    return math.isclose(shown, quotient, rel_tol=3 * DIGITS)
+
+
+def tables(page: PageContent) -> dict[str, pd.DataFrame]:
+    return {part.key: part.frame for part in (*page.parts, *page.appendix()) if isinstance(part, Table)}
+
+
+def charts(page: PageContent) -> dict[str, dict[str, pd.DataFrame]]:
+    return {part.key: part.chart.frames for part in page.parts if isinstance(part, Chart)}
+
+
+def figures(page: PageContent) -> dict[str, str]:
+    return {
+        each.title: each.text for part in page.parts if isinstance(part, Figures) for each in part.figures
+    }
+
+
+def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.to_dict("records")
+
+
+def quotients(page: PageContent) -> Iterator[tuple[str, float, float]]:
+    """Every ratio beside what it is a quotient of: where it stands, what is shown, what it must be."""
+    for key, frame in tables(page).items():
+        for row in rows(frame):
+            found = {name: value(text) for name, text in row.items()}
+            for ratio, above, below in (
+                ("speedup", "eager", "latency"),
+                ("ratio", "eager", "value"),
+            ):
+                known = [found.get(name) for name in (ratio, above, below)]
+                if all(known):
+                    yield key, known[0], known[1] / known[2]  # type: ignore[misc,operator]
+            base, head, change = (found.get(name) for name in ("base", "head", "change"))
+            if base and head and change is not None:
+                yield f"{key} change", 1 + change, head / base
+            sides = [value(each) for each in str(row.get("speedup", "")).split(" → ")]
+            ratios = found.get("eager_ratio"), found.get("compiled_ratio")
+            if len(sides) == 2 and all(sides) and all(ratios):
+                yield f"{key} sides", sides[1] / sides[0], ratios[0] / ratios[1]  # type: ignore[operator]
+
+
+def check_quotients(page: PageContent) -> None:
+    for where, shown, quotient in quotients(page):
+        assert agree(shown, quotient), f"{page.link.page} {where}: {shown} is not {quotient}"
+
+
+def check_overview(page: PageContent, other: PageContent | None) -> None:
+    """`other` is Upgrade between the same builds."""
+    said = page.parts[0]
+    assert isinstance(said, Headline)
+    every = tables(page)
+    workloads, cases = every["overview-table"], every["cases"]
+    shown = figures(page)
+    assert int(shown["Failing cases"]) == int(re.search(r"(\d+) failing", said.text)[1])  # type: ignore[index]
+    fastest = [max(1.0, value(row["speedup"]) or 1.0) for row in rows(workloads) if value(row["speedup"])]
+    means = [value(text) for title, text in shown.items() if title.endswith(" speedup")]
+    by_task = Counter(row["task"] for row in rows(workloads) if value(row["speedup"]))
+    assert len(means) == len(by_task)
+    if len(means) == 1 and means[0]:
+        assert agree(means[0], geomean(fastest) or 0.0)
+    compiled = [row for row in rows(cases) if row["strategy"] != "eager" and value(row["speedup"])]
+    drawn = charts(page)["overview-speedups"].get("main", pd.DataFrame({"workload": []}))
+    assert {(row["workload"], row["strategy"], row["speedup_text"]) for row in rows(drawn)} == {
+        (row["workload"], row["strategy"], row["speedup"]) for row in compiled
+    }
+    slower = [row for row in compiled if (value(row["speedup"]) or 1) < 0.995]
+    listed = [part for part in page.parts if part.key == "overview-slowest"]
+    assert bool(listed) >= bool(slower)
+    counted = re.search(r"(\d+) of (\d+) cases? slower, (\d+) faster, (\d+) undecided", said.text)
+    if counted is None or other is None:
+        return
+    slower_cases, compared, faster, undecided = map(int, counted.groups())
+    latency = [row for row in rows(tables(other)["upgrade-cases"]) if row["metric"] == "Latency"]
+    words = Counter(row["verdict"].split(" ", 1)[1] for row in latency)
+    assert compared == len(latency)
+    assert faster == words["improved"]
+    assert slower_cases <= words["regressed"]
+    assert undecided >= words["inconclusive"] + words["suspected"]
+    assert slower_cases + faster + undecided + words["unchanged"] == compared
+
+
+def check_upgrade(page: PageContent) -> None:
+    (said,) = named(page.parts, "verdict")
+    assert isinstance(said, Headline)
+    every = tables(page)
+    compared, total = map(int, re.findall(r"\d+", figures(page)["Cases compared"]))
+    left_out = len(every["left-out"]) if "left-out" in every else 0
+    assert total == compared + left_out
+    if "upgrade-cases" not in every:
+        return
+    table, drawn = every["upgrade-cases"], charts(page)["upgrade-forest"].get("main", pd.DataFrame())
+    points = {(row["workload"], row["strategy"]): row["change_text"] for row in rows(drawn)}
+    listed = {(row["workload"], row["strategy"]): row["change"] for row in rows(table)}
+    assert points.items() <= listed.items()
+    assert all(value(listed[case]) is None for case in listed.keys() - points.keys())
+    summary = rows(every["upgrade-summary"]) if "upgrade-summary" in every else []
+    assert sum(int(row["cases"]) for row in summary) == len(points)
+    for row in summary:
+        mine = [each["change"] for each in rows(drawn) if each["verdict"] == row["tone"]]
+        assert int(row["cases"]) == len(mine)
+        assert (geomean([1 + each for each in mine]) or 1) - 1 == pytest.approx(value(row["mean"]), abs=0.01)
+
+
+def check_break_even(page: PageContent) -> None:
+    plan = {row["strategy"]: row for row in rows(tables(page).get("break-even-table", pd.DataFrame()))}
+    shown = figures(page)
+    if not plan or "Total per day" not in shown:
+        return
+    steps, processes = page.link.steps, page.link.restarts + 1
+    for name, row in plan.items():
+        latency, day, cost = (value(row[key]) for key in ("latency", "day", "cost"))
+        if day and latency:
+            total = processes * ((cost or 0.0) + steps * latency)
+            assert math.isclose(day, total, rel_tol=4 * DIGITS), f"{name}: {day} is not {total}"
+    # Where eager was measured beside compiled code alone, it has no row.
+    if best := plan.get(shown["Fastest overall"]):
+        assert shown["Total per day"] == best["day"]
+
+
+def check_modes(page: PageContent) -> None:
+    drawn = charts(page)["modes-map"].get("main", pd.DataFrame())
+    cells = {(row["workload"], row["strategy"]): row for row in rows(drawn)}
+    cases = {(row["workload"], row["strategy"]): row for row in rows(tables(page)["cases"])}
+    for case, row in cases.items():
+        if case in cells and value(row["speedup"]) and row["strategy"] != "eager":
+            assert cells[case]["text"] == row["speedup"]
+
+
+def check_cold_start(page: PageContent) -> None:
+    frames = charts(page)["cold-start-bars"]
+    if not len(frames.get("main", ())):
+        return
+    sums = frames["main"].groupby("case")["seconds"].sum().to_dict()
+    for row in rows(frames["totals"]):
+        assert math.isclose(sums[row["case"]], row["seconds"], rel_tol=0.02), row
+
+
+def check_trends(page: PageContent) -> None:
+    points = charts(page)["trend"].get("main", pd.DataFrame())
+    table = tables(page).get("trend-points", pd.DataFrame())
+    assert sorted(points.get("value_text", [])) == sorted(table.get("value_text", []))
+
+
+def check(template: Path, trials: list[Trial], folder: Path, number: int) -> None:
+    """Every page over `trials`."""
+    path = folder / f"{number}.db"
+    shutil.copy(template, path)
+    with pytest.MonkeyPatch.context() as patch, open_database(f"sqlite:///{path}") as database:
+        save_trials(database, trials)
+        patch.setenv(DATABASE, f"sqlite:///{path}")
+        snapshot = Snapshot.now()
+        machine = read_choices(snapshot).newest_machine
+        build = newest_build(snapshot, filters_of(Link(machine=machine)))
+        found: dict[Page, PageContent] = {}
+        for page, content_of in PAGES.items():
+            link = Link(page=page, machine=machine, build=None if page is Page.TRENDS else build)
+            if page is Page.UPGRADE:
+                pair = with_builds(snapshot, Link(page=page, machine=machine, head=build, metric="latency"))
+                if not (pair.base and pair.head):
+                    continue
+                link = pair
+            found[page] = content_of(snapshot, link)
+            check_quotients(found[page])
+        check_overview(found[Page.OVERVIEW], found.get(Page.UPGRADE))
+        if Page.UPGRADE in found:
+            check_upgrade(found[Page.UPGRADE])
+        for page, more in (
+            (Page.BREAK_EVEN, check_break_even),
+            (Page.MODES, check_modes),
+            (Page.COLD_START, check_cold_start),
+            (Page.TRENDS, check_trends),
+        ):
+            parts: tuple[Part, ...] = found[page].parts
+            if any(isinstance(part, Table | Chart) for part in parts):
+                more(found[page])
+        close_databases()
+    path.unlink()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("numbers") / "empty.db"
+    open_database(f"sqlite:///{path}", migrate=True).close()
+    return path
+
+
+def _over(template: Path, folder: Path, examples: int) -> None:
+    numbers = iter(range(10**9))
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=examples < 100,
+        # A page takes long, and the first history that contradicts itself tells enough.
+        phases=(Phase.generate,),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(histories())
+    def run(trials: History) -> None:
+        if trials:
+            check(template, trials, folder, next(numbers))
+
+    run()
+
+
+def test_numbers_add_up(template: Path, tmp_path: Path) -> None:
+    _over(template, tmp_path, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_numbers_add_up_over_many_histories(template: Path, tmp_path: Path) -> None:
+    _over(template, tmp_path, 500)
