@@ -51,7 +51,7 @@ QUESTIONS: dict[Page, str] = {
     Page.REGRESSIONS: "What got worse, and who looks after it?",
     Page.TRIAL: "What exactly happened in one process?",
     Page.RUNS: "What runs now, what comes next, and on which machines?",
-    Page.REPORTS: "What was frozen, by whom, and is it still there?",
+    Page.REPORTS: "Frozen reports.",
     Page.GUIDE: "What do the words and numbers mean?",
 }
 # Pages whose default is every build rather than the newest one.

@@ -104,16 +104,17 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]
 
 def build_totals(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
     """One row per build of the machines and suites selected, the one with the newest trial first: `build_id`,
-    `runs`, `trials`, `last_seen_at`.
+    `runs`, `trials`, `first_seen_at`, `last_seen_at`.
     """
-    last = func.max(RUN_PART.c.last_seen_at).label("last_seen_at")
+    first, last = func.min(RUN_PART.c.first_seen_at), func.max(RUN_PART.c.last_seen_at)
     statement = (
-        select(RUN_PART.c.build_id, func.count(), func.sum(RUN_PART.c.trials), last)
+        select(RUN_PART.c.build_id, func.count(), func.sum(RUN_PART.c.trials), first, last)
         .where(*_of_parts(filters))
         .group_by(RUN_PART.c.build_id)
         .order_by(last.desc(), RUN_PART.c.build_id)
     )
-    columns = {"build_id": "str", "runs": "Int64", "trials": "Int64", "last_seen_at": MOMENT}
+    columns = {"build_id": "str", "runs": "Int64", "trials": "Int64"}
+    columns |= {"first_seen_at": MOMENT, "last_seen_at": MOMENT}
     with db.read() as connection:
         return frame_of(connection.execute(statement).all(), columns)
 

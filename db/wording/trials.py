@@ -317,7 +317,7 @@ def timing_facts(side: TimingSide) -> dict[str, str]:
         "Streams": count(side.streams),
         "Steps per synchronisation": count(side.pipelined_steps),
         "SM clock (MHz)": MISSING if clock is None else " · ".join(f"{value:g}" for value in clock),
-        "Throttled by": ", ".join(side.throttle_reasons) or "nothing",
+        "Clock limited by": ", ".join(side.throttle_reasons) or "nothing",
     }
 
 
@@ -344,7 +344,7 @@ def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
             "Retries",
             "Launches per step",
             "SM clock (MHz)",
-            "Throttled by",
+            "Clock limited by",
         ):
             beside = "" if eager[name] == own[name] else f" (eager {eager[name]})"
             figures += [(f"  {name}", own[name] + beside)] if own[name] != MISSING else []

@@ -21,7 +21,7 @@ def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(
     with new_page(browser, regressed_server.origin) as (page, trouble):
         open_at(page, f"{regressed_server.origin}/upgrade", "Upgrade")
         page.locator('path[aria-label*="mlp"][aria-label*="default"]').first.click()
-        evidence = page.get_by_role("heading", name="mlp with default")
+        evidence = page.get_by_role("heading", name="mlp with default: the trials of both sides")
         expect(evidence).to_be_visible()
         expect(page.get_by_role("button", name="Its history")).to_be_visible()
         assert "focus=mlp&focus_strategy=default" in page.url

@@ -16,7 +16,7 @@ from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link, Page
 from dashboard.pages import parts
 from dashboard.pages.cases import NO_CASE, of_cases, steps_words
-from dashboard.pages.overview import charts, headline, verdict
+from dashboard.pages.overview import charts, components, headline, verdict
 from dashboard.pages.parts import (
     BOUND,
     LEFT_OUT,
@@ -33,7 +33,6 @@ from dashboard.pages.regressions import inbox
 from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.data import (
     filters_of,
-    read_build_totals,
     read_cases,
     read_choices_on,
     read_comparison,
@@ -101,13 +100,6 @@ _MEANS = {
     **parts.numbers({"matched": "Matched set (cases)", "naive": "Own set (cases)"}),
     "left_out": Column("Left out of the matched set", wide=True),
 }
-_BUILDS = {
-    "build": Column("Build", pinned=True),
-    "shown": Column("Shown here"),
-    "runs": Column("Runs", kind="number"),
-    "trials": Column("Trials", kind="number"),
-    "last": Column("Last result"),
-}
 
 
 @dataclass(frozen=True)
@@ -171,7 +163,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
                 title="Every workload",
             ),
             *_changes(snapshot, link, found),
-            *_builds(snapshot, link),
+            *components.components(snapshot, link),
             *_means(headline.by_strategy(found.now)),
             *parts.listed("Not applicable on this device", _not_applicable(found.now)),
         ),
@@ -456,22 +448,6 @@ def _changes(snapshot: Snapshot, link: Link, found: _Found) -> tuple[Part, ...]:
     columns = parts.texts({"part": "Part", "before": "Before", "after": "Now"})
     alt = "Parts of the build that changed"
     return parts.table("overview-build", alt, frame, columns, title=title, note=note)
-
-
-def _builds(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
-    """Where the machine has several, so that a run with another variable is not missed."""
-    totals = read_build_totals(snapshot, filters_of(replace(link, build=None)))
-    names = read_choices_on(snapshot, link.machine).builds
-    totals = totals[totals["build_id"].isin(list(names))]
-    if len(totals) < 2:
-        return ()
-    frame = totals.assign(
-        build=totals["build_id"].map(dict(names)),
-        last=list(map(units.moment, totals["last_seen_at"])),
-        shown=["this build" if key == link.build else units.MISSING for key in totals["build_id"]],
-    )
-    alt = "Every build of this machine with its runs, trials and newest result"
-    return parts.table("overview-builds", alt, frame, _BUILDS, title="Builds on this machine")
 
 
 def _means(means: pd.DataFrame) -> tuple[Part, ...]:

@@ -206,7 +206,7 @@ def state_pairs(trial: Trial) -> dict[str, str | None]:
             "Temperature (°C)": _triple(device.temperature_c),
             "Power (W)": _triple(device.power_w),
             "Utilization (%)": exact(device.utilization_percent),
-            "Throttled by": ", ".join(device.throttle_reasons or []) or "nothing",
+            "Clock limited by": ", ".join(map(clock_limit, device.throttle_reasons or [])) or "nothing",
             "Other processes": units.count(device.other_processes),
             "ECC": units.MISSING if device.ecc is None else "on" if device.ecc else "off",
             "New memory errors": units.count(device.ecc_errors),
@@ -221,6 +221,11 @@ def state_pairs(trial: Trial) -> dict[str, str | None]:
             "Blocks rejected": units.count(host.blocks_rejected),
         }
     return pairs
+
+
+def clock_limit(reason: str) -> str:
+    """A reason of NVML's; the power cap, which is the normal state of a busy GPU, is said to be that."""
+    return "power cap (sw_power_cap, normal under load)" if reason == "sw_power_cap" else reason
 
 
 def environment_pairs(trial: Trial) -> dict[str, str | None]:

@@ -81,6 +81,8 @@ def _badges(trial: Trial) -> None:
         st.badge("imported", icon=":material/download:", color="gray")
     if trial.device_state and trial.device_state.suspect:
         st.badge("suspect", icon=":material/warning:", color="orange")
+    if trial.device_state and trial.device_state.throttle_reasons:
+        st.badge("clock limited", icon=":material/speed:", color="orange")
     if times := timing_text(timing_method_of(trial), trial_bound(trial)):
         st.badge(times, icon=":material/timer:", color="gray")
     # A program that torch.export made counts no graph of Dynamo's.

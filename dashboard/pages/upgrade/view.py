@@ -94,7 +94,7 @@ def _ways_on(link: Link) -> None:
         return
     with st.container(horizontal=True):
         st.button(
-            f"History of {link.focus}",
+            "Its history",
             icon=":material/show_chart:",
             on_click=controls.go,
             args=(Page.TRENDS,),

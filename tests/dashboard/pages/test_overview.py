@@ -13,7 +13,7 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content, verdict
 from dashboard.pages.overview.verdict import CaseCounts
-from dashboard.pages.parts import Figures, Headline, PageContent, Table, named
+from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Table, named
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.queries.facets import builds, machines
@@ -150,8 +150,41 @@ def test_a_run_with_another_variable_is_on_the_page(tmp_path: Path, monkeypatch:
         make_trial(build=other, run_id="smoke5", started_at=START - timedelta(days=1)),
     ]
     rows = table(page_of(tmp_path, monkeypatch, trials), "overview-builds")
-    assert rows["build"].tolist() == ["torch 2.13.0", "torch 2.13.0 (skip_cudnn=1)"]
+    assert rows["build"].tolist() == ["torch 2.13.0 (skip_cudnn=1)", "torch 2.13.0"]
     assert rows["trials"].tolist() == [1, 1]
+    moved = "PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK 1 → \N{EN DASH}"
+    assert rows["moved"].tolist() == ["\N{EN DASH}", moved]
+
+
+def test_components_over_time_mark_what_moved_at_each_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In order of first results, not of versions."""
+    stack = [
+        make_build("2.13.0", driver="570.1", triton="3.6.0"),
+        make_build("2.12.0", driver="570.1", triton="3.6.0"),
+        make_build("2.12.0", driver="580.2", triton="3.6.0", packages={"transformers": "6.0"}),
+    ]
+    trials = [
+        make_trial(build=build, run_id=f"run-{day}", started_at=START - timedelta(days=9 - day))
+        for day, build in enumerate(stack)
+    ]
+    page = page_of(tmp_path, monkeypatch, trials)
+    (chart,) = named(page.parts, "overview-components")
+    assert isinstance(chart, Chart)
+    cells = chart.chart.frames["main"]
+    moved = cells[cells["state"] == "moved"]
+    of_build = {
+        column.split("torch ")[1]: dict(zip(mine["part"], mine["says"], strict=True))
+        for column, mine in moved.groupby("build")
+    }
+    assert of_build["2.12.0 (driver 570.1)"]["torch"] == "2.13.0 → 2.12.0"
+    assert of_build["2.12.0 (driver 580.2)"] == {
+        "driver": "570.1 → 580.2",
+        "transformers": "5.23.0 → 6.0",
+    }
+    assert "triton" not in set(cells["part"]), "it never moved"
+    assert chart.chart.finding == "Components over time: something moved at 2 of 2 steps"
 
 
 def test_a_slow_case_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

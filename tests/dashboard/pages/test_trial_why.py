@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import dashboard.pages.guide
 from dashboard.links.links import Link, Page
 from db.engine.session import open_database
 from db.records.trial import CacheCounters, CompilerFacts
 from db.store.trials import save_trials
-from tests.builders import make_trial
+from tests.builders import make_device_state, make_trial
 from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
 from tests.explained_parts import make_profile, make_sampling, make_trace
+
+GUIDE = (Path(dashboard.pages.guide.__file__).parent / "guide.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +75,19 @@ def test_graphs_that_a_cache_cannot_hold_are_told(page: OpenPage) -> None:
     assert not test.exception
     tables = "\n".join(table.value.to_string() for table in test.table)
     assert "0 hits, 1 misses, 2 it cannot hold" in tables.replace("\\", "").replace("\xa0", " ")
+
+
+def test_a_clock_that_was_limited_is_said_and_never_drawn_as_calm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cap is normal and no reason for doubt; the page says it all the same, and the Guide agrees."""
+    url = f"sqlite:///{tmp_path / 'capped.db'}"
+    capped = make_device_state(throttle_reasons=["sw_power_cap"])
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [make_trial(trial_id="T9", device_state=capped)])
+    monkeypatch.setenv(DATABASE, url)
+    test = opened(Link(page=Page.TRIAL, trial="T9"))
+    assert "clock limited" in texts(test)
+    tables = "\n".join(table.value.to_string() for table in test.table).replace("\\", "")
+    assert "power cap (sw_power_cap, normal under load)" in tables
+    assert "such a trial counts, and its page says that its clock was limited" in " ".join(GUIDE.split())

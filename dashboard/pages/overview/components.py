@@ -1,0 +1,159 @@
+"""The builds of a machine in the order in which it got them, and what moved at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from dashboard.charts import style
+from dashboard.charts.style import PreparedChart
+from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.parts import Chart, Column, Part
+from dashboard.read.data import filters_of, read_build_totals, read_choices_on
+from dashboard.read.shaping import BUILD_COMPONENTS
+from dashboard.read.snapshots import Snapshot
+from dashboard.render import theme
+from dashboard.render.verdict_words import environment_diff
+from db.metrics.groups import row_dicts
+from db.wording import units
+
+MOST_BUILDS = 10
+"""As many columns of values as can be read; the table has all."""
+_ROW_PX, _AROUND_PX, _LONGEST_VALUE = 30, 110, 18
+_COLUMNS = {
+    "build": Column("Build", pinned=True),
+    "shown": Column("Shown here"),
+    "since": Column("First result"),
+    "last": Column("Last result"),
+    "runs": Column("Runs", kind="number"),
+    "trials": Column("Trials", kind="number"),
+    "moved": Column("What moved", wide=True, explained="Against the build above it."),
+}
+
+
+def components(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+    """A chart of what each build of the machine consists of, where something moved, and a table of them;
+    nothing for a machine with one build.
+    """
+    choices = read_choices_on(snapshot, link.machine)
+    totals = read_build_totals(snapshot, filters_of(replace(link, build=None)))
+    totals = totals[totals["build_id"].isin(list(choices.builds))].sort_values(["first_seen_at", "build_id"])
+    if len(totals) < 2:
+        return ()
+    rows = row_dicts(totals)
+    builds = [choices.build_rows[row["build_id"]] for row in rows]
+    steps = [{}, *(_moved(before, after) for before, after in pairwise(builds))]
+    table = pd.DataFrame(
+        [
+            {
+                "build_id": row["build_id"],
+                "build": choices.builds[row["build_id"]],
+                "shown": "this build" if row["build_id"] == link.build else units.MISSING,
+                "since": units.moment(row["first_seen_at"]),
+                "last": units.moment(row["last_seen_at"]),
+                "runs": row["runs"],
+                "trials": row["trials"],
+                "moved": ", ".join(f"{name} {text}" for name, text in step.items()) or units.MISSING,
+            }
+            for row, step in zip(rows, steps, strict=True)
+        ]
+    )
+    alt_text = "Every build of this machine with its runs, trials, results and what moved"
+    return (
+        *_chart(table, builds, steps),
+        *parts.table("overview-builds", alt_text, table, _COLUMNS, title="Builds on this machine"),
+    )
+
+
+def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
+    """Part -> both values, of the parts, packages and settings that differ."""
+    changed = [name for name in BUILD_COMPONENTS if before.get(name) != after.get(name)]
+    return {row["part"]: f"{row['base']} → {row['head']}" for row in environment_diff(before, after, changed)}
+
+
+def _chart(
+    table: pd.DataFrame, builds: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, str]]
+) -> tuple[Part, ...]:
+    """Of the newest builds, what moved among them."""
+    first = max(0, len(builds) - MOST_BUILDS)
+    lanes = list(dict.fromkeys(name for step in steps[first + 1 :] for name in step))
+    if not lanes:
+        return ()
+    known = {units.words(name): name for name in BUILD_COMPONENTS}
+    columns = [f"{row['since'][:10]} · {row['build']}" for row in table.to_dict("records")][first:]
+    cells = pd.DataFrame(
+        [
+            {
+                "build": column,
+                "part": lane,
+                "value": text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…",
+                "whole": text,
+                "state": "moved" if place and lane in step else "as before",
+                "says": step.get(lane, "unchanged") if place else text,
+            }
+            for place, (column, build, step) in enumerate(
+                zip(columns, builds[first:], steps[first:], strict=True)
+            )
+            for lane in lanes
+            for text in [_value(build, lane, known)]
+        ]
+    )
+    moved = sum(bool(step) for step in steps[first + 1 :])
+    finding = f"Components over time: something moved at {moved} of {units.plural(len(columns) - 1, 'step')}"
+    spec = _spec(tuple(columns), tuple(lanes))
+    return (
+        Chart(
+            "overview-components",
+            "Versions of the components of each build in order of its first result",
+            PreparedChart(finding, spec, {"main": cells}),
+            explained="A column is a build, in order of first results. Filled cells moved at that step.",
+        ),
+    )
+
+
+def _value(build: Mapping[str, Any], lane: str, known: Mapping[str, str]) -> str:
+    if lane in known:
+        return str(build.get(known[lane]) or units.MISSING)
+    found = environment_diff({}, build, ())
+    return next((row["head"] for row in found if row["part"] == lane), units.MISSING)
+
+
+@lru_cache(maxsize=32)
+def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
+    """Cells over `main`: a column per build, a row per part."""
+    x = alt.X(
+        "build",
+        type="nominal",
+        sort=list(builds),
+        title=None,
+        axis=alt.Axis(orient="top", labelAngle=-25, labelAlign="left", labelLimit=260, labelOverlap=False),
+    )
+    y = alt.Y("part", type="nominal", sort=list(lanes), title=None, axis=style.names_axis(labelOverlap=False))
+    states = alt.Scale(domain=["moved", "as before"], range=[theme.SKY, "transparent"])
+    squares = (
+        alt.Chart(style.data("main"))
+        .mark_rect(cornerRadius=4, opacity=0.4)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("state", type="nominal", scale=states, legend=None),
+            tooltip=style.text_tooltip(build="Build", part="Part", whole="Value", says="Change"),
+        )
+    )
+    texts = (
+        style.inked("main")
+        .mark_text(fontSize=11, aria=False)
+        .encode(x=x, y=y, text=alt.Text("value", type="nominal"), fill=style.ink_fill())
+    )
+    height = len(lanes) * _ROW_PX + _AROUND_PX
+    spec = style.matrix_spec_of(alt.layer(squares, texts).properties(height=height))
+    # a slanted name above the last column reaches beyond it
+    spec["padding"] = {"left": 0, "top": 5, "right": 60, "bottom": 5}
+    return spec
