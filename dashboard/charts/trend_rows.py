@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dashboard.charts import gaps
 from db.wording import units
+from db.wording.marks import timing_text
 from db.wording.metrics import METRICS, MetricEntry
 
 MOST_POINTS = 750
@@ -53,7 +54,14 @@ def needed(metric: str) -> list[str]:
         dict.fromkeys(
             [
                 *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect"),
-                *("counted_trials", figure.column, *(figure.band or ()), *(figure.interval or ())),
+                *(
+                    "timing_method",
+                    "bound",
+                    "counted_trials",
+                    figure.column,
+                    *(figure.band or ()),
+                    *(figure.interval or ()),
+                ),
             ]
         )
     )
@@ -118,6 +126,10 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "interval_text": _interval_texts(rows, figure),
             "when_text": _when_texts(rows["last_started_at"]),
             "trials_text": [_value_text(units.count, item) for item in rows["counted_trials"].tolist()],
+            "timing_text": [
+                timing_text(*each) or units.MISSING
+                for each in zip(rows["timing_method"].tolist(), rows["bound"].tolist(), strict=True)
+            ],
             "run_id": rows["run_id"].array,
             "workload": rows["workload"].array,
         },

@@ -205,6 +205,7 @@ def _points(
                     trials_text="Trials (n)",
                     build="Build",
                     when_text="Run",
+                    timing_text="Timing",
                     suspect="Measurement",
                 ),
             )

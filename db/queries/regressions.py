@@ -47,6 +47,8 @@ REGRESSION_COLUMNS: dict[str, str] = {
     "revises": "str",
     "revised_by": "str",
     "reason": "str",
+    "timing_method": "str",
+    "bound": "str",
 }
 _PAGE = 500
 
@@ -140,6 +142,8 @@ def _cells(state: RegressionState) -> tuple[object, ...]:
         regression.revises,
         state.revised_by,
         row.reason,
+        row.case.timing_method,
+        row.bound,
     )
 
 

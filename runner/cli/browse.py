@@ -22,6 +22,7 @@ from db.queries.regressions import regressions_frame
 from db.queries.trials import trial_record
 from db.records.sampling import Trace
 from db.records.trial import Memory, SourceKind, Trial
+from db.wording.marks import timing_text
 from db.wording.numerics import numerics_sentence
 from db.wording.trials import (
     LISTED,
@@ -215,6 +216,7 @@ _SHOWN = {
         "recorded_at",
         "workload",
         "strategy",
+        "timing",
         "metric",
         "change",
         "base",
@@ -249,7 +251,12 @@ def list_(
         where_from = _WHERE_FROM.get(subject, "Measure with `compilewatch run`.")
         typer.echo(f"No {subject.value} yet. {where_from}")
         return 0
-    console().print(_table(rows, _SHOWN.get(subject)))
+    columns = _SHOWN.get(subject)
+    if subject is Subject.REGRESSIONS:
+        rows = [row | {"timing": timing_text(row["timing_method"], row["bound"])} for row in rows]
+        if not any(row["timing"] for row in rows):
+            columns = tuple(name for name in _SHOWN[subject] if name != "timing")
+    console().print(_table(rows, columns))
     return 0
 
 

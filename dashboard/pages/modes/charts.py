@@ -15,6 +15,7 @@ from dashboard.read import shaping
 from dashboard.render import theme
 from db.metrics.groups import row_dicts
 from db.wording import units
+from db.wording.marks import timing_text
 
 Case = dict[str, Any]
 NO_NUMBER = "no number"
@@ -51,6 +52,7 @@ def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: lis
             "ink",
             "detail",
             "latency_text",
+            "timing_text",
             "trials_text",
         ],
     )
@@ -64,6 +66,7 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
         "state": NO_NUMBER,
         "ink": "white",
         "latency_text": units.MISSING,
+        "timing_text": units.MISSING,
         "trials_text": "0",
     }
     if case is None:
@@ -73,6 +76,7 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
             "detail": f"not applicable: {reason}" if reason else "not measured with this build",
         }
     cell["trials_text"] = units.count(case["trials"])
+    cell["timing_text"] = timing_text(case["timing_method"], case["bound"]) or units.MISSING
     speedup = shaping.number(case["speedup"])
     if speedup is None:
         failed = isinstance(case["failure_kind"], str)
@@ -105,6 +109,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         text="Speedup",
         detail="95 % interval or reason",
         latency_text="Latency",
+        timing_text="Timing",
         trials_text="Trials (n)",
     )
     scale = alt.Scale(domain=[-FULL_COLOUR, 0, FULL_COLOUR], range=theme.DIVERGING, interpolate="rgb")

@@ -12,8 +12,9 @@ from dashboard.charts import style
 from dashboard.render import theme, verdict_words
 from db.judge.results import Comparison, Row
 from db.judge.vocabulary import Metric, Verdict
+from db.wording import units
 from db.wording import verdicts as wording
-from db.wording.marks import bound_cell
+from db.wording.marks import timing_text
 
 MOST_ROWS = 60
 """More cases cannot be read on paper; the table has all."""
@@ -63,7 +64,7 @@ def _frame_row(comparison: Comparison, row: Row, labels: Mapping[str, str]) -> d
         "interval": verdict_words.interval(row),
         "values": f"{base} → {head}",
         "moved": verdict_words.moved(row),
-        "bound": bound_cell(row.bound),
+        "bound": timing_text(row.case.timing_method, row.bound) or units.MISSING,
         "trials": verdict_words.side_sizes(row),
         "q": verdict_words.q_value(row),
         "detail": row.reason,
@@ -140,7 +141,7 @@ def spec(
                 interval="Interval",
                 values=metric,
                 moved="Who moved",
-                bound="Bound",
+                bound="Timing",
                 trials="Trials",
                 q="q",
                 detail="Why",

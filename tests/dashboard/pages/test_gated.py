@@ -8,11 +8,16 @@ from statistics import median
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.charts import trend_rows
 from dashboard.links.links import Link, Page, href
+from dashboard.pages.modes import charts as heat_map
+from dashboard.read.shaping import with_labels
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
+from db.metrics.cases import summarize_cases
+from db.metrics.trend import series_points
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.store.regressions import record_comparison
@@ -183,3 +188,15 @@ def test_one_trial_is_called_ungated_only_where_it_is(
         assert ("Ungated: CUDA events" in texts(opened(link))) == ungated
         report = render(freeze_link(href(link), title=None, by="ann", at=START))
         assert ("Ungated: CUDA events" in report) == ungated
+
+
+def test_a_mark_in_a_chart_says_how_its_case_was_timed(url: str) -> None:
+    with open_database(url) as database:
+        trials = trials_frame(database)
+    cases = with_labels(summarize_cases(trials))
+    cells = heat_map.cells(cases, {}, sorted(set(cases["workload_label"])))
+    points = with_labels(series_points(trials))
+    drawn = trend_rows.frame(points, "latency", dict.fromkeys(points["build_id"], "b"))
+    for found in (cells, drawn):
+        timing = found.groupby("workload")["timing_text"].agg(set)
+        assert (timing["mlp"], timing["gpt2"]) == ({"gated, device-bound"}, {"gated, host-bound"})

@@ -61,6 +61,17 @@ def test_a_gate_names_the_host_and_no_gated_case_is_called_ungated(
     assert "ungated" not in (out + err).lower()
 
 
+def test_a_recorded_regression_says_how_its_case_was_timed(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(url, ["gate"], 1, capsys)
+    assert "gated, host-bound" in " ".join(told(url, ["list", "regressions"], 0, capsys)[0].split())
+    rows = json.loads(told(url, ["list", "regressions", "--json"], 0, capsys)[0])["rows"]
+    assert {(row["workload"], row["timing_method"], row["bound"]) for row in rows} == {
+        ("bert-base", "gated", "host")
+    }
+
+
 def test_ungated_and_gated_times_are_refused_with_the_reason(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
