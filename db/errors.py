@@ -55,10 +55,6 @@ class DatabaseError(CompilewatchError):
     """The database cannot be opened, read or written."""
 
 
-class ProcessEndedError(CompilewatchError):
-    """A process that works for this one ended before its work was done."""
-
-
 class NotFoundError(CompilewatchError):
     """What was asked for is not there."""
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_json
 from sqlalchemy import Connection, Enum, RowMapping, Select, Text, cast, select
 
 from db.engine.session import Database
@@ -91,7 +91,6 @@ def _statement() -> Select[Any]:
 # Whole trial records as lines of JSON, for exports: what is stored as JSON is written as it is stored.
 
 _LINES_AT_ONCE = 500
-_encode = msgspec.json.Encoder().encode
 
 
 def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:
@@ -135,9 +134,9 @@ def _line(row: RowMapping, setting: bytes, samples: dict[str, list[int]]) -> byt
         **{name: row[name] for name in ("trial_id", "run_id", "started_at", "ended_at", "suite", "label")},
         "source": {"kind": row["source_kind"].value, "name": row["source_name"]},
     }
-    parts = [_encode(head)[:-1], setting, b'"status":"%b"' % row["status"].value.encode()]
+    parts = [to_json(head)[:-1], setting, b'"status":"%b"' % row["status"].value.encode()]
     stored = ((name, row[name]) for name in DETAIL_PARTS)
     parts += [b'"%b":%b' % (name.encode(), text.encode()) for name, text in stored if text is not None]
     arrays = ((kind, samples[kind]) for kind in SAMPLE_KINDS if kind in samples)
-    parts += [b'"%b":%b' % (kind.encode(), _encode(values)) for kind, values in arrays]
+    parts += [b'"%b":%b' % (kind.encode(), to_json(values)) for kind, values in arrays]
     return b",".join(parts) + b"}"

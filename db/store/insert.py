@@ -13,7 +13,7 @@ from functools import cache, lru_cache, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
+from pydantic_core import to_json
 from sqlalchemy import JSON, Column, Connection, DateTime, Dialect, Enum, LargeBinary, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeDecorator
@@ -21,7 +21,6 @@ from sqlalchemy.types import TypeDecorator
 from db.tables.metadata import JsonText
 
 Row = Mapping[str, Any]
-_encode = msgspec.json.Encoder().encode
 # Which columns hold nothing differs from file to file.
 _PLANS = 200
 _WHOLE_SECOND = len('"2026-11-20T18:00:00Z"')
@@ -125,7 +124,7 @@ def _sqlite_moments(values: Sequence[datetime | None]) -> Iterator[str | None]:
     if any(value is not None and value.tzinfo is None for value in values):
         raise ValueError("a moment must carry a time zone")
     in_utc = [value if value is None or value.tzinfo is UTC else value.astimezone(UTC) for value in values]
-    for text in _encode(in_utc).decode()[1:-1].split(","):
+    for text in to_json(in_utc).decode()[1:-1].split(","):
         if text.startswith('"'):
             yield f"{text[1:11]} {text[12:-2] if len(text) > _WHOLE_SECOND else text[12:20] + '.000000'}"
         else:

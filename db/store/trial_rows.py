@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +10,9 @@ from itertools import compress, islice, pairwise, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import msgspec
+from pydantic_core import to_json
 from sqlalchemy import Table
 
-from db.records.fast_json import parts_json
 from db.records.fields import INT64_MAX, Record
 from db.records.ids import build_identity, identity, machine_identity, strategy_identity, workload_identity
 from db.records.samples import CODEC, SampleArrays
@@ -65,7 +63,6 @@ DETAIL_PARTS = (
     "stream",
     "timing",
 )
-_encode = msgspec.json.Encoder().encode
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
 _SUMMED_UP = frozenset(("samples_ns", "control_samples_ns", *DEVICE_TIMES, *CONTROL_TIMES))
@@ -173,9 +170,10 @@ def _prepare(trials: Sequence[Trial], identifier: Identifier) -> Iterator[TrialR
 
 def _details(trials: Sequence[Trial]) -> Iterator[list[str | None]]:
     """Of every trial the JSON of each of `DETAIL_PARTS`."""
-    details = [_details_of(trial) for trial in trials]
-    texts = iter(parts_json([part for parts in details for part in parts if part is not None]))
-    return ([None if part is None else next(texts) for part in parts] for parts in details)
+    return (
+        [None if part is None else part.model_dump_json(exclude_defaults=True) for part in _details_of(trial)]
+        for trial in trials
+    )
 
 
 _hashed_facts_of = attrgetter(
@@ -204,7 +202,7 @@ def _content_hash(
         if part is not None:
             lines += (name, part)
     text = "\n".join(lines).encode()
-    return hashlib.sha256(b"\n".join([_encode(content), text, *raw])).hexdigest()[:32]
+    return hashlib.sha256(b"\n".join([to_json(content), text, *raw])).hexdigest()[:32]
 
 
 # Columns of a trial's row by where the record has them.
@@ -320,8 +318,6 @@ def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:
 
 
 # Batches of trials, made into what the tables hold; `db.store.trial_writer` stores them.
-#
-# Making them needs no database, so that another process can do it (`db.interchange.read.read_ahead`).
 
 # In the order in which their rows refer to each other.
 DIMENSIONS: dict[str, Table] = {
@@ -334,11 +330,6 @@ DIMENSIONS: dict[str, Table] = {
 }
 TRIALS_OF_A_BATCH = 1000
 _Columns = Mapping[str, Mapping[str, Sequence[Any]]]
-_encode_samples = msgspec.msgpack.Encoder().encode
-
-
-class ReadHereError(Exception):
-    """Batches that another process made do not tell enough: the process that stores must read the records."""
 
 
 class Case(NamedTuple):
@@ -360,15 +351,14 @@ class Batch:
     """Trials as their rows.
 
     `columns` has the values by table and column; `arrays` tells how many rows of `trial_samples` each trial
-    has. `dimensions` has the rows of `DIMENSIONS` that no earlier batch told. `records` are the trials
-    themselves, where the process that stores them has read them.
+    has. `dimensions` has the rows of `DIMENSIONS` that no earlier batch told, `records` the trials.
     """
 
     columns: _Columns
     arrays: Sequence[int]
     cases: list[Case]
     dimensions: Mapping[str, Sequence[dict[str, Any]]]
-    records: Sequence[Any] | None
+    records: Sequence[Trial]
 
     def __len__(self) -> int:
         return len(self.arrays)
@@ -397,22 +387,8 @@ class Batch:
             columns=columns,
             arrays=[*compress(self.arrays, trials)],
             cases=sorted((case for case in cases if case.places), key=lambda case: case.places[0]),
-            records=None,
+            records=[*compress(self.records, trials)],
         )
-
-    def packed(self) -> bytes:
-        """As a batch travels to the process that stores it: without `records`."""
-        # A dimension may hold whole numbers that are too large for msgpack.
-        return _encode_samples((self.columns, self.arrays, self.cases, json.dumps(self.dimensions)))
-
-
-_decode = msgspec.msgpack.Decoder(tuple[_Columns, list[int], list[Case], str]).decode
-
-
-def unpacked(packed: bytes | memoryview) -> Batch:
-    """The batch that another process of this program packed."""
-    columns, arrays, cases, dimensions = _decode(packed)
-    return Batch(columns, arrays, cases, json.loads(dimensions), records=None)
 
 
 class BatchMaker:

@@ -1,14 +1,12 @@
 """How fast trials of 100 samples come in and go out, beside a bare executemany of the same rows."""
 
-import os
 import sqlite3
 import statistics
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from db.interchange.files.opening import input_files
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.queries.filters import Filters
-from db.records.fast_json import QuickReader
+from db.records.trial import parse_trial
 from db.store.trial_rows import Identifier, detail_columns, prepare, sample_columns, trial_columns
 from db.tables.trials import METADATA
 from tests.builders import make_history
@@ -32,8 +30,7 @@ TRIALS = 20_000
 SAMPLES = 100
 PAIRS = 3
 COMPILED = ("default", "reduce-overhead", "max-autotune", "default+dynamic")
-# Of a large file, so that a second process has long begun; and of one where it has hardly.
-LARGE, SMALL = 50_000, 5_000
+LARGE = 50_000
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -48,17 +45,6 @@ def clock_seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Keeps an import in one process, and on one core."""
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
 def lines_of(trials: int, strategies: tuple[str, ...]) -> list[str]:
@@ -84,8 +70,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def filled(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Database:
     database = open_database(f"sqlite:///{tmp_path_factory.mktemp('db')}/history.db", migrate=True)
-    with one_core():
-        seconds = cpu_seconds(lambda: import_paths(database, [history]))
+    seconds = cpu_seconds(lambda: import_paths(database, [history]))
     print(f"\nimport jsonl: {TRIALS / seconds:,.0f} trials/s ({seconds:.2f} s CPU for {TRIALS:,} trials)")
     return database
 
@@ -98,39 +83,23 @@ def test_import_against_bare_executemany(kind: str, strategies: tuple[str, ...],
     keys that are enforced, and a commit that survives a power cut.
     """
     lines = lines_of(LARGE, strategies)
-    path, small = tmp_path / "large.jsonl", tmp_path / "small.jsonl"
+    path = tmp_path / "large.jsonl"
     path.write_text("".join(lines))
-    small.write_text("".join(lines[:SMALL]))
     statements, rows = stored(path, tmp_path)
-    ratios: dict[str, list[float]] = defaultdict(list)
-
-    def seconds(measured: str, file: Path) -> float:
-        return imported_s(measured, file, fresh(tmp_path / "again.db"))
-
+    ratios: list[float] = []
     for _ in range(PAIRS):
         bare = sqlite3.connect(fresh(tmp_path / "bare.db"))
         for statement in (*map("PRAGMA {}".format, PRAGMAS), *statements):
             bare.execute(statement)
-        start = time.process_time()
-        clock = clock_seconds(partial(bare_insert, bare, rows))
-        cpu = time.process_time() - start
+        cpu = cpu_seconds(partial(bare_insert, bare, rows))
         bare.close()
-        with one_core():
-            alone, small_alone = seconds("process_time", path), seconds("perf_counter", small)
-        shared, small_shared = seconds("perf_counter", path), seconds("perf_counter", small)
-        ratios["one process, CPU"].append(cpu / alone)
-        ratios["three processes, by the clock"].append(clock / shared)
-        for told in (
-            f"one process {LARGE / alone:,.0f} trials/s of CPU, bare {LARGE / cpu:,.0f}, "
-            f"ratio {cpu / alone:.2f}",
-            f"three processes {LARGE / shared:,.0f} trials/s by the clock, bare {LARGE / clock:,.0f}, "
-            f"ratio {clock / shared:.2f}",
-            f"{SMALL:,} trials, s by the clock: one process {small_alone:.2f}, three {small_shared:.2f}",
-        ):
-            print(f"{kind}: {told}")
-    for name, found in ratios.items():
-        print(f"{kind}, {name}: median ratio {statistics.median(found):.2f}")
-    assert all(len(found) == PAIRS for found in ratios.values())
+        alone = imported_s("process_time", path, fresh(tmp_path / "again.db"))
+        ratios.append(cpu / alone)
+        print(
+            f"{kind}: {LARGE / alone:,.0f} trials/s of CPU, bare {LARGE / cpu:,.0f}, ratio {cpu / alone:.2f}"
+        )
+    print(f"{kind}: median ratio {statistics.median(ratios):.2f}")
+    assert len(ratios) == PAIRS
 
 
 # As the command imports: in a process that holds nothing else, which a fork would have to copy.
@@ -198,17 +167,16 @@ def test_where_the_time_of_an_import_goes(history: Path, tmp_path: Path) -> None
         spent[stage] += time.process_time() - start
         return found
 
-    reader, identifier = QuickReader(), Identifier()
+    identifier = Identifier()
     with without_cycle_collection():
         lines = timed("lines of the file", lambda: [line for _, line in file.lines()])
         for start in range(0, TRIALS, 1000):
-            some = [lines[place : place + 100] for place in range(start, min(start + 1000, TRIALS), 100)]
-            found = timed("JSON to checked records", partial(lambda some: [*map(reader.read, some)], some))
-            trials = [trial for part in found for trial in part]
+            some = lines[start : start + 1000]
+            trials = timed("JSON to checked records", partial(lambda some: [*map(parse_trial, some)], some))
             new = timed("identity, hash, blobs, quantiles", partial(prepare, trials, identifier))
             for columns in (trial_columns, detail_columns, sample_columns):
                 timed("columns of rows", partial(columns, new))
-        with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database, one_core():
+        with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database:
             whole = cpu_seconds(partial(import_paths, database, [history]))
     spent["the database, and the rest"] = whole - sum(spent.values())
     print()
@@ -235,7 +203,7 @@ def test_export(filled: Database, tmp_path: Path, name: str) -> None:
 
 
 MEASURE = """
-import re, resource, sys
+import re, sys
 from pathlib import Path
 from db.interchange.write.exporting import ExportFormat, export
 from db.interchange.read.importing import import_paths
@@ -247,13 +215,12 @@ with open_database(f"sqlite:///{sys.argv[2]}", migrate=True) as database:
         export(database, Filters(), format=name, output=Path(sys.argv[2] + "." + name))
 # ru_maxrss would include what this process was forked from; that of the one forked from it is its own.
 own = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
-print(int(own), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+print(own)
 """
 
 
 def test_memory_does_not_grow_with_the_file(history: Path, tmp_path: Path) -> None:
-    """Peak resident memory of a process that imports a tenth and the whole and exports every format, and of
-    the one that reads for it."""
+    """Peak resident memory of a process that imports a tenth and the whole and exports every format."""
     lines = history.read_text().splitlines(keepends=True)
     peaks = {}
     for share in (10, 1):
@@ -261,7 +228,7 @@ def test_memory_does_not_grow_with_the_file(history: Path, tmp_path: Path) -> No
         path.write_text("".join(lines[: TRIALS // share]))
         command = [sys.executable, "-c", MEASURE, str(path), str(tmp_path / f"{share}.db")]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        peaks[TRIALS // share] = [int(text) * 1024 for text in output.split()]
-    for trials, (own, second) in peaks.items():
-        print(f"\npeak memory, {trials:,} trials: {own / 2**20:.0f} MiB, what reads {second / 2**20:.0f} MiB")
-    assert sum(peaks[TRIALS]) < sum(peaks[TRIALS // 10]) * 2
+        peaks[TRIALS // share] = int(output)
+    for trials, peak_kib in peaks.items():
+        print(f"\npeak memory, {trials:,} trials: {peak_kib / 1024:.0f} MiB")
+    assert peaks[TRIALS] < peaks[TRIALS // 10] * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +12,6 @@ from typing import Any
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConflictError, RecordError, one_line
-from db.interchange.files import trial_jsonl
 from db.interchange.files.bulk import without_cycle_collection
 from db.interchange.files.opening import InputFile, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
@@ -20,10 +19,8 @@ from db.interchange.read.csv_mapping import unused_columns
 from db.interchange.read.foreign_trials import MissingFactError
 from db.interchange.read.formats import JOB_READERS, READERS, Format, detect, read_jobs
 from db.interchange.read.job_trials import JobProcess
-from db.interchange.read.read_ahead import Share, read_ahead
-from db.records.fast_json import whole
 from db.records.trial import FailureKind, Status, Trial
-from db.store.trial_rows import TRIALS_OF_A_BATCH, Batch, BatchMaker, ReadHereError
+from db.store.trial_rows import Batch, BatchMaker
 from db.store.trials import dry_run_session, save_batches
 
 # From batches to how many trials were new and how many known; stores nothing where it raises.
@@ -169,12 +166,9 @@ def _import_one(
         formats = tuple(dict.fromkeys(name for _, name in recognised))
         report = FileReport(shown, formats)
         with without_cycle_collection():
-            if formats == (Format.TRIAL,):
-                return _stored_trials(save, [file for file, _ in recognised], report)
-            # Files of other formats hold few trials, and few numbers of each.
             notes: list[str] = []
             trials = _all_trials(recognised, options, notes)
-            _stored(save, BatchMaker().batches(trials, TRIALS_OF_A_BATCH), report)
+            report.new, report.known = save(_observed(BatchMaker().batches(trials), report))
         report.unused, report.notes = _unused(recognised, options), tuple(notes)
         return report
     except MissingFactError as error:
@@ -223,30 +217,12 @@ def _processes(
         yield process
 
 
-def _stored_trials(save: Save, files: list[InputFile], report: FileReport) -> FileReport:
-    def making(share: Share) -> Generator[Batch]:
-        maker = BatchMaker()
-        for trials in trial_jsonl.read_to_store(files, TRIALS_OF_A_BATCH, share.turns()):
-            yield maker.batch(trials)
-
-    try:
-        with read_ahead(making) as batches:
-            return _stored(save, batches, report)
-    except ReadHereError:
-        return _stored(save, making(Share()), FileReport(report.path, report.formats))
-
-
-def _stored(save: Save, batches: Iterable[Batch], report: FileReport) -> FileReport:
-    report.new, report.known = save(_observed(batches, report))
-    return report
-
-
 def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
     """Yields the batches and notes the first rows and the failures on the way."""
     empty = True
     for batch in batches:
         if empty:
-            report.first = tuple(whole(record) for record in (batch.records or ())[:FIRST_ROWS])
+            report.first = tuple(batch.records[:FIRST_ROWS])
         empty = False
         cancelled = batch.of_trials("failure_kind").count(FailureKind.CANCELLED)
         report.failed_trials += batch.of_trials("status").count(Status.FAILED) - cancelled

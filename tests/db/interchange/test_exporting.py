@@ -23,7 +23,6 @@ from db.interchange.write.flat import KINDS
 from db.queries.filters import Filters
 from db.queries.trial_export import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
-from db.records.fast_json import QuickReader
 from db.records.trial import Build, SourceKind, Status, Summary, Trial, parse_trial
 from db.store.trials import save_trials
 from db.tables.trials import METADATA
@@ -73,10 +72,6 @@ def test_a_line_is_the_record_without_its_defaults(sqlite_database: Database, tr
     (line,) = trial_lines(sqlite_database, ALL)
     assert parse_trial(line) == trial
     assert line.count(b"\n") == 0
-
-
-def test_what_is_exported_is_read_the_quick_way(filled: Database) -> None:
-    assert None not in QuickReader().read([*trial_lines(filled, ALL)])
 
 
 def test_jsonl_comes_back_without_loss(filled: Database, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from db.interchange.write.exporting import export
 from db.queries.filters import Filters
 from db.queries.integrity import find_damage
 from db.queries.trials import trial_record, trials_frame
-from db.records.fast_json import QuickReader
 from db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
@@ -111,14 +110,6 @@ def test_what_is_no_record_of_its_version_is_refused_both_ways(record: dict[str,
     line = json.dumps(record).encode()
     with pytest.raises(RecordError, match=problem):
         parse_trial(line)
-    assert QuickReader().read([line]) == [None]
-
-
-def test_each_version_is_read_the_quick_way() -> None:
-    trials = [make_timed(), make_trial(), cpu_trial()]
-    found = QuickReader().read([trial.to_json().encode() for trial in trials])
-    assert all(each is not None for each in found)
-    assert [each.schema_ for each in found] == [trial.schema_ for trial in trials]
 
 
 def test_the_row_holds_the_medians_and_the_headline_is_the_latency(database: Database) -> None:

@@ -1,0 +1,102 @@
+"""A file of several batches: counted, stored and refused as a whole."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from db.engine.session import Database
+from db.errors import ConflictError
+from db.interchange.read.importing import import_paths
+from db.queries.filters import Filters
+from db.queries.trials import trial_records
+from db.records.trial import Trial
+from db.store.trial_rows import BatchMaker
+from db.store.trials import save_trials
+from tests.builders import make_history, make_imported, make_trial
+from tests.record_strategies import trials
+
+SIZE = 3
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BatchMaker.batches, "__defaults__", (SIZE,))
+
+
+def write(path: Path, some: list[Trial]) -> Path:
+    path.write_text("".join(f"{trial.to_json()}\n" for trial in some), encoding="utf-8")
+    return path
+
+
+def some_of_everything() -> list[Trial]:
+    history = make_history(
+        workloads=("mlp",), builds=("2.12.0", "2.13.0"), failures=[("mlp", "default", 1)], samples=4
+    )
+    bare = make_trial(samples_ns=[], control_samples_ns=[], warmup_ns=[], failure="cancelled")
+    return [*history, make_imported(), make_imported(ended_at=None), bare, make_trial(label="zwei\nµ")]
+
+
+def stored(database: Database) -> dict[str, Trial]:
+    return {trial.trial_id: trial for trial in trial_records(database, Filters())}
+
+
+def test_trials_known_among_new_ones_are_counted_and_the_second_import_adds_nothing(
+    database: Database, tmp_path: Path
+) -> None:
+    some = some_of_everything()
+    known = {trial.trial_id: trial for trial in [*some[1::3], *some[6:9]]}
+    path = write(tmp_path / "t.jsonl", [*some, *some[:4], some[-1], some[-1]])
+    save_trials(database, known.values())
+    report = import_paths(database, [path])
+    assert (report.new, report.known) == (len(some) - len(known), len(known) + 6)
+    assert report.files[0].first == tuple(some[:SIZE])
+    assert stored(database) == {trial.trial_id: trial for trial in some}
+    again = import_paths(database, [path])
+    assert (again.new, again.known) == (0, len(some) + 6)
+    assert stored(database) == {trial.trial_id: trial for trial in some}
+
+
+@pytest.mark.parametrize("place", [1, SIZE, 2 * SIZE + 1])
+@pytest.mark.parametrize("before", [True, False])
+def test_another_content_for_a_known_id_is_a_conflict(
+    database: Database, tmp_path: Path, place: int, before: bool
+) -> None:
+    """Known from the database, or from an earlier line of the same file or batch."""
+    some = [make_trial(trial_id=f"t{n}") for n in range(3 * SIZE)]
+    other = some[place].model_copy(update={"label": "other"})
+    lines = [*some[:place], other, *some[place + 1 :]] if before else [*some[: place + 1], other, *some]
+    save_trials(database, some[place : place + 1] * before)
+    (error,) = import_paths(database, [write(tmp_path / "t.jsonl", lines)]).errors
+    assert isinstance(error, ConflictError)
+    assert f"Trial t{place} of run" in error.message
+    assert "different content in label" in error.message
+    assert len(stored(database)) == before
+
+
+def test_the_same_content_under_another_hash_is_known(database: Database, tmp_path: Path) -> None:
+    some = [make_trial(trial_id=f"t{n}") for n in range(5)]
+    save_trials(database, some[4:])
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE trial SET content_hash = 'of an earlier release'")
+    report = import_paths(database, [write(tmp_path / "t.jsonl", some)])
+    assert (report.new, report.known, report.errors) == (4, 1, ())
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(some=st.lists(trials(), min_size=1, max_size=4), data=st.data())
+def test_a_part_of_a_batch_is_the_batch_of_that_part(some: list[Trial], data: st.DataObject) -> None:
+    (made,) = BatchMaker().batches(some, len(some))
+    places = data.draw(st.sets(st.sampled_from(range(len(some))), min_size=1).map(sorted))
+    (alone,) = BatchMaker().batches([some[place] for place in places], len(some))
+    part = made.only(places)
+    assert (part.arrays, part.cases, part.records) == (alone.arrays, alone.cases, alone.records)
+    for table, columns in alone.columns.items():
+        assert {name: [*values] for name, values in part.columns[table].items()} == {
+            name: [*values] for name, values in columns.items()
+        }
