@@ -48,7 +48,7 @@ QUESTIONS: dict[Page, str] = {
     Page.MODES: "Which strategy for which workload?",
     Page.BREAK_EVEN: "After how many steps does compiling pay off?",
     Page.COLD_START: "Where does the first call spend its time?",
-    Page.REGRESSIONS: "What got worse, and who looks after it?",
+    Page.REGRESSIONS: "What got worse, and who owns it?",
     Page.TRIAL: "What exactly happened in one process?",
     Page.RUNS: "What runs now, what comes next, and on which machines?",
     Page.REPORTS: "Frozen reports.",

@@ -33,4 +33,4 @@ def looked_at(test: AppTest, *files: tuple[str, bytes], **told: str) -> AppTest:
         test.file_uploader[0].set_value([(name, data, "application/octet-stream") for name, data in files])
     for name, text in told.items():
         test.text_input(f"import-{name}").set_value(text)
-    return next(b for b in test.button if b.label == "Look at them").click().run()
+    return next(b for b in test.button if b.label == "Preview").click().run()

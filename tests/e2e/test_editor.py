@@ -48,7 +48,7 @@ def test_an_editor_brings_a_file_in(browser: Browser, place: SignInServer, tmp_p
         open_at(page, f"{place.server.origin}/runs", "Runs")
         page.locator("input[type=file]").set_input_files(file)
         expect(page.get_by_test_id("stFileUploader")).to_contain_text(".jsonl")
-        page.get_by_role("button", name="Look at them").click()
+        page.get_by_role("button", name="Preview").click()
         expect(page.get_by_text("Would bring in 2 new trials")).to_be_visible()
         assert _is_text(page)
         page.get_by_role("button", name="Bring them in").click()

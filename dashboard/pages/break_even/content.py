@@ -72,9 +72,9 @@ def _figures(link: Link, options: list[ModeOption]) -> tuple[Part, ...]:
     best = best_option(options, link.steps, link.restarts)
     total, eager = (each(link.steps, link.restarts) for each in (best.total, best.eager_total))
     saved = float((eager - total).value)
-    each = f"{link.steps:,} steps per process"
-    processes = units.plural(link.restarts + 1, "process")
-    for_day = f"{processes} a day of {link.steps:,} steps, each compiling anew."
+    steps = units.plural(link.steps, "step")
+    each = f"{steps} per process"
+    for_day = f"{units.plural(link.restarts + 1, 'process')} a day of {steps}, each compiling anew."
     saved_money = units.money(_money(saved, link.price))
     return (
         Figures(
@@ -96,8 +96,8 @@ def _figures(link: Link, options: list[ModeOption]) -> tuple[Part, ...]:
 def _words(link: Link, focus: str) -> str:
     """The plan in a sentence."""
     return (
-        f"{focus}: {units.plural(link.restarts + 1, 'process')} a day of {link.steps:,} "
-        f"steps each, at ${link.price:g} per device-hour. A negative saving is a loss."
+        f"{focus}: {units.plural(link.restarts + 1, 'process')} a day of {units.plural(link.steps, 'step')} "
+        f"each, at ${link.price:g} per device-hour. A negative saving is a loss."
     )
 
 
@@ -354,7 +354,7 @@ def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
 
 
 def _unseen(measured: int) -> str:
-    return f"The newest {MOST_BUILDS} of {measured} builds." if measured > MOST_BUILDS else ""
+    return f"The newest {MOST_BUILDS} of {units.plural(measured, 'build')}." if measured > MOST_BUILDS else ""
 
 
 def _history_finding(table: pd.DataFrame, focus: str) -> str:

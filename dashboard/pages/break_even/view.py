@@ -44,7 +44,7 @@ def _filters(view: View) -> None:
                 "Restarts per day",
                 low=0,
                 high=10_000,
-                help_="Every restart compiles again. R restarts are R + 1 processes a day.",
+                help_="Every restart compiles again. R restarts mean R + 1 cold starts a day.",
             )
         with st.container(width=200):
             controls.number(

@@ -154,7 +154,7 @@ def drawn(rows: pd.DataFrame) -> Drawn:
     if len(sums) > MOST_CASES:
         cases = tuple(sums.nlargest(MOST_CASES).index)
         rows = rows[rows["case"].isin(cases)].reset_index(drop=True)
-        left_out = f"The {MOST_CASES} slowest of {len(sums)} cases."
+        left_out = f"The {MOST_CASES} slowest of {units.plural(len(sums), 'case')}."
     else:
         found = row_dicts(rows[["workload", "strategy", "case"]])
         found.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))

@@ -90,7 +90,7 @@ def _heat_map_finding(cases: pd.DataFrame) -> str:
 
 def _best(cases: pd.DataFrame, link: Link) -> Table:
     numbers = _COLUMNS[link.goal]
-    goal = f"{link.steps:,} steps" if link.goal == "steps" else GOALS[link.goal].lower()
+    goal = units.plural(link.steps, "step") if link.goal == "steps" else GOALS[link.goal].lower()
     frame = _best_for_steps(cases, link.steps) if link.goal == "steps" else _best_rows(cases, link.goal)
     return Table(
         "modes-best",

@@ -105,5 +105,5 @@ def finding(rows: pd.DataFrame) -> str:
     slower = int((rows["high"] < 1).sum())
     text = f"{best['strategy']} reaches {units.ratio(best['speedup'])} over eager on {best['workload']}"
     if slower:
-        text += f"; {slower} of {len(rows)} cases are slower than eager"
+        text += f"; {slower} of {units.plural(len(rows), 'case')} slower than eager"
     return text

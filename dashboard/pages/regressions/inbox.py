@@ -22,12 +22,12 @@ OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
 """States that somebody still has to do something about."""
 
 MEANINGS: dict[TriageState, str] = {
-    TriageState.NEW: "nobody has looked at it, and no second look has confirmed it",
-    TriageState.CONFIRMED: "it is real: fresh trials show it again, or somebody says so",
-    TriageState.ACKNOWLEDGED: "somebody owns it",
+    TriageState.NEW: "new and not confirmed yet",
+    TriageState.CONFIRMED: "real: fresh trials show it again, or a person says so",
+    TriageState.ACKNOWLEDGED: "it has an owner",
     TriageState.EXPECTED: "wanted or accepted: it no longer fails a gate",
-    TriageState.FIXED: "a later build mends it",
-    TriageState.FALSE_ALARM: "it was no regression: it no longer fails a gate",
+    TriageState.FIXED: "a later build repairs it",
+    TriageState.FALSE_ALARM: "no regression: it no longer fails a gate",
 }
 MARKS: dict[TriageState, str] = {
     TriageState.NEW: "●",

@@ -148,7 +148,9 @@ def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
                 on_click="ignore",
                 key=f"export-{what.key}-{chosen.suffix}",
             )
-    st.caption("The file's name says the filters and the data version. CSV and JSON have what is seen.")
+    st.caption(
+        "The file's name has the filters and the data version. CSV and JSON have the rows of the page."
+    )
 
 
 def _file(chosen: exporting.Format, what: exporting.Shown, origin: exporting.Origin) -> bytes:

@@ -69,7 +69,7 @@ def draw(view: View) -> Link:
     if rows.empty:
         elements.nothing_to_show(
             "No report yet.",
-            next_step="Open a page that shows what is to be kept; Share offers to freeze it.",
+            next_step="Open a page, then Share and Freeze.",
         )
         return view.link
     _table(rows)
@@ -87,7 +87,7 @@ def draw(view: View) -> Link:
 def _kept() -> None:
     days = os.environ.get(KEEP_DAYS_VARIABLE)
     if days:
-        elements.note(f"Reports are kept for {days} days, then their content is deleted.")
+        elements.note(f"After {units.plural(int(days), 'day')} the content of a report is deleted.")
 
 
 def _table(rows: pd.DataFrame) -> None:

@@ -84,8 +84,10 @@ def _unannounced(source: str) -> str:
 def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     """What a running run has done so far, and whether it has fallen silent."""
     planned = number(row["planned"])
-    wanted = f" of {units.count(planned)}" if planned is not None else ""
-    said = f"{row['suite'] or 'no suite'}: {units.count(row['trials'])}{wanted} trials"
+    trials = units.plural(row["trials"], "trial")
+    if planned is not None:
+        trials = f"{units.count(row['trials'])} of {units.plural(int(planned), 'trial')}"
+    said = f"{row['suite'] or 'no suite'}: {trials}"
     if row["failed"]:
         said += f", {units.count(row['failed'])} failed"
     last = row["started_at"] if pd.isna(row["last_seen_at"]) else row["last_seen_at"]

@@ -28,7 +28,7 @@ def draw() -> None:
     """The form, what the chosen files would bring, and the question whether to bring it in."""
     if not person_here().may(Role.EDITOR):
         return
-    st.markdown("#### Bring results in")
+    st.markdown("#### Import results")
     telling.tell(_PAGE)
     state = st.session_state
     looked: Preview | None = state.get(_LOOKED)
@@ -43,7 +43,7 @@ def draw() -> None:
         chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
         told = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
         meanings = _meanings(state.get(_COLUMNS, {}))
-        if st.form_submit_button("Look at them", icon=":material/preview:"):
+        if st.form_submit_button("Preview", icon=":material/preview:"):
             _look({file.name: file.getvalue() for file in uploaded}, chosen, told, meanings)
             looked = state.get(_LOOKED)
     if looked is not None:

@@ -78,7 +78,7 @@ def _queue(view: View, hosts: Sequence[HostState]) -> None:
         if forms.may_operate():
             forms.ask_for_run(view, hosts)
     if table.empty:
-        elements.note("Nobody has asked for a run. Ask here, or with compilewatch request create.")
+        elements.note("No request yet. Create one here or with compilewatch request create.")
         return
     elements.table(
         table,
@@ -87,8 +87,8 @@ def _queue(view: View, hosts: Sequence[HostState]) -> None:
             "kind": "Why",
             "what": st.column_config.TextColumn("What", width="medium"),
             "machine": "Machine",
-            "asked_by": "Asked by",
-            "asked_at": elements.moment_column("Asked (UTC)"),
+            "asked_by": "Requested by",
+            "asked_at": elements.moment_column("Requested (UTC)"),
             "owner": "Measured by",
             "note": "Note",
             "request_id": "Request",
@@ -146,7 +146,7 @@ _STATES = (
 
 
 def _every_run(rows: pd.DataFrame) -> None:
-    st.markdown("#### Every run")
+    st.markdown("#### Runs")
     if rows.empty:
         elements.nothing_to_show("No run fits these filters.", next_step="Widen them in the sidebar.")
         return
@@ -196,7 +196,7 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
                 help="Its noise floor: what five trials a side show.",
             ),
             "last_seen_at": elements.moment_column("Last result (UTC)"),
-            "service_seen_at": elements.moment_column("Service last heard of (UTC)"),
+            "service_seen_at": elements.moment_column("Last heartbeat of the service (UTC)"),
             "disk": "Disk",
             "devices": text("GPUs while idle", width="large"),
             "trials": st.column_config.NumberColumn("Trials"),
@@ -205,7 +205,7 @@ def _machines(view: View, hosts: Sequence[HostState]) -> None:
             "cpu": "CPU",
             "threads": st.column_config.NumberColumn("Threads"),
             "memory": text("Memory", alignment="right"),
-            "first_seen_at": elements.moment_column("First seen (UTC)"),
+            "first_seen_at": elements.moment_column("First result (UTC)"),
             "machine_id": "Id",
         },
         key="runs-machines",

@@ -44,7 +44,9 @@ from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
 from db.wording.noise import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
-_BY_TURNS = "Builds took turns here: nothing changed between them in time. Over builds shows what did."
+_BY_TURNS = (
+    "Builds are interleaved here: nothing changed between them in time. Over builds shows their changes."
+)
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
 

@@ -73,7 +73,7 @@ def _spread(summary: SampleSummary | None) -> str:
         return "As the imported result states it."
     ends = (("p05", summary.p05_ns), ("p95", summary.p95_ns), ("p99", summary.p99_ns))
     parts = ", ".join(f"{name} {units.duration(value)}" for name, value in ends)
-    return f"Median of {units.count(summary.n)} samples; {parts}."
+    return f"Median of {units.plural(summary.n, 'sample')}; {parts}."
 
 
 def only_a_summary(summary: Summary) -> str:
@@ -86,7 +86,9 @@ def until_steady(start: ColdStart) -> str:
     took = units.duration(start.until_steady_ns)
     if start.calls_until_steady == 0:
         return f"Compile cost {took}, as the source states it."
-    calls = "" if start.calls_until_steady is None else f"{units.count(start.calls_until_steady)} calls and "
+    calls = (
+        "" if start.calls_until_steady is None else f"{units.plural(start.calls_until_steady, 'call')} and "
+    )
     return f"Steady after {calls}{took}. Phases read from: {start.phase_source or 'unknown'}."
 
 

@@ -203,7 +203,7 @@ def stream(trial: Trial) -> None:
 
 def _finding(facts: StreamFacts) -> str:
     if facts.compiles is None:
-        return f"{units.count(facts.batches)} batches per iteration"
+        return f"{units.plural(facts.batches, 'batch')} per iteration"
     at = sorted({each.batch for each in facts.compiles})
     if not at:
         return "Nothing was compiled in the first iteration"

@@ -254,7 +254,7 @@ def frozen(snapshot: Snapshot, link: Link) -> Frozen:
     table = trial_rows(frame, read_choices_on(snapshot, link.machine).builds)
     table = table.assign(started=[units.moment(at) for at in table["started"]])
     more = len(frame) < total
-    title = f"The newest {len(frame)} of {units.count(total)} trials" if more else "Trials, newest first"
+    title = f"The newest {len(frame)} of {units.plural(total, 'trial')}" if more else "Trials, newest first"
     parts = (table_of(table, _LIST, title=title, numeric=FIGURES),)
     return Frozen(parts, link, newest_builds(frame, "started_at"), {"trials": rows_of(frame.iloc[::-1])})
 

@@ -130,7 +130,7 @@ def draw_list(view: View) -> None:
         )
         return
     elements.note(
-        f"{units.count(total)} trials, newest first. Choose a row to see everything of it."
+        f"{units.plural(total, 'trial')}, newest first. Choose a row for all of its facts."
         + (f" The newest {MOST_ROWS} are listed." if total > MOST_ROWS else "")
     )
     elements.table(
@@ -283,4 +283,4 @@ def _samples_finding(trial: Trial) -> str:
     medians = charts.medians(trial.latency_samples_ns, trial.control_latency_samples_ns, trial.strategy.name)
     texts = [f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in row_dicts(medians)]
     n = len(trial.latency_samples_ns)
-    return f"Median of {units.count(n)} samples: {', '.join(texts)}"
+    return f"Median of {units.plural(n, 'sample')}: {', '.join(texts)}"

@@ -197,7 +197,7 @@ def _figures(comparison: Comparison) -> Figures:
                 "Geomean speedup, naive",
                 units.ratio(mean.naive_head),
                 "Each side over its own set of cases: it moves when cases come or go. Use the matched one.",
-                f"{naive} ({mean.naive_base_cases} → {mean.naive_head_cases} cases)",
+                f"{naive} ({mean.naive_base_cases} → {units.plural(mean.naive_head_cases, 'case')})",
             ),
             Figure(
                 "Cases compared",
@@ -413,7 +413,7 @@ def _left_out(comparison: Comparison) -> tuple[Part, ...]:
     lines, title = verdict_words.left_out_lines(comparison.left_out), "Left out of the comparison"
     table = tables.left_out_table(comparison.left_out)
     alt = "Every case that was left out of the comparison, with the reason"
-    every = f"{units.count(len(table))} cases left out"
+    every = f"{units.plural(len(table), 'case')} left out"
     return (
         *parts.listed(title, lines),
         *parts.table("left-out", alt, table, _LEFT_OUT, title=every, folded=True),

@@ -164,7 +164,7 @@ def test_schedules_show_whether_they_fire(stored: Callable[[Write], None]) -> No
 
 def test_nothing_asked_and_nothing_planned_say_what_to_do(filled: OpenPage) -> None:
     said = texts(filled(Link(page=Page.RUNS)))
-    assert "Nobody has asked for a run" in said
+    assert "No request yet" in said
     assert "No schedule is stored" in said
 
 

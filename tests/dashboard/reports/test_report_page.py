@@ -67,7 +67,7 @@ def test_nothing_frozen_and_a_wrong_id_say_so(copied_url: str, monkeypatch: pyte
     monkeypatch.setenv(KEEP_DAYS_VARIABLE, "365")
     said = texts(opened(Link(page=Page.REPORTS)))
     assert "No report yet" in said
-    assert "kept for 365 days" in said
+    assert "After 365 days the content of a report is deleted" in said
     frozen(copied_url)
     assert "There is no report abc" in texts(opened(Link(page=Page.REPORTS, report="abc")))
 
