@@ -15,7 +15,6 @@ import pandas as pd
 from dashboard.links.links import Link, Page
 from dashboard.read import shaping
 from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
-from dashboard.read.cold_start_cache import ColdStartCache, ColdStarts
 from dashboard.read.database import opened, reader, trial_cache_of
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
@@ -272,19 +271,13 @@ def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tupl
     return shaping.with_labels(_known(snapshot, found)), count_trials(database, filters)
 
 
-@lru_cache(maxsize=4)
-def _phases_of(url: str) -> ColdStartCache:
-    return ColdStartCache(
-        lambda trial_ids: cold_starts(opened(url), trial_ids), lambda: data_version(opened(url))
-    )
-
-
 @cached
-def read_cold_start(snapshot: Snapshot, filters: Filters) -> ColdStarts:
+def read_cold_start(snapshot: Snapshot, filters: Filters) -> shaping.ColdStarts:
     """What the processes of passed trials spent until their first results, phase by phase."""
     kept = trial_cache_of(snapshot.url)
     found = kept.trials(opened(snapshot.url), snapshot.version, filters)
-    return _phases_of(snapshot.url).of(_known(snapshot, found[passed_mask(found)]))
+    trials = _known(snapshot, found[passed_mask(found)])
+    return shaping.with_phases(trials, cold_starts(opened(snapshot.url), trials["trial_id"].tolist()))
 
 
 @cached

@@ -6,13 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pandas import DataFrame
 
 from db.metrics import case_modes
 from db.metrics.groups import row_dicts
+from db.queries.cold_start import PHASES
 from db.records.strategies import BUILTIN, not_applicable_reason
 from db.records.trial import CacheState
 from db.wording import units
@@ -279,3 +282,21 @@ def known_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, 
 
 
 with_strategies = case_modes.with_strategies
+
+
+class ColdStarts(NamedTuple):
+    """The case of each trial, and in a row for each the nanoseconds of `db.queries.cold_start.PHASES`.
+
+    A phase that was not measured has 0.
+    """
+
+    trials: DataFrame
+    phase_ns: NDArray[np.int64]
+
+
+def with_phases(trials: DataFrame, phases: Mapping[str, Sequence[int]]) -> ColdStarts:
+    """`phases` by trial id; a trial that is gone meanwhile has none."""
+    unmeasured = [0] * len(PHASES)
+    rows = [phases.get(trial_id, unmeasured) for trial_id in trials["trial_id"].tolist()]
+    phase_ns = np.array(rows, dtype=np.int64).reshape(-1, len(PHASES))
+    return ColdStarts(trials[["workload_id", "strategy_id", "strategy", "cache"]], phase_ns)

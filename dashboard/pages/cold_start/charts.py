@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import style
-from dashboard.read.cold_start_cache import ColdStarts
+from dashboard.read.shaping import ColdStarts
 from dashboard.render import theme
 from db.metrics.groups import Groups, row_dicts
 from db.queries.cold_start import PHASES as MEASURED

@@ -7,7 +7,6 @@ import math
 import re
 from datetime import timedelta
 from fractions import Fraction
-from functools import partial
 from itertools import combinations
 
 import altair as alt
@@ -21,8 +20,7 @@ from dashboard.pages.cold_start import charts as cold_start
 from dashboard.pages.modes import charts as heat_map
 from dashboard.pages.overview import charts as speedups
 from dashboard.pages.trial import charts as samples
-from dashboard.read.cold_start_cache import ColdStartCache
-from dashboard.read.shaping import build_changes, build_names, confounded, with_labels
+from dashboard.read.shaping import build_changes, build_names, confounded, with_labels, with_phases
 from dashboard.render import theme
 from db.engine.session import open_database
 from db.metrics.case_modes import mode_options
@@ -32,7 +30,6 @@ from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import Quantity, Unit
 from db.metrics.trend import series_points
 from db.queries.cold_start import cold_starts
-from db.queries.data_version import data_version
 from db.queries.facets import builds
 from db.queries.trials import trials_frame
 from db.wording.metrics import HISTORY_METRICS, METRICS
@@ -273,8 +270,8 @@ def test_cold_start_bars_add_up_to_the_first_result(
     filled_url: str, trials: pd.DataFrame, cases: pd.DataFrame
 ) -> None:
     with open_database(filled_url, read_only=True) as database:
-        kept = ColdStartCache(partial(cold_starts, database), partial(data_version, database))
-        starts = kept.of(trials[trials["build_id"].isin(set(cases["build_id"]))])
+        mine = trials[trials["build_id"].isin(set(cases["build_id"]))]
+        starts = with_phases(mine, cold_starts(database, list(mine["trial_id"])))
     labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
     rows = cold_start.frame(starts, labels)
     ends = cold_start.totals(rows, {}).set_index("case")["seconds"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pandas as pd
 import pytest
@@ -12,14 +11,13 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.cold_start import content as cold_start
 from dashboard.pages.cold_start.charts import MOST_CASES, PHASES, drawn, frame, seconds_text
 from dashboard.pages.parts import Chart, Table
-from dashboard.read.cold_start_cache import ColdStartCache
 from dashboard.read.data import read_choices
 from dashboard.read.database import DATABASE_VARIABLE
+from dashboard.read.shaping import with_phases
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.queries.cold_start import PHASES as MEASURED
 from db.queries.cold_start import cold_starts
-from db.queries.data_version import data_version
 from db.queries.trials import trials_frame
 from db.records.trial import ColdStart, NumericsStatus
 from db.store.trials import save_trial, save_trials
@@ -59,8 +57,8 @@ def test_few_cases_have_a_bar_each(many_cases: str) -> None:
 def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: str) -> None:
     with open_database(many_cases, read_only=True) as database:
         trials = trials_frame(database)
-        kept = ColdStartCache(partial(cold_starts, database), partial(data_version, database))
-        every = frame(kept.of(trials), dict(zip(trials["workload_id"], trials["workload"], strict=True)))
+        starts = with_phases(trials, cold_starts(database, list(trials["trial_id"])))
+        every = frame(starts, dict(zip(trials["workload_id"], trials["workload"], strict=True)))
     found = drawn(every)
     sums = every.groupby("case")["seconds"].sum()
     shown = found.rows.groupby("case")["seconds"].sum()[list(found.cases)]
@@ -74,8 +72,7 @@ def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: st
 def test_bars_are_medians_over_the_trials_of_a_case(many_cases: str) -> None:
     with open_database(many_cases, read_only=True) as database:
         trials = trials_frame(database)
-        kept = ColdStartCache(partial(cold_starts, database), partial(data_version, database))
-        starts = kept.of(trials)
+        starts = with_phases(trials, cold_starts(database, list(trials["trial_id"])))
     labels = dict(zip(trials["workload_id"], trials["workload"], strict=True))
     long = pd.DataFrame(starts.phase_ns, columns=[PHASES.get(phase, phase) for phase in MEASURED])
     long = long.join(starts.trials[["workload_id", "strategy", "cache"]]).melt(
