@@ -203,12 +203,13 @@ def ticks(low: float, high: float, *, log: bool = False) -> list[float]:
     return log_ticks(low, high) if log else _even(low, high, _TICKS)
 
 
-def level(value: float) -> alt.Chart:
-    """A line across the chart at `value`, over data of its own."""
+def level(value: int, scale: alt.Scale) -> alt.Chart:
+    """A line across the chart at `value` of its value axis, which has `scale`; it needs no frame."""
     rule: alt.Chart = (
-        alt.Chart(alt.InlineData(values=[{"level": value, "ink": "ink"}]))
+        alt.Chart(alt.sequence(value, value + 1, 1, as_="level"))
+        .transform_calculate(ink="'ink'")
         .mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
-        .encode(y=alt.Y("level", type="quantitative"), stroke=ink_stroke())
+        .encode(y=alt.Y("level", type="quantitative", scale=scale), stroke=ink_stroke())
     )
     return rule
 

@@ -118,7 +118,7 @@ def _built(
     marked = (change_points.rings(axis), change_points.labels(axis)) if changes else None
     layers = [*spread, line, marked[0], *points, *marked[1]] if marked else [*spread, line, *points]
     if level:
-        layers = [style.level(1.0), *layers]
+        layers = [style.level(1, values), *layers]
     if targets:
         layers = [*target_lines.layers(), *layers]
     if axis == "time":

@@ -31,6 +31,7 @@ OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/
 _TOKEN_SCOPES = (
     ("/api/", TokenScope.API),
     ("/badge/", TokenScope.API),
+    ("/chart/", TokenScope.API),
     ("/metrics", TokenScope.METRICS),
     ("/report/", TokenScope.REPORTS),
 )

@@ -49,13 +49,13 @@ _VARIANT_DASHES: list[list[int]] = [[5, 2, 1, 2], [3, 4], [12, 4], [1, 3]]
 # that share of another.
 _VARIANT_TINTS = {
     "dynamic": ("#FFFFFF", 0.42),
-    "static": ("#000000", 0.38),
-    "fullgraph": ("#F0E442", 0.5),
-    "regional": ("#7B2FB0", 0.5),
-    "warm": ("#C1121F", 0.55),
+    "static": ("#8A8A3C", 0.6),
+    "fullgraph": ("#E0C400", 0.6),
+    "regional": ("#9B59D0", 0.55),
+    "warm": ("#FF5C7A", 0.6),
     "portable": ("#40E0FF", 0.5),
 }
-_OTHER_TINT = ("#7F5539", 0.5)
+_OTHER_TINT = ("#A0714F", 0.6)
 _VARIANT_SHAPES = {
     "dynamic": "triangle-up",
     "static": "triangle-down",
@@ -126,8 +126,8 @@ def _look(name: str) -> StrategyLook:
 
 def _mixed(colour: str, tint: str, share: float) -> str:
     """`colour` with a share of `tint`, both as hex."""
-    parts = ((int(each[at : at + 2], 16) for at in (1, 3, 5)) for each in (colour, tint))
-    mixed = (round(own * (1 - share) + other * share) for own, other in zip(*parts, strict=True))
+    own, other = ([int(each[at : at + 2], 16) for at in (1, 3, 5)] for each in (colour, tint))
+    mixed = (round(one * (1 - share) + two * share) for one, two in zip(own, other, strict=True))
     return "#" + "".join(f"{part:02X}" for part in mixed)
 
 

@@ -10,6 +10,7 @@ from dashboard.reports.svg import let_through
 from db.wording import units
 
 LONGEST_CELL = 300
+_LONGEST_CAPTION = 2_000
 _SHORT_CELL = 24
 # Nothing may be loaded or run, wherever the file is opened.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -49,7 +50,7 @@ h2{break-after:avoid}figure,tr,dl{break-inside:avoid}figure{overflow:visible}svg
 
 def render(content: Content) -> str:
     """The whole file, from `content` alone."""
-    sections = [_section(section, number) for number, section in enumerate(content.sections)]
+    sections = [section_html(section, number) for number, section in enumerate(content.sections)]
     body = (
         f"<h1>{_text(content.title)}</h1>"
         f'<p class="soft">{_text(content.subject)}</p>'
@@ -80,10 +81,10 @@ def message(title: str, text: str) -> str:
     return document(title, text, f"<main><h1>{_text(title)}</h1><p>{_text(text)}</p></main>")
 
 
-def _text(text: str) -> str:
+def _text(text: str, *, longest: int = LONGEST_CELL) -> str:
     """`text` as HTML: escaped, without control characters, cut where no reader would go on."""
     clean = "".join(char if char.isprintable() else " " for char in text)
-    return escape(clean if len(clean) <= LONGEST_CELL else f"{clean[: LONGEST_CELL - 1]}…")
+    return escape(clean if len(clean) <= longest else f"{clean[: longest - 1]}…")
 
 
 def _description(content: Content) -> str:
@@ -104,7 +105,8 @@ def _origin(content: Content) -> str:
     )
 
 
-def _section(section: Section, number: int) -> str:
+def section_html(section: Section, number: int) -> str:
+    """`section` as HTML; `number` keeps the charts of one page apart."""
     match section:
         case Lines():
             return _lines(section)
@@ -119,7 +121,7 @@ def _section(section: Section, number: int) -> str:
             return (
                 f'{_heading(section.title)}<figure role="img" aria-label="{_text(section.alt)}">'
                 f"{let_through(section.svg, number=number)}"
-                f"<figcaption>{_text(section.caption)}</figcaption></figure>"
+                f"<figcaption>{_text(section.caption, longest=_LONGEST_CAPTION)}</figcaption></figure>"
             )
 
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dashboard.links.links import TITLES, Link, Page
-from dashboard.pages.break_even import content as break_even
-from dashboard.pages.cold_start import content as cold_start
-from dashboard.pages.modes import content as modes
-from dashboard.pages.overview import content as overview
+from dashboard.pages.contents import CONTENTS
 from dashboard.pages.parts import PageContent
-from dashboard.pages.regressions import content as regressions
 from dashboard.pages.runs import report as runs
-from dashboard.pages.trends import content as trends
 from dashboard.pages.trial import report as trial
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.content import Frozen, ReportError, nothing_fits
@@ -46,12 +41,7 @@ def _of(page: Callable[[Snapshot, Link], PageContent]) -> Callable[[Snapshot, Li
 
 
 _PAGES: dict[Page, Callable[[Snapshot, Link], Frozen]] = {
-    Page.OVERVIEW: _of(overview.page),
-    Page.TRENDS: _of(trends.page),
-    Page.MODES: _of(modes.page),
-    Page.BREAK_EVEN: _of(break_even.page),
-    Page.COLD_START: _of(cold_start.page),
-    Page.REGRESSIONS: _of(regressions.page),
+    **{page: _of(content) for page, content in CONTENTS.items()},
     Page.TRIAL: trial.frozen,
     Page.RUNS: runs.frozen,
 }

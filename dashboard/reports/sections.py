@@ -16,12 +16,15 @@ from db.wording import units
 MOST_ROWS = 250
 
 
-def sections(described: Iterable[Part]) -> tuple[Section, ...]:
-    """The parts of a page as those of a report: charts drawn, cells written, what has no data said."""
-    return tuple(section for part in described for section in _sections(part))
+def sections(described: Iterable[Part], *, inked: bool = False) -> tuple[Section, ...]:
+    """The parts of a page as those of a report: charts drawn, cells written, what has no data said.
+
+    `inked` charts take the colour of the text around them, and have no ground of their own.
+    """
+    return tuple(section for part in described for section in _sections(part, inked=inked))
 
 
-def _sections(part: Part) -> tuple[Section, ...]:
+def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
     match part:
         case parts.Headline():
             found: Section = Lines(lines=(part.text,))
@@ -36,7 +39,7 @@ def _sections(part: Part) -> tuple[Section, ...]:
         case parts.Pairs():
             return _pairs(part)
         case parts.Chart():
-            found = _chart(part)
+            found = _chart(part, inked=inked)
     return (found,)
 
 
@@ -51,13 +54,15 @@ def _pairs(part: parts.Pairs) -> tuple[Section, ...]:
     return (Table(title=part.title, columns=columns, rows=rows, note=part.note),) if rows else ()
 
 
-def _chart(part: parts.Chart) -> Section:
+def _chart(part: parts.Chart, *, inked: bool) -> Section:
     """What it found alone where it has nothing to draw."""
     chart = part.chart
     if chart.spec is None:
         return Lines(title=chart.finding, lines=tuple(chart.notes))
     caption = " ".join((part.explained, *chart.notes)).strip()
-    return Chart(title=chart.finding, caption=caption, alt=part.alt, svg=draw(chart.spec, chart.frames))
+    return Chart(
+        title=chart.finding, caption=caption, alt=part.alt, svg=draw(chart.spec, chart.frames, inked=inked)
+    )
 
 
 def table(part: parts.Table) -> Table:

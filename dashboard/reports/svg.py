@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.charts.style import Spec
+from dashboard.charts.style import Spec, filled
 from dashboard.render import theme
 from dashboard.render.foreign_text import readable, readable_frame, readable_spec
 from dashboard.reports.content import ReportError
@@ -69,15 +69,30 @@ _CONFIG = {
 }
 
 
+_INKED = {
+    **filled(_CONFIG, ((_INK, "currentColor"), ("#E3E7EC", "#88888844"), ("#AEB6C0", "#888888"))),
+    "background": "transparent",
+}
+
+
 def draw(
-    spec: Spec, frames: Mapping[str, pd.DataFrame], *, title: str | None = None, subtitle: str | None = None
+    spec: Spec,
+    frames: Mapping[str, pd.DataFrame],
+    *,
+    title: str | None = None,
+    subtitle: str | None = None,
+    inked: bool = False,
 ) -> str:
-    """The chart as SVG, under a title where one is given. Raises ReportError without vl-convert."""
+    """The chart as SVG, under a title where one is given. Raises ReportError without vl-convert.
+
+    An `inked` one takes the colour of the text around it and has no ground of its own: for a page that is
+    light or dark.
+    """
     own = spec.get("config", {})
     spec = readable_spec(spec)
     merged = {
         key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
-        for key, value in _CONFIG.items()
+        for key, value in (_INKED if inked else _CONFIG).items()
     }
     heading = {} if title is None else {"title": _heading(title, subtitle or "")}
     drawn: str = _converter().vegalite_to_svg(

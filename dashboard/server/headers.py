@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import logging
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from dashboard.api.errors import DEFECT, error_response
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_EMBED_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STATIC_PATH = "/static/"
 _COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
 
@@ -57,8 +59,14 @@ class SecurityHeaders:
     headers; the reason goes to the log.
     """
 
-    def __init__(self, app: ASGIApp, *, policy: str) -> None:
+    def __init__(self, app: ASGIApp, *, policy: str, framed_by: Sequence[str] = (), prefix: str = "") -> None:
+        """`framed_by` are the sites that may frame what lies below `/embed/`, itself below `prefix`."""
         self._app = app
+        self._embeds = ("/embed/", f"{prefix}/embed/")
+        sites = " ".join(framed_by) or "'none'"
+        self._embedded = {"Content-Security-Policy": f"{_EMBED_POLICY}; frame-ancestors {sites}"}
+        if not framed_by:
+            self._embedded["X-Frame-Options"] = "DENY"
         self._headers = {
             "Content-Security-Policy": policy,
             "X-Content-Type-Options": "nosniff",
@@ -79,7 +87,12 @@ class SecurityHeaders:
             nonlocal started, ended
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message).update(self._headers)
+                headers = MutableHeaders(scope=message)
+                headers.update(self._headers)
+                if scope["path"].startswith(self._embeds):
+                    # It names no sites: browsers that know frame-ancestors go by that.
+                    del headers["X-Frame-Options"]
+                    headers.update(self._embedded)
             elif not message.get("more_body", False):
                 ended = True
             await send(message)

@@ -15,15 +15,17 @@ import html
 import json
 
 from dashboard.links.links import Page, tab_title
+from dashboard.server.first_answer import FirstAnswer
 
 DESCRIPTION = "The performance history of torch.compile on your own machines."
 _STORED = "stored-view"
+_OG_TITLE, _FIRST = '<meta property="og:title"', "<!--first-->"
 _TITLE, _ROOT = "<title>Streamlit</title>", '<div id="root">'
 # Twenty steps of the Tab key lie between the top and what a page shows (WCAG 2.2, 2.4.1). Streamlit draws the
 # page's place later, so the way there is looked up when it is taken. Links and folded parts have no ring of
 # their own when the focus is on them (2.4.7). What a popover holds is the end of the document: from its
 # button the Tab key leads into it and from its ends back (2.4.3).
-_SKIP = """<style>
+_SKIP = """<!--first--><style>
       #skip{position:fixed;left:-99em;top:8px;z-index:1000001;padding:8px 14px;border-radius:8px;
         background:#0F161F;color:#FFFFFF;font:600 15px sans-serif}
       #skip:focus{left:8px;outline:3px solid #56B4E9}
@@ -41,7 +43,16 @@ _SKIP = """<style>
       const last=event.shiftKey?stops[0]:stops[stops.length-1];
       const opener=document.querySelector("[data-testid=stPopoverButton][aria-expanded=true]");
       if(at===opener&&!event.shiftKey&&stops.length){event.preventDefault();stops[0].focus()}
-      else if(at===last&&opener){event.preventDefault();opener.focus()}},true)</script>
+      else if(at===last&&opener){event.preventDefault();opener.focus()}},true)
+      const first=document.getElementById("first"),began=Date.now();
+      const drawn=()=>{const app=document.querySelector("[data-testid=stApp]");
+      const main=document.querySelector("[data-testid=stMain]");
+      return app&&main&&app.dataset.testScriptState==="notRunning"&&main.innerText.trim().length>60
+      &&!document.querySelector("[data-testid=stSkeleton]")
+      &&[...main.querySelectorAll("[data-testid=stVegaLiteChart]")]
+      .every((chart)=>chart.querySelector("svg,canvas"))};
+      const look=()=>drawn()||Date.now()-began>15000?first.remove():setTimeout(look,50);
+      if(first)look()</script>
     """
 
 
@@ -57,6 +68,22 @@ def opened_at(page_html: str, address: str) -> str:
     """`page_html` as it puts `address`, relative to the one it was asked under, in the place of that."""
     meta = f'<meta name="{_STORED}" content="{html.escape(address)}" />'
     return page_html.replace("<title>", f"{meta}\n    <title>", 1)
+
+
+def with_first_answer(page_html: str, page: Page, found: FirstAnswer, picture: str) -> str:
+    """`page_html` with what the view says: in the preview of its link, and until Streamlit has drawn it.
+
+    `picture` is the address of its first chart, empty where there is none.
+    """
+    title = html.escape(f"{found.headline} · {tab_title(page)}")
+    described = html.escape(found.subject)
+    image = f'<meta property="og:image" content="{html.escape(picture)}" />\n    ' if picture else ""
+    start, end = page_html.index(_OG_TITLE), page_html.index("    <script>")
+    head = (
+        f'<meta property="og:title" content="{title}" />\n'
+        f'    <meta property="og:description" content="{described}" />\n    {image}'
+    )
+    return (page_html[:start] + head + page_html[end:]).replace(_FIRST, found.html, 1)
 
 
 def _page(streamlit_html: str, page: Page) -> str:

@@ -41,8 +41,10 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
+from dashboard.server.charts import OVERVIEW, charts
+from dashboard.server.first_answer import FirstAnswers
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
-from dashboard.server.index_page import index_pages, opened_at
+from dashboard.server.index_page import index_pages, opened_at, with_first_answer
 from dashboard.server.same_site import SameSite
 from dashboard.write.uploading import LARGEST_MB
 from db.engine.session import open_database
@@ -277,6 +279,7 @@ _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: cl
 HERE = Path(__file__).parent
 ICON = HERE.parent / "favicon.svg"
 STATIC = Path(st.__file__).parent / "static"
+EMBED_VARIABLE = "COMPILEWATCH_EMBED_ORIGINS"
 MEGABYTE = 1024 * 1024
 _SLICE_S = 0.001
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -345,6 +348,7 @@ def build_app(
         yield {}
         await to_thread.run_sync(close_databases)
 
+    first = FirstAnswers()
     pages = index_pages((STATIC / "index.html").read_text(encoding="utf-8"))
     return st.App(
         HERE / "app.py",
@@ -353,11 +357,17 @@ def build_app(
             *api.routes(base_path=base_path),
             reports(),
             Route("/favicon.png", _favicon),
-            *(Route(f"/{page.value}", _html(page, pages)) for page in pages),
+            *charts(),
+            *(Route(f"/{page.value}", _html(page, pages, first, base_path)) for page in pages),
             unknown_pages(file.name for file in STATIC.iterdir()),
         ],
         middleware=[
-            Middleware(SecurityHeaders, policy=content_security_policy(*pages.values())),
+            Middleware(
+                SecurityHeaders,
+                policy=content_security_policy(*pages.values()),
+                framed_by=os.environ.get(EMBED_VARIABLE, "").split(),
+                prefix=base_path,
+            ),
             *([Middleware(BasePath, prefix=base_path)] if base_path else []),
             Middleware(SameSite, hosts=hosts, largest_body=LARGEST_MB * MEGABYTE),
             *login.middleware,
@@ -408,13 +418,28 @@ def _report_script_error(error: Exception) -> bool:
     return True
 
 
-def _html(page: Page, pages: Mapping[Page, str]) -> Callable[[Request], Response]:
+def _html(
+    page: Page, pages: Mapping[Page, str], first: FirstAnswers, base_path: str
+) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
-        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+        found = None if stored else first.of(page, _params(request))
+        if found is None:
+            return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+        base = f"{request.url.scheme}://{request.url.netloc}{base_path}"
+        query = f"?{request.url.query}" if request.url.query else ""
+        picture = f"{base}/chart/{page.value or OVERVIEW}/{found.chart}.png{query}" if found.chart else ""
+        # It holds what was measured: no proxy and no browser keeps it.
+        return HTMLResponse(
+            with_first_answer(text, page, found, picture), headers={"Cache-Control": "no-store"}
+        )
 
     return answer
+
+
+def _params(request: Request) -> dict[str, list[str]]:
+    return {key: request.query_params.getlist(key) for key in request.query_params}
 
 
 def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:

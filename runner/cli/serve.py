@@ -52,5 +52,6 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
             [entry.model_dump(exclude_none=True) for entry in settings.target]
         ),
         "COMPILEWATCH_LIMITS": settings.limits.model_dump_json(),
+        "COMPILEWATCH_EMBED_ORIGINS": " ".join(settings.embed.origins),
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }

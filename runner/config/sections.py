@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from db.records.access import Origin
 from runner.service.logs import LogFormat
 from runner.worker.sampling import SamplingPlan
 
@@ -189,6 +190,15 @@ class FleetSettings(Section):
     )
     idle_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=15.0, description="how long a worker without a trial stays ready to begin the next at once"
+    )
+
+
+class EmbedSettings(Section):
+    """`[embed]`: where charts of the dashboard may be framed."""
+
+    origins: tuple[Origin, ...] = Field(
+        default=(),
+        description="sites that may show `/embed/...` in a frame, such as https://wiki.example.org",
     )
 
 

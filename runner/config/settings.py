@@ -29,6 +29,7 @@ from runner.config.sections import (
     SIZE,
     Device,
     Dtype,
+    EmbedSettings,
     FleetSettings,
     Limit,
     Positive,
@@ -222,6 +223,7 @@ class Settings(BaseSettings):
     auth: SignIn | None = Field(default=None, description="how people sign in; absent: no login")
     fleet: FleetSettings = FleetSettings()
     report: ReportSettings = ReportSettings()
+    embed: EmbedSettings = EmbedSettings()
     limits: Limits = Limits()
     csv_columns: dict[str, str] = Field(
         default={}, description="our field -> column, for `import --format csv`"

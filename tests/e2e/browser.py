@@ -98,6 +98,7 @@ def settle(page: Page, title: str) -> None:
         timeout=PAINTED_TIMEOUT_MS
     )
     page.wait_for_selector(SETTLED, timeout=PAINTED_TIMEOUT_MS)
+    expect(page.locator("#first")).to_have_count(0, timeout=PAINTED_TIMEOUT_MS)
 
 
 def permalink(page: Page) -> str:

@@ -305,7 +305,7 @@ def _built(
         type="quantitative",
         title=f"Total time ({unit})",
         scale=kind,
-        axis=alt.Axis(values=list(times), format=",~g"),
+        axis=alt.Axis(values=list(times), format=",~f"),
     )
     envelope = (
         style.inked("envelope")

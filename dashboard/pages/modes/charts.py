@@ -142,13 +142,17 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
 # Compile cost against speedup, with the front of each workload: what no cheaper strategy outruns.
 
 # What a letter and a line of a label take, and the chart as it is at least where labels are drawn, in pixels.
-_LETTER_PX, _LINE_PX, _POINT_PX, _WIDTH_PX = 6.2, 14, 6, 760
+_LETTER_PX, _LINE_PX, _POINT_PX, _WIDTH_PX, _HEIGHT_PX = 6.2, 14, 6, 760, 380
 # Where a label may stand beside its point: offsets in pixels, and which end of it stands there.
 _PLACES: tuple[tuple[int, int, Literal["center", "left", "right"]], ...] = (
     (0, -13, "center"),
+    (9, -11, "left"),
+    (-9, -11, "right"),
+    (0, 14, "center"),
+    (9, 11, "left"),
+    (-9, 11, "right"),
     (10, 0, "left"),
     (-10, 0, "right"),
-    (0, 14, "center"),
 )
 Box = tuple[float, float, float, float]
 # Costs that differ by less stand on a linear axis: a logarithmic one would have no marks between them.
@@ -204,19 +208,25 @@ def ends(rows: pd.DataFrame, *, log: bool) -> Ends:
 def labels(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
     """The names of the points of `front`, those that find a free place: its `dx` and `dy` in pixels, `align`.
 
-    The fastest choose first: above their point, right or left of it, or below.
+    The fastest choose first: above their point, right or left of it, or below, off points and intervals.
     """
     found = ends(rows, log=log)
     scale = math.log if log else float
     left, right = scale(found.cheapest), scale(found.dearest)
-    xs = [(scale(cost) - left) / (right - left) * _WIDTH_PX for cost in rows["cost"]]
-    ys = [
-        (found.fastest - speedup) / (found.fastest - found.slowest) * style.HEIGHT
-        for speedup in rows["speedup"]
-    ]
-    taken = [
-        (x - _POINT_PX, y - _POINT_PX, x + _POINT_PX, y + _POINT_PX) for x, y in zip(xs, ys, strict=True)
-    ]
+
+    def across(column: str) -> list[float]:
+        return [(scale(cost) - left) / (right - left) * _WIDTH_PX for cost in rows[column]]
+
+    def up(column: str) -> list[float]:
+        height = found.fastest - found.slowest
+        return [(found.fastest - speedup) / height * _HEIGHT_PX for speedup in rows[column]]
+
+    xs, ys = across("cost"), up("speedup")
+    places = list(zip(xs, ys, strict=True))
+    taken = [(x - _POINT_PX, y - _POINT_PX, x + _POINT_PX, y + _POINT_PX) for x, y in places]
+    spans = zip(across("cost_low"), across("cost_high"), ys, strict=True)
+    taken += [(low, y - 1, high, y + 1) for low, high, y in spans]
+    taken += [(x - 1, high, x + 1, low) for low, high, x in zip(up("low"), up("high"), xs, strict=True)]
     placed: list[tuple[int, str]] = []
     for row in sorted(range(len(rows)), key=lambda row: ys[row]):
         width = _LETTER_PX * len(rows["workload"].iloc[row])
@@ -245,20 +255,21 @@ def spread_out(rows: pd.DataFrame) -> bool:
 @lru_cache(maxsize=64)
 def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style.Spec:
     """The Pareto chart over `main` (all cases), `front` (a line per workload) and `labels` (names)."""
+    speedups = alt.Scale(domain=[shown.slowest, shown.fastest], nice=False)
     kind: Literal["log", "linear"] = "log" if log else "linear"
     x = alt.X(
         "cost",
         type="quantitative",
         title="Compile cost (s)",
         scale=alt.Scale(type=kind, domain=[shown.cheapest, shown.dearest], nice=False),
-        axis=alt.Axis(values=style.ticks(shown.cheapest, shown.dearest, log=log), grid=True, format=",~g"),
+        axis=alt.Axis(values=style.ticks(shown.cheapest, shown.dearest, log=log), grid=True, format=",~f"),
     )
     y = alt.Y(
         "speedup",
         type="quantitative",
         title="Speedup (x over eager)",
-        scale=alt.Scale(domain=[shown.slowest, shown.fastest], nice=False),
-        axis=alt.Axis(values=style.ticks(shown.slowest, shown.fastest), format="~g"),
+        scale=speedups,
+        axis=alt.Axis(values=style.ticks(shown.slowest, shown.fastest), format="~f"),
     )
     fronts = (
         style.inked("front")
@@ -274,8 +285,8 @@ def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style
         .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
         for dx, dy, align in _PLACES
     ]
-    layers = alt.layer(style.level(1.0), fronts, *_points(x, y, strategies), *names)
-    return style.spec_of(layers.properties(height=style.HEIGHT))
+    layers = alt.layer(style.level(1, speedups), fronts, *_points(x, y, strategies), *names)
+    return style.spec_of(layers.properties(height=_HEIGHT_PX + 110))
 
 
 def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:

@@ -31,7 +31,7 @@ def _open_trend() -> None:
 
 def _goal(link: Link) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.segments("goal", "Best strategy for", content.GOALS)
+        controls.segments("goal", "Goal", content.GOALS)
         if link.goal == "steps":
             with st.container(width=320):
                 controls.step_slider(

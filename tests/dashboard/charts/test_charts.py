@@ -119,6 +119,11 @@ def test_marks_tell_the_variants_of_one_base_apart() -> None:
     assert len({look.shape for look in theme.looks(variants).values()}) == len(variants)
 
 
+def test_a_variant_has_a_tint_of_its_bases_colour() -> None:
+    """58 % of #0072B2 and 42 % of white: 0 + 107, 66 + 107, 103 + 107."""
+    assert theme.colours(["default+dynamic"]) == ["#6BADD2"]
+
+
 def _lab(colour: str) -> tuple[float, float, float]:
     """CIE 1976 L*a*b* of an sRGB colour under D65 (IEC 61966-2-1)."""
     linear = [

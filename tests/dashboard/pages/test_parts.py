@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
@@ -21,6 +22,7 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
 from dashboard.reports.content import Chart, Figures, Lines, Section, Table
 from dashboard.reports.freeze import freeze_link
+from dashboard.reports.page import render
 from dashboard.reports.sections import sections
 from db.wording import units
 from tests.dashboard.conftest import DATABASE, opened
@@ -119,6 +121,13 @@ def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
     assert len(alts) == sum(isinstance(section, Chart) for section in ours)
     assert len(test.dataframe) == sum(isinstance(section, Table) for section in ours)
     assert [text for text in shown if text not in everything] == []
+
+
+def test_a_long_caption_is_whole_in_a_report() -> None:
+    page = render(freeze_link("break-even", title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC)))
+    (caption, *_) = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert len(caption) > 300
+    assert not caption.endswith("…")
 
 
 def test_a_report_of_a_workload_that_is_not_there_is_refused() -> None:

@@ -1,0 +1,25 @@
+"""What each page shows, by page: for reports, previews, embeds and the first answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.break_even import content as break_even
+from dashboard.pages.cold_start import content as cold_start
+from dashboard.pages.modes import content as modes
+from dashboard.pages.overview import content as overview
+from dashboard.pages.parts import PageContent
+from dashboard.pages.regressions import content as regressions
+from dashboard.pages.trends import content as trends
+from dashboard.read.snapshots import Snapshot
+
+CONTENTS: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
+    Page.OVERVIEW: overview.page,
+    Page.TRENDS: trends.page,
+    Page.MODES: modes.page,
+    Page.BREAK_EVEN: break_even.page,
+    Page.COLD_START: cold_start.page,
+    Page.REGRESSIONS: regressions.page,
+}
+"""Of a link whose machine and build are resolved."""

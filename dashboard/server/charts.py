@@ -1,0 +1,89 @@
+"""Any chart by its address: `/chart/PAGE/KEY.svg` and `.png`, and `/embed/PAGE/KEY` to be framed elsewhere.
+
+The query is that of the page, so a chart follows its data unless the link says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+
+from dashboard.api.errors import error_of_compilewatch
+from dashboard.api.rate_limit import RateLimit
+from dashboard.api.response_cache import ResponseCache
+from dashboard.links import links
+from dashboard.links.links import Page
+from dashboard.pages.parts import Chart
+from dashboard.render.limit import RENDER_LIMIT
+from dashboard.reports import svg
+from dashboard.reports.page import document, section_html
+from dashboard.reports.sections import sections
+from dashboard.server.first_answer import content_of
+from db.errors import CompilewatchError, NotFoundError
+
+EMBED_PATH = "/embed/"
+OVERVIEW = "overview"
+"""The name of the Overview in these addresses; that of other pages is their path."""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def charts() -> list[Mount]:
+    """Drawing takes a while, so it is limited and cached like the API."""
+    middleware = [Middleware(RateLimit), Middleware(ResponseCache)]
+    handlers = {CompilewatchError: error_of_compilewatch}
+    pictures = [Route("/{page}/{key}.svg", _svg), Route("/{page}/{key}.png", _png)]
+    frames = [Route("/{page}/{key}", _framed)]
+    return [
+        Mount("/chart", Starlette(routes=pictures, middleware=middleware, exception_handlers=handlers)),
+        Mount("/embed", Starlette(routes=frames, middleware=middleware, exception_handlers=handlers)),
+    ]
+
+
+def _svg(request: Request) -> Response:
+    return Response(_drawn(_chart(request)), media_type="image/svg+xml", headers=_HEADERS)
+
+
+def _png(request: Request) -> Response:
+    return Response(svg.as_png(_drawn(_chart(request))), media_type="image/png", headers=_HEADERS)
+
+
+def _framed(request: Request) -> Response:
+    """The chart alone, under what it found."""
+    chart = _chart(request)
+    (section,) = sections([chart])
+    body = f"<main>{section_html(section, 0)}</main>"
+    page = document(chart.chart.finding, chart.alt, body, policy=_POLICY)
+    return HTMLResponse(page, headers=_HEADERS)
+
+
+_HEADERS = {"Cache-Control": "private, max-age=60"}
+
+
+def _chart(request: Request) -> Chart:
+    """The chart that is asked for. Raises NotFoundError."""
+    name, key = request.path_params["page"], request.path_params["key"]
+    page = Page.OVERVIEW if name == OVERVIEW else links.page_named(name) if name else None
+    params: dict[str, list[str]] = defaultdict(list)
+    for parameter, value in request.query_params.multi_items():
+        params[parameter].append(value)
+    with RENDER_LIMIT.take():
+        found = None if page is None else content_of(links.read(page, params)[0])
+    parts = found[0].parts if found else ()
+    for part in parts:
+        if isinstance(part, Chart) and part.key == key and part.chart.spec is not None:
+            return part
+    raise NotFoundError(
+        f"There is no chart {key!r} on the page {name!r} under these filters.",
+        "Take its address from the page's Share menu.",
+    )
+
+
+def _drawn(chart: Chart) -> str:
+    found = chart.chart
+    assert found.spec is not None
+    return svg.draw(found.spec, found.frames, title=found.finding, subtitle=chart.alt)

@@ -1,0 +1,134 @@
+"""What a page says, in the first answer to its address: before Streamlit has drawn, and for link previews.
+
+It is made of the parts of the page by a thread of its own, once per link and data version. A request waits
+for it `PATIENCE_S` at most; where that is not enough, it goes without and the next one has it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLateError
+from dataclasses import dataclass, replace
+from html import escape
+from importlib.util import find_spec
+from threading import Lock
+
+from dashboard.links import links
+from dashboard.links.links import TITLES, Link, Page
+from dashboard.links.requested import resolved_link
+from dashboard.links.sentence import sentence
+from dashboard.pages.contents import CONTENTS
+from dashboard.pages.parts import Chart, PageContent, Part, Table
+from dashboard.read.choices import Choices
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot, drawn_version
+from dashboard.render.limit import RENDER_LIMIT
+from dashboard.render.shell import QUESTIONS, resolved_view
+from dashboard.reports.page import section_html
+from dashboard.reports.sections import sections
+from db.errors import CompilewatchError
+
+_LOG = logging.getLogger("compilewatch.dashboard")
+PATIENCE_S = 0.25
+_MOST_KEPT = 64
+_MOST_ROWS = 15
+# Where Streamlit has a page beside its sidebar, in its colours. It lies above, so nothing moves when it goes.
+_STYLE = """#first{position:fixed;inset:0;z-index:1000000;overflow:auto;background:#fff;color:#0F161F;
+font:15px/1.5 "Source Sans",sans-serif;padding:5.2rem 1rem 3rem}
+@media(min-width:768px){#first{padding-left:356px;padding-right:5rem}}
+#first h1{font-size:1.9rem;margin:0}#first h2{font-size:1.1rem;margin:1.2rem 0 .4rem}
+#first dl{display:flex;flex-wrap:wrap;gap:1rem;margin:1rem 0}
+#first dl div{border:1px solid #8884;border-radius:8px;padding:.8rem 1rem;flex:1;min-width:8rem}
+#first dt{font-size:.85rem}#first dd{margin:0;font-size:1.6rem;font-weight:650}
+#first .wide,#first figure{overflow-x:auto;margin:0}#first svg{width:100%;min-width:560px;height:auto}
+#first table{border-collapse:collapse;font-size:.87rem}
+#first th,#first td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid #8884}
+#first .n{text-align:right}
+@media(prefers-color-scheme:dark){#first{background:#10151C;color:#E8EDF3}}"""
+
+
+@dataclass(frozen=True)
+class FirstAnswer:
+    """The headline of a view, the view in words, the key of its first chart, and what it says as HTML."""
+
+    headline: str
+    subject: str
+    chart: str
+    html: str
+
+
+def content_of(link: Link) -> tuple[PageContent, Choices] | None:
+    """What the page of `link` shows now; None where nothing was measured, or for a page without parts.
+
+    Raises DatabaseError.
+    """
+    snapshot = Snapshot.now()
+    choices = read_choices(snapshot)
+    if link.page not in CONTENTS or choices.newest_machine is None:
+        return None
+    link, _ = resolved_link(link, snapshot, choices)
+    return CONTENTS[link.page](snapshot, resolved_view(link, snapshot, choices).link), choices
+
+
+class FirstAnswers:
+    """Those of one process. Safe to share between threads."""
+
+    def __init__(self, *, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="first-answer")
+        self._lock = Lock()
+        self._made: OrderedDict[tuple[int, str], Future[FirstAnswer | None]] = OrderedDict()
+
+    def of(self, page: Page, params: Mapping[str, Sequence[str]]) -> FirstAnswer | None:
+        """That of a view; None where it is not there in time, or where there is nothing to say."""
+        if page not in CONTENTS:
+            return None
+        link, _ = links.read(page, params)
+        try:
+            key = (drawn_version(), links.href(link, full=True))
+            with self._lock:
+                if key not in self._made:
+                    self._made[key] = self._pool.submit(_make, link)
+                    while len(self._made) > _MOST_KEPT:
+                        self._made.popitem(last=False)
+                made = self._made[key]
+            return made.result(timeout=self._patience_s)
+        except TooLateError:
+            return None
+        except CompilewatchError as error:
+            _LOG.warning("the first answer of %s could not be made: %s", page.value or "overview", error)
+            return None
+
+
+def _make(link: Link) -> FirstAnswer | None:
+    with RENDER_LIMIT.take():
+        found = content_of(link)
+        if found is None:
+            return None
+        content, choices = found
+        shown = _first_parts(content.parts)
+        drawn = sections(shown, inked=True)
+    body = "".join(section_html(section, number) for number, section in enumerate(drawn))
+    title = f"<h1>{TITLES[link.page]}</h1><p>{escape(QUESTIONS[link.page])}</p>"
+    return FirstAnswer(
+        content.headline,
+        sentence(content.link, choices.names),
+        next((part.key for part in content.parts if isinstance(part, Chart)), ""),
+        f'<div id="first"><style>{_STYLE}</style><main>{title}{body}</main></div>',
+    )
+
+
+def _first_parts(parts: Sequence[Part]) -> list[Part]:
+    """Those at the top, up to the first chart and the first table, which is cut. vl-convert draws charts."""
+    shown: list[Part] = []
+    for part in parts:
+        if isinstance(part, Chart | Table) and any(isinstance(each, type(part)) for each in shown):
+            break
+        if isinstance(part, Table):
+            shown.append(replace(part, frame=part.frame.head(_MOST_ROWS)))
+        elif not isinstance(part, Chart) or find_spec("vl_convert"):
+            shown.append(part)
+    return shown

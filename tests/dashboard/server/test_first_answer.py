@@ -1,0 +1,121 @@
+"""The first answer to a page's address says what the page says; charts have addresses of their own."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboard.links.links import Link, Page, href
+from dashboard.login.access import Role
+from dashboard.pages.parts import Figures, Table
+from dashboard.read.snapshots import Snapshot
+from dashboard.server.first_answer import content_of
+from db.records.access import Roles
+from tests.dashboard.conftest import DATABASE
+from tests.dashboard.serving import Served, served, served_with_sign_in
+
+LINKS = [
+    Link(page=Page.OVERVIEW),
+    Link(page=Page.BREAK_EVEN, focus="bert-base", steps=2_000),
+    Link(page=Page.MODES),
+    Link(page=Page.COLD_START),
+    Link(page=Page.TRENDS, metric="latency"),
+]
+WIKI = "https://wiki.example.org"
+
+
+@pytest.fixture(scope="module")
+def server(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    log = tmp_path_factory.mktemp("first") / "log"
+    with served(filled_url, log, COMPILEWATCH_EMBED_ORIGINS=WIKI) as running:
+        yield running
+    assert "Traceback" not in log.read_text()
+
+
+def first(server: Served, link: Link) -> str:
+    """The part of the answer that says what the page says, asked for until it is made."""
+    for _ in range(40):
+        body = server.get(f"/{href(link)}").body.decode()
+        if 'id="first"' in body:
+            return body
+    raise AssertionError("no first answer")
+
+
+def plain(body: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", body))
+
+
+@pytest.mark.parametrize("link", LINKS, ids=href)
+def test_it_says_what_the_page_says(
+    server: Served, filled_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
+) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    Snapshot.now()
+    found = content_of(link)
+    assert found is not None
+    body = first(server, link)
+    said = plain(body[body.index('id="first"') :])
+    assert found[0].headline in said
+    figures = [each for part in found[0].parts if isinstance(part, Figures) for each in part.figures]
+    assert [figure.text for figure in figures if figure.text not in said] == []
+    table = next(part for part in found[0].parts if isinstance(part, Table))
+    name = "workload" if "workload" in table.frame else "strategy"
+    cells = [str(cell) for cell in table.frame.head(10)[name]]
+    assert [cell for cell in cells if cell not in said] == []
+    assert body.count("<svg") == 1
+    assert re.search(r'property="og:title" content="[^"]+ · ', body)
+    assert html.escape(found[0].headline) in body[: body.index("</head>")]
+
+
+def test_its_preview_shows_the_chart_of_the_view(server: Served) -> None:
+    body = first(server, LINKS[1])
+    picture = html.unescape(re.search(r'property="og:image" content="([^"]+)"', body)[1])  # type: ignore[index]
+    assert picture.startswith(f"{server.origin}/chart/break-even/break-even-curves.png?focus=bert-base")
+    answer = server.get(picture.removeprefix(server.origin))
+    assert answer.status == 200
+    assert answer.body.startswith(b"\x89PNG")
+
+
+def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Served) -> None:
+    drawn = server.get("/chart/trends/trend.svg?metric=latency")
+    assert (drawn.status, drawn.headers["content-type"]) == (200, "image/svg+xml")
+    assert b"<svg" in drawn.body
+    framed = server.get("/embed/overview/overview-speedups")
+    assert framed.status == 200
+    assert b"<svg" in framed.body
+    assert framed.headers["content-security-policy"].endswith(f"frame-ancestors {WIKI}")
+    assert "x-frame-options" not in framed.headers
+    page = server.get("/trends")
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert page.headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize(
+    "path", ["/chart/trends/gone.svg", "/chart/nowhere/trend.png", "/embed/guide/policy", "/embed//trend"]
+)
+def test_what_is_no_chart_is_a_sentence(server: Served, path: str) -> None:
+    answer = server.get(path)
+    assert answer.status == 404
+    assert b"Traceback" not in answer.body
+
+
+def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: str, tmp_path: Path) -> None:
+    with served(filled_url, tmp_path / "log") as running:
+        framed = running.get("/embed/overview/overview-speedups")
+    assert framed.headers["content-security-policy"].endswith("frame-ancestors 'none'")
+    assert framed.headers["x-frame-options"] == "DENY"
+
+
+def test_who_is_not_signed_in_gets_nothing_of_it(recorded_url: str, tmp_path: Path) -> None:
+    with served_with_sign_in(recorded_url, tmp_path, Roles(everyone=Role.VIEWER)) as signing:
+        for path in ("/", "/break-even", "/chart/overview/overview-speedups.svg", "/embed/trends/trend"):
+            for accept in ("text/html", "*/*"):
+                answer = signing.server.get(path, accept=accept)
+                assert answer.status in (303, 401)
+                assert b'id="first"' not in answer.body
+                assert b"bert-base" not in answer.body
+                assert b"<svg" not in answer.body
