@@ -21,7 +21,7 @@ from dashboard.links.links import TITLES, Link, Page
 from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.pages.contents import CONTENTS
-from dashboard.pages.parts import Chart, PageContent, Part, Table
+from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Part, Table
 from dashboard.read.choices import Choices
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot, drawn_version
@@ -132,3 +132,50 @@ def _first_parts(parts: Sequence[Part]) -> list[Part]:
         elif not isinstance(part, Chart) or find_spec("vl_convert"):
             shown.append(part)
     return shown
+
+
+# The wall display, `/?view=wall`: the Overview without controls, dark, to be read from three metres.
+
+WALL = "wall"
+_REFRESH_S = 30
+_TONES = {"good": "#2FBF95", "bad": "#F0814A", "warning": "#E6B84A"}
+_WALL_STYLE = """body{margin:0;padding:2.5vw;background:#10151C;color:#E8EDF3;font:2.2vw/1.35 sans-serif}
+h1{font-size:3.4vw;line-height:1.2;margin:0 0 2vw;border-left:1vw solid var(--tone);padding-left:1.5vw}
+p,ul{margin:.4em 0;color:#B9C3CF}h2{font-size:2.2vw;margin:1.5vw 0 .5vw;font-weight:600}
+dl{display:flex;flex-wrap:wrap;gap:1.2vw;margin:2vw 0}
+dl div{border:2px solid #303A47;border-radius:1vw;padding:1vw 1.6vw;flex:1;min-width:18vw}
+dt{color:#B9C3CF;font-size:1.6vw}dd{margin:0;font-size:3.4vw;font-weight:650}
+figure{margin:0}svg{width:100%;height:auto}figcaption{display:none}"""
+
+
+def wall_page(params: Mapping[str, Sequence[str]]) -> str:
+    """The Overview of `params` as a page that asks for itself anew; a sentence where it cannot be made."""
+    tone, title, body = "", "Nothing has been measured yet", ""
+    try:
+        with RENDER_LIMIT.take():
+            found = content_of(links.read(Page.OVERVIEW, params)[0])
+            if found is not None:
+                shown = _on_the_wall(found[0].parts)
+                body = "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
+                title, tone = found[0].headline, _tone(found[0].parts)
+    except CompilewatchError as error:
+        title, tone = str(error), "warning"
+    heading = escape(title)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="refresh" content="{_REFRESH_S}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{heading}</title><style>:root{{--tone:{_TONES.get(tone, '#8A8F98')}}}{_WALL_STYLE}</style>"
+        f"</head><body><h1>{heading}</h1>{body}</body></html>\n"
+    )
+
+
+def _tone(parts: Sequence[Part]) -> str:
+    return next((part.tone for part in parts if isinstance(part, Headline)), "")
+
+
+def _on_the_wall(parts: Sequence[Part]) -> list[Part]:
+    """Figures, sentences above the first table or chart, and that chart; the headline stands above them."""
+    shown = [part for part in _first_parts(parts) if not isinstance(part, Headline | Table)]
+    figures: list[Part] = [part for part in shown if isinstance(part, Figures)]
+    return figures + [part for part in shown if not isinstance(part, Figures)]

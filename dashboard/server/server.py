@@ -42,7 +42,7 @@ from dashboard.render import theme
 from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
 from dashboard.server.charts import OVERVIEW, charts
-from dashboard.server.first_answer import FirstAnswers
+from dashboard.server.first_answer import WALL, FirstAnswers, wall_page
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.server.index_page import index_pages, opened_at, with_first_answer
 from dashboard.server.same_site import SameSite
@@ -423,6 +423,8 @@ def _html(
 ) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
+        if page is Page.OVERVIEW and stored == [WALL]:
+            return HTMLResponse(wall_page(_params(request)), headers={"Cache-Control": "no-store"})
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
         found = None if stored else first.of(page, _params(request))
         if found is None:

@@ -112,10 +112,35 @@ def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: s
 
 def test_who_is_not_signed_in_gets_nothing_of_it(recorded_url: str, tmp_path: Path) -> None:
     with served_with_sign_in(recorded_url, tmp_path, Roles(everyone=Role.VIEWER)) as signing:
-        for path in ("/", "/break-even", "/chart/overview/overview-speedups.svg", "/embed/trends/trend"):
+        for path in (
+            "/",
+            "/?view=wall",
+            "/break-even",
+            "/chart/overview/overview-speedups.svg",
+            "/embed/trends/trend",
+        ):
             for accept in ("text/html", "*/*"):
                 answer = signing.server.get(path, accept=accept)
                 assert answer.status in (303, 401)
                 assert b'id="first"' not in answer.body
                 assert b"bert-base" not in answer.body
                 assert b"<svg" not in answer.body
+
+
+def test_the_wall_says_what_the_overview_says_without_controls_and_anew(
+    server: Served, filled_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    found = content_of(Link())
+    assert found is not None
+    answer = server.get("/?view=wall")
+    body = answer.body.decode()
+    said = plain(body)
+    assert answer.status == 200
+    assert found[0].headline in said
+    figures = [each for part in found[0].parts if isinstance(part, Figures) for each in part.figures]
+    assert [figure.text for figure in figures if figure.text not in said] == []
+    assert body.count("<svg") == 1
+    assert '<meta http-equiv="refresh" content="30">' in body
+    assert not re.search(r"<(script|button|input|select|form|a)\b", body)
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
