@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,8 +26,8 @@ _BAR = 13
 _ROW = 38
 MOST_CASES = 24
 """More bars are no chart that anybody reads, and take a browser seconds."""
-# What the legend (six lines on a phone) and the axis take of the height.
-_AROUND = 150
+# What the axis takes of the height, and a line of the legend, which has two phases on a phone.
+_AXIS_PX, _LEGEND_LINE_PX = 60, 21
 _CASE = ["workload", "strategy", "cache"]
 # What stands for cases, and for the height that they take, until they are known.
 _STAND_IN_CASES, _STAND_IN_PX = ("\0",), 987_654_321
@@ -179,7 +180,7 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
 
     Names above the bars leave these the whole width, which a phone needs.
     """
-    height = _ROW * len(cases) + _AROUND
+    height = _ROW * len(cases) + _AXIS_PX + _LEGEND_LINE_PX * math.ceil(len(phases) / 2)
     spec: style.Spec = style.filled(
         _built(phases), ((list(_STAND_IN_CASES), list(cases)), (_STAND_IN_PX, height))
     )

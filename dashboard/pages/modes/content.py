@@ -119,9 +119,11 @@ def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
         if len(compiled) and compiled[ratio].iloc[-1] > 1:
             case = compiled.iloc[-1]
             strategy, own, control, share = case["strategy"], case[value], case[of_eager], case[ratio]
-        elif len(eager):
-            case = eager.iloc[0]
-            strategy, own, control, share = EAGER.name, case[value], case[value], 1.0
+        elif len(eager) or len(compiled):
+            # Where eager has no process of its own, it is that beside the fastest strategy.
+            case = eager.iloc[0] if len(eager) else compiled.iloc[-1]
+            own = case[value] if len(eager) else case[of_eager]
+            strategy, control, share = EAGER.name, own, 1.0
         else:
             continue
         rows.append(

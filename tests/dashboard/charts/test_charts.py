@@ -369,7 +369,7 @@ def test_a_break_even_filled_in_is_what_altair_builds(scale: str) -> None:
 
 def test_bars_filled_in_have_their_cases_and_height() -> None:
     few, many = (cold_start.spec(tuple(f"case {n}" for n in range(cases)), ("dynamo",)) for cases in (1, 9))
-    assert many["height"] - few["height"] == 8 * (few["height"] - cold_start._AROUND)
+    assert many["height"] - few["height"] == 8 * cold_start._ROW
     for layer in many["layer"]:
         assert layer["encoding"]["y"]["sort"] == [f"case {n}" for n in range(9)]
 

@@ -102,3 +102,15 @@ def test_the_scatter_has_a_line_at_eager_and_round_ticks(
     )
     assert 1.0 in ticks
     assert all(round(tick * 20) == pytest.approx(tick * 20) for tick in ticks)
+
+
+def test_eager_without_a_process_of_its_own_is_the_one_beside_a_slower_strategy(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = make_trial(workload="mlp", strategy="default", latency_ns=9 * MS, control_latency_ns=8 * MS)
+    with open_database(sqlite_url) as database:
+        save_trials(database, [slow])
+    (best,) = (part for part in _page(sqlite_url, monkeypatch, "latency").parts if isinstance(part, Table))
+    (row,) = best.frame.to_dict("records")
+    assert (row["strategy"], row["value"], row["eager"]) == ("eager", row["eager"], row["value"])
+    assert row["ratio"] == "1.00x"
