@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from db.cause.compiler_change import compiler_changes
+from db.cause.profile_change import is_disturbed
 from db.cause.sentences import Cause, Watched, cause_between
 from db.engine.session import Database
 from db.judge.results import BuildSide, Comparison
@@ -21,6 +22,8 @@ from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
 
 Case = tuple[str, str]
 """Workload and strategy, by id."""
+_NEWEST = 5
+"""So many profiles of a case are looked through for one that nothing disturbed."""
 _TIMED = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
 
 
@@ -120,7 +123,8 @@ def _compiler_changes(
         )
     return {
         case: compiler_changes(
-            CompilerFacts.model_validate(before[case].part), CompilerFacts.model_validate(after[case].part)
+            CompilerFacts.model_validate(before[case][0].part),
+            CompilerFacts.model_validate(after[case][0].part),
         )
         for case in cases
         if case in before and case in after
@@ -184,6 +188,14 @@ def _cause(before: _Profiled, after: _Profiled, moved: Moved) -> Cause | None:
     return cause if (cause.change.after_ns > cause.change.before_ns) is moved.slower else None
 
 
+class _Part(NamedTuple):
+    """A part of a trial's record, and the trial's latencies in nanoseconds."""
+
+    part: Any
+    latency_ns: float | None
+    control_latency_ns: float | None
+
+
 class _Profiled(NamedTuple):
     own: Watched
     eager: Watched | None
@@ -192,25 +204,34 @@ class _Profiled(NamedTuple):
 def _profiles(
     connection: Connection, side: BuildSide, other: BuildSide, machine_id: str, workloads: Collection[str]
 ) -> dict[Case, _Profiled]:
-    """The newest profile of every case on a side, with the latency of its trial."""
+    """The newest profile of every case on a side that nothing disturbed, with the latency of its trial; where
+    all were disturbed, the newest.
+    """
     found = _newest(connection, TRIAL_DETAIL.c.profile, _of(side, other), machine_id, workloads)
-    profiled = {}
-    for case, row in found.items():
-        profile = Profile.model_validate(row.part)
-        control = profile.control
-        eager = None if control is None else Watched(control, row.control_latency_ns)
-        profiled[case] = _Profiled(Watched(profile.own, row.latency_ns), eager)
-    return profiled
+    profiles = {case: [_profiled(row) for row in rows] for case, rows in found.items()}
+    return {
+        case: next((each for each in some if not is_disturbed(each.own.side, each.own.timed_ns)), some[0])
+        for case, some in profiles.items()
+    }
+
+
+def _profiled(row: _Part) -> _Profiled:
+    profile = Profile.model_validate(row.part)
+    control = profile.control
+    eager = None if control is None else Watched(control, row.control_latency_ns)
+    return _Profiled(Watched(profile.own, row.latency_ns), eager)
 
 
 def _newest(
     connection: Connection,
-    part: ColumnElement[Any],
+    column: ColumnElement[Any],
     of_side: ColumnElement[bool],
     machine_id: str,
     workloads: Collection[str],
-) -> dict[Case, Any]:
-    """Of every case on a side the newest trial that has a part of the record: that part and its latencies."""
+) -> dict[Case, list[_Part]]:
+    """Of every case on a side the newest trials that have a part of the record, the newest first: that part
+    and their latencies.
+    """
     order = (TRIAL.c.started_at.desc(), TRIAL.c.trial_id.desc())
     rank = func.row_number().over(partition_by=TRIAL.c.series_id, order_by=order).label("rank")
     ranked = (
@@ -221,22 +242,27 @@ def _newest(
             of_side,
             SERIES.c.machine_id == machine_id,
             SERIES.c.workload_id.in_(workloads),
-            part.is_not(None),
+            column.is_not(None),
         )
         .subquery()
     )
     statement = (
         select(
-            *(SERIES.c.workload_id, SERIES.c.strategy_id, part.label("part")),
+            *(SERIES.c.workload_id, SERIES.c.strategy_id, column.label("part")),
             *(TRIAL.c.latency_ns, TRIAL.c.control_latency_ns),
         )
         .select_from(ranked)
         .join(TRIAL, TRIAL.c.trial_id == ranked.c.trial_id)
         .join(SERIES, SERIES.c.series_id == ranked.c.series_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == ranked.c.trial_id)
-        .where(ranked.c.rank == 1)
+        .where(ranked.c.rank <= _NEWEST)
+        .order_by(ranked.c.rank)
     )
-    return {(row.workload_id, row.strategy_id): row for row in connection.execute(statement)}
+    found: dict[Case, list[_Part]] = {}
+    for row in connection.execute(statement):
+        part = _Part(row.part, row.latency_ns, row.control_latency_ns)
+        found.setdefault((row.workload_id, row.strategy_id), []).append(part)
+    return found
 
 
 def _of(side: BuildSide, other: BuildSide) -> ColumnElement[bool]:

@@ -17,7 +17,7 @@ from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from runner.regressions.notify import message_of
-from tests.builders import START
+from tests.builders import MS, START
 from tests.db.cause.profiles import side
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, stepping_history
 
@@ -72,6 +72,27 @@ def test_a_case_that_moved_has_its_cause(database: Database) -> None:
 def test_without_evidence_there_is_no_cause(sqlite_database: Database, profiles, factors) -> None:
     save_trials(sqlite_database, explained_history(*profiles, factors=factors))
     assert causes(sqlite_database, compared(sqlite_database)) == {}
+
+
+def test_a_calm_profile_is_taken_before_a_newer_disturbed_one(database: Database) -> None:
+    kernel = "graph_0_cpp_fused_add_0"
+    calm, slow = (side((kernel, 1, ns), busy=None) for ns in (8 * MS, 20 * MS))
+    disturbed = side((kernel, 1, 90 * MS), busy=None)
+    trials = stepping_history(1.0, 2.5, builds=("2.12.0", "2.13.0"))
+    for run, profiles in ((RUN_0, (calm, disturbed)), (RUN_1, (slow, disturbed))):
+        mine = [
+            number
+            for number, trial in enumerate(trials)
+            if (trial.run_id, trial.workload.name, trial.strategy.name) == (run, "mlp", "default")
+        ]
+        for number, own in zip(mine[:2], profiles, strict=True):
+            profile = Profile(steps=5, own=own)
+            trials[number] = trials[number].model_copy(update={"profile": profile})
+    save_trials(database, trials)
+    (found,) = causes(database, compared(database)).values()
+    assert found.sentence == (
+        "Slower (8.00 ms became 20.0 ms a step): cpp_fused_add takes 20.0 ms instead of 8.00 ms."
+    )
 
 
 def test_two_runs_of_one_build_are_kept_apart(sqlite_database: Database) -> None:
