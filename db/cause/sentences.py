@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -219,7 +219,7 @@ def short_name(name: str) -> str:
     return shown if len(shown) <= _NAME_LENGTH else f"{shown[:_NAME_LENGTH]}…"
 
 
-def family_rows(change: ProfileChange) -> list[Mapping[str, str]]:
+def family_rows(change: ProfileChange) -> list[dict[str, str]]:
     """Every family on both sides in words, the largest difference first, and what is not listed."""
     rows = [
         {
@@ -229,5 +229,7 @@ def family_rows(change: ProfileChange) -> list[Mapping[str, str]]:
         }
         for each in change.families
     ]
-    rest = {"family": "not listed", "before": duration(change.before_rest_ns)}
-    return [*rows, {**rest, "after": duration(change.after_rest_ns)}]
+    rests, works = (change.before_rest_ns, change.after_rest_ns), (change.before_ns, change.after_ns)
+    if all(rest < 0.01 * work for rest, work in zip(rests, works, strict=True)):
+        return rows
+    return [*rows, {"family": "not listed", "before": duration(rests[0]), "after": duration(rests[1])}]

@@ -15,10 +15,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
 from db.engine.session import Database
 from db.queries import facets
 from db.queries.regressions import regressions_frame
+from db.queries.roofs import roofs_of
 from db.queries.trials import trial_record
 from db.records.sampling import Trace
 from db.records.trial import Memory, SourceKind, Trial
@@ -270,11 +272,13 @@ def show(
     settings = settings_of(config, db)
     with database_of(settings, migrate=False) as database:
         trial = trial_record(database, trial_id)
+        bound = roofline(trial, roofs_of(database, trial.run_id))
     if json_:
         print_document(trial.model_dump(mode="json", by_alias=True))
         return 0
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in _facts(trial, settings.data_dir):
+    facts = _facts(trial, settings.data_dir) + ([("roofline", bound.sentence)] if bound else [])
+    for name, value in facts:
         table.add_row(Text(name, style="dim"), Text(value))
     console().print(table)
     return 0

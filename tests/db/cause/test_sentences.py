@@ -217,6 +217,8 @@ def test_documents_hold_the_figures():
     rows = family_rows(cause_of_compiling(recorded("vit-b16")).change)
     assert rows[0] == {"family": "attention", "before": "538 µs", "after": "5.26 ms"}
     assert rows[-1] == {"family": "not listed", "before": "25.2 µs", "after": "1.16 ms"}
+    whole = family_rows(cause_of_compiling(recorded("mlp-4096")).change)
+    assert [row["family"] for row in whole] == ["pointwise", "matrix products", "copies and casts"]
 
 
 def test_names_are_cut_to_what_a_line_bears():
