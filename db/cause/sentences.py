@@ -140,27 +140,22 @@ def _host_sentence(trial: Trial, change: ProfileChange) -> str | None:
     """Where the device gained nothing and the caller waits longer: the host it is."""
     if abs(change.after_ns - change.before_ns) >= change.smallest_ns:
         return None
-    device = f"the device gained nothing ({_became(change.before_ns, change.after_ns)} a step)"
+    device = f"from {duration(change.before_ns)} to {duration(change.after_ns)}"
     for name, what in _HOST_CLOCKS:
         control, own = (getattr(trial, field) for field in (f"control_{name}", name))
         if len(control) and len(own):
             before, after = median(control), median(own)
             if after >= HOST_PAYS * before:
-                return (
-                    f"{device[0].upper()}{device[1:]} and the host pays ({what}: {_became(before, after)})."
-                )
+                host = f"{what} from {duration(before)} to {duration(after)}"
+                return f"The device gained nothing and the host pays. Device time went {device}, {host}."
     return None
 
 
 # Issue time is the host's alone; the wall time of a step shows the host where the device did not move.
 _HOST_CLOCKS = (
     ("issue_ns", "issuing a step"),
-    ("host_samples_ns", "a step until the device has finished"),
+    ("host_samples_ns", "a synchronised step"),
 )
-
-
-def _became(before: float, after: float) -> str:
-    return f"{duration(before)} became {duration(after)}"
 
 
 _TEXTS = {

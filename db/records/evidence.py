@@ -201,7 +201,7 @@ class GeneratedGraph(Record):
     hash: Name
     """Of their source, without headers and launch settings; equal where they are."""
     size_bytes: Bytes
-    """Of that source."""
+    """Of that source, in bytes."""
     kernels: Count
     """How many."""
 

@@ -42,8 +42,8 @@ def test_the_vision_transformer_names_its_lost_attention_with_both_times():
 
 def test_the_perceptron_says_that_the_host_pays():
     assert cause_of_compiling(recorded("mlp-4096")).sentence == (
-        "The device gained nothing (221 µs became 227 µs a step) and the host pays "
-        "(a step until the device has finished: 267 µs became 346 µs)."
+        "The device gained nothing and the host pays. "
+        "Device time went from 221 µs to 227 µs, a synchronised step from 267 µs to 346 µs."
     )
 
 
