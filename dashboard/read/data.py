@@ -24,11 +24,12 @@ from db.judge.compare.sides import Selection
 from db.judge.gateway import compare
 from db.judge.history.sequence import builds_interleaved
 from db.judge.results import BuildSide, Comparison, Row
+from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.queries import facets, records, schedules
 from db.queries import run_parts as parts
 from db.queries.causes import explained_case
-from db.queries.cold_start import cold_starts
+from db.queries.cold_start import cold_starts, newest_job_trials
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.offered import offered
@@ -97,6 +98,13 @@ def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
 def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
     """`frame` without the machine's control series, unless workloads were chosen by name."""
     return frame if filters.workloads else without_canaries(frame)
+
+
+@cached
+def read_jobs(snapshot: Snapshot, limit: int) -> pd.DataFrame:
+    """The newest run of each job as cases, whatever machine and build: production has its own."""
+    found = summarize_cases(newest_job_trials(opened(snapshot.url), limit))
+    return shaping.with_labels(_known(snapshot, found))
 
 
 @cached

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import select
 
 from db.engine.session import Database
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.records.identity import JOB_VERSION
 from db.records.trial import PhasesNs
-from db.tables.trials import TRIAL_DETAIL
+from db.tables.trials import LATEST, SERIES, TRIAL_DETAIL, WORKLOAD
 
 # Before the first compiled call, in the order in which they happen.
 _BEFORE_FIRST_CALL = (
@@ -43,6 +47,27 @@ def cold_starts(db: Database, trial_ids: Sequence[str]) -> dict[str, list[int]]:
                 phases = dict(phases_of(cold_start or {}))
                 times[trial_id] = [phases.get(phase, 0) for phase in PHASES]
     return times
+
+
+def newest_job_trials(db: Database, limit: int) -> pd.DataFrame:
+    """The newest run of each job, as `trials_frame` returns it, of the `limit` series that ran last.
+
+    A job that starts with cold and with warm caches, or on two machines, has a series of each.
+    """
+    newest = (
+        select(LATEST.c.run_id, LATEST.c.series_id)
+        .join(SERIES, SERIES.c.series_id == LATEST.c.series_id)
+        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
+        .where(WORKLOAD.c.version == JOB_VERSION)
+        .order_by(LATEST.c.started_at.desc(), LATEST.c.series_id)
+        .limit(limit)
+    )
+    with db.read() as connection:
+        rows = connection.execute(newest).all()
+    # No filter at all would let everything through.
+    trials = trials_frame(db, Filters(runs=tuple({row.run_id for row in rows}) or ("",)))
+    found: pd.DataFrame = trials[trials["series_id"].isin([row.series_id for row in rows])]
+    return found
 
 
 def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:

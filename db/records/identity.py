@@ -62,6 +62,12 @@ class SourceKind(StrEnum):
     IMPORTED = "imported"
 
 
+JOB_SOURCE = "job"
+"""The source of what recorded itself in production: `compilewatch_recorder`, and logs of TORCH_TRACE."""
+JOB_VERSION = f"imported-{JOB_SOURCE}"
+"""The version of every job, as a workload."""
+
+
 class Source(Record):
     """Where a trial's figures come from."""
 

@@ -12,7 +12,7 @@ from dashboard.pages import parts
 from dashboard.pages.cases import CASE, NO_CASE, cases_of, of_cases
 from dashboard.pages.cold_start import charts
 from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
-from dashboard.read.data import filters_of, read_cases, read_cold_start
+from dashboard.read.data import filters_of, read_cases, read_cold_start, read_jobs
 from dashboard.read.shaping import asides
 from dashboard.read.snapshots import Snapshot, cached
 from db.metrics.groups import row_dicts
@@ -36,6 +36,25 @@ _COLUMNS = {
         }
     ),
 }
+_PRODUCTION_COLUMNS = {
+    "workload": Column("Job", pinned=True),
+    "strategy": Column("Strategy"),
+    "machine": Column("Machine"),
+    "torch": Column("torch"),
+    "started": Column("Started"),
+    **parts.numbers(
+        {
+            "first": "Time to first step",
+            "cost": "Compile cost",
+            "cpu": "CPU time",
+            "breaks": "Graph breaks",
+            "recompiles": "Recompiles",
+            "processes": "Processes",
+        }
+    ),
+}
+MOST_JOBS = 50
+"""Series of jobs at most in the table, those that ran last."""
 _OF_CASE = [
     *("workload_label", "strategy", "cache", "time_to_first_result_ns", "compile_cost_ns"),
     *("compile_cost_low_ns", "compile_cost_high_ns", "graphs", "graph_breaks", "recompiles"),
@@ -84,9 +103,38 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             _COLUMNS,
             title="From start to steady",
         ),
+        *_production(snapshot),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
     )
     return of_cases(shown, cases, link)
+
+
+def _production(snapshot: Snapshot) -> tuple[Part, ...]:
+    """The newest start of each job that recorded itself, beside what the benchmark measured."""
+    jobs = read_jobs(snapshot, MOST_JOBS)
+    rows = [
+        {
+            "workload": case["workload"],
+            "strategy": case["strategy"],
+            "machine": case["machine"],
+            "torch": case["torch"],
+            "started": units.moment(case["last_started_at"]),
+            "first": charts.seconds_text(case["time_to_first_result_ns"]),
+            "cost": units.duration(case["compile_cost_ns"]),
+            "cpu": charts.seconds_text(case["process_tree_cpu_ns"]),
+            "breaks": units.count(case["graph_breaks"]),
+            "recompiles": units.count(case["recompiles"]),
+            "processes": units.count(case["trials"]),
+        }
+        for case in row_dicts(jobs.sort_values("last_started_at", ascending=False))
+    ]
+    return parts.table(
+        "production-table",
+        "Time to first step, compile cost, graph breaks and recompiles of the newest run of each job",
+        pd.DataFrame(rows),
+        _PRODUCTION_COLUMNS,
+        title="In production",
+    )
 
 
 def _known(cases: pd.DataFrame) -> dict[tuple[str, str, str], float]:

@@ -18,11 +18,10 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read.compile_log import CompileLog, record_phases
 from db.interchange.read.foreign_trials import Result, to_trial, torch_facts
 from db.records.evidence import ColdStart, Memory, Summary
-from db.records.identity import CacheState, Strategy, StrategyKind, Task
+from db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from db.records.strategies import EAGER
 from db.records.trial import Trial
 
-SOURCE = "job"
 UNKNOWN = "unknown"
 """A device, dtype or task that neither the job nor an option tells."""
 
@@ -72,7 +71,7 @@ def job_trials(processes: Sequence[JobProcess], options: ImportOptions) -> Itera
                     f"{process.place}: holds figures that no compilation has.",
                     "Check that the file is whole.",
                 ) from error
-            yield to_trial(result, SOURCE, options)
+            yield to_trial(result, JOB_SOURCE, options)
 
 
 def _executions(processes: Sequence[JobProcess]) -> Iterator[list[JobProcess]]:

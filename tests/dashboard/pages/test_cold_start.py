@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from dashboard.read.database import DATABASE_VARIABLE
 from dashboard.read.shaping import with_phases
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
+from db.interchange.read.importing import import_paths
 from db.queries.cold_start import PHASES as MEASURED
 from db.queries.cold_start import cold_starts
 from db.queries.trials import trials_frame
@@ -24,6 +26,7 @@ from db.store.trials import save_trial, save_trials
 from db.wording import units
 from tests.builders import make_history, make_imported, make_numerics, make_trial
 from tests.dashboard.conftest import opened, texts
+from tests.db.interchange.trace_logs import whole_recording
 
 STRATEGIES = ("eager", "default", "reduce-overhead", "max-autotune")
 WORKLOADS = tuple(f"model-{number}" for number in range(7))
@@ -127,3 +130,25 @@ def test_a_wrong_result_has_neither_a_bar_nor_a_number(
 
 def test_times_are_in_the_unit_of_the_axis() -> None:
     assert [seconds_text(ns) for ns in (104.4e9, 0.5e9, None)] == ["104 s", "0.500 s", units.MISSING]
+
+
+def test_production_stands_beside_the_benchmark(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    for rank, begin_s in ((0, 0.0), (1, 0.5), (0, 900.0), (1, 900.5)):
+        recording = whole_recording(rank=rank, begin_s=begin_s, compile_s=8 if begin_s < 1 else 6)
+        (folder / f"compilewatch_job_{rank}_{begin_s}.jsonl").write_text(recording)
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history(workloads=("bert",), strategies=("eager", "default")))
+        assert import_paths(database, [folder]).new == 4
+    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    page = opened(Link(page=Page.COLD_START))
+    assert not page.exception
+    benchmark, production = (table.value for table in page.dataframe)
+    assert set(benchmark["workload"]) == {"bert"}
+    # The newest of two executions: 16 s to the first step, 6 of them compiling, in two processes.
+    (row,) = production.to_dict("records")
+    assert (row["workload"], row["machine"], row["processes"]) == ("ranker", "gpu-box-3", "2")
+    assert (row["first"], row["cost"]) == ("16.0 s", "6.00 s")
