@@ -67,7 +67,7 @@ def standing_boundaries(
     starts = [list(each) for each in candidate_starts]
     standing: list[list[Boundary]] = [[] for _ in starts]
     known: dict[Place, Boundary] = {}
-    undecided = [row for row, found in enumerate(starts) if found]
+    undecided = [row for row, of_series in enumerate(starts) if of_series]
     while undecided:
         places = {row: _places(row, starts[row], points.shape[1]) for row in undecided}
         unknown = [place for mine in places.values() for place in mine if place not in known]
@@ -90,16 +90,16 @@ def candidates(points: Floats, policy: HistoryPolicy) -> list[list[int]]:
         return [[] for _ in points]
     search, starts = _compiled_search(), []
     for y, scale in zip(points, noise_scales(points).tolist(), strict=True):
-        found: list[int] = []
+        of_series: list[int] = []
         if scale:
             before = search(
                 (y / scale)[:, None], policy.candidate_penalty, policy.minimum_segment, policy.kernel_gamma
             )
             end = int(before[len(y)])
             while end > 0:
-                found.append(end)
+                of_series.append(end)
                 end = int(before[end])
-        starts.append(found[::-1])
+        starts.append(of_series[::-1])
     return starts
 
 
@@ -148,19 +148,19 @@ def examine_boundaries(points: Floats, places: Sequence[Place], policy: HistoryP
     for number, place in enumerate(places):
         sides = min(place.start - place.left, reach), min(place.right - place.start, reach)
         alike.setdefault(sides, []).append(number)
-    found: dict[int, Boundary] = {}
+    boundaries_of: dict[int, Boundary] = {}
     for (before, after), numbers in alike.items():
         rows, starts = (
             np.array([getattr(places[number], name) for number in numbers], dtype=np.int64)
             for name in ("row", "start")
         )
         near = points[rows[:, None], starts[:, None] + np.arange(-before, after)]
-        found |= zip(
+        boundaries_of |= zip(
             numbers,
             _boundaries(starts, near[:, :before], near[:, before:], points.shape[1], policy),
             strict=True,
         )
-    return [found[number] for number in range(len(places))]
+    return [boundaries_of[number] for number in range(len(places))]
 
 
 def _boundaries(
@@ -248,15 +248,15 @@ def _medians(rows: Floats) -> Floats:
 
 def _squares(rows: Floats) -> Floats:
     off = rows - np.add.reduce(rows, axis=1)[:, None] / rows.shape[1]
-    found: Floats = np.add.reduce(off * off, axis=1)
-    return found
+    squares: Floats = np.add.reduce(off * off, axis=1)
+    return squares
 
 
 def spread_within(points: Floats, policy: HistoryPolicy) -> list[tuple[float, float]]:
     """Of every row the sum of squares around the levels of its segments, and its degrees of freedom."""
     alike: dict[tuple[int, ...], list[int]] = {}
-    for row, found in enumerate(boundaries_by_row(points, policy)):
-        alike.setdefault(tuple(boundary.start for boundary in found), []).append(row)
+    for row, of_series in enumerate(boundaries_by_row(points, policy)):
+        alike.setdefault(tuple(boundary.start for boundary in of_series), []).append(row)
     around, length = np.zeros(len(points)), points.shape[1]
     freedom = np.zeros(len(points))
     for starts, rows in alike.items():

@@ -62,16 +62,16 @@ def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[Chang
 def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
     runs = _runs(series)
     for metric in COUNTS:
-        told = [(i, run) for i, run in enumerate(runs) if len(run.counts[metric])]
-        for (_, old), (i, new) in itertools.pairwise(told):
-            found = compare_counts(0, metric, old.counts[metric], new.counts[metric])
-            if found.verdict in _MOVED:
-                yield _event(found, old, new, i)
+        counted = [(i, run) for i, run in enumerate(runs) if len(run.counts[metric])]
+        for (_, old), (i, new) in itertools.pairwise(counted):
+            step = compare_counts(0, metric, old.counts[metric], new.counts[metric])
+            if step.verdict in _MOVED:
+                yield _event(step, old, new, i)
     decided = [(i, run) for i, run in enumerate(runs) if run.outcome.failed in (0, run.outcome.trials)]
     for (_, old), (i, new) in itertools.pairwise(decided):
-        found = compare_outcomes(0, old.outcome, new.outcome)
-        if found.verdict in _MOVED:
-            yield _event(found, old, new, i)
+        step = compare_outcomes(0, old.outcome, new.outcome)
+        if step.verdict in _MOVED:
+            yield _event(step, old, new, i)
 
 
 def _runs(series: DataFrame) -> list[_Run]:
@@ -80,34 +80,34 @@ def _runs(series: DataFrame) -> list[_Run]:
     passed, checked = passed_mask(ordered), checked_mask(ordered)
     kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
     counts = {m: np.where(passed, floats(ordered[column]), np.nan) for m, column in COUNTS.items()}
-    found = []
+    runs = []
     for row in in_reading_order(last.reset_index(drop=True), ordered).to_dict("records"):
         mine = run == row["run_id"]
-        found.append(
+        runs.append(
             _Run(
                 {str(name): value for name, value in row.items()},
                 {metric: known(values, mine) for metric, values in counts.items()},
                 outcome_of(passed[mine], checked[mine], kinds[mine & ~passed]),
             )
         )
-    return found
+    return runs
 
 
-def _event(found: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
-    before, after = found.base, found.head
+def _event(step: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
+    before, after = step.base, step.head
     changed = tuple(
         name for name in COMPONENTS if name in new.row and as_text(old.row[name]) != as_text(new.row[name])
     )
     relative = isinstance(before, float) and isinstance(after, float) and before > 0
     unique = {
         "series": str(new.row["series_id"]),
-        "metric": found.metric.value,
+        "metric": step.metric.value,
         "at": str(new.row["run_id"]),
-        "verdict": found.verdict.value,
+        "verdict": step.verdict.value,
     }
     return ChangeEvent(
         event_id=identity(unique),
-        metric=found.metric,
+        metric=step.metric,
         **{name: _text(new.row, name) for name in _LABELS},
         at=new.row["last_started_at"],
         index=index,
@@ -117,10 +117,10 @@ def _event(found: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
         change=float(after) / float(before) - 1.0 if relative else None,
         interval=None,
         p_value=None,
-        verdict=found.verdict,
+        verdict=step.verdict,
         changed_components=changed,
         confounded=len(changed) > 1,
-        reason=found.reason,
+        reason=step.reason,
     )
 
 
@@ -158,16 +158,16 @@ def _missing_in_suite(
         if run not in cut_short and again >= policy.history.whole_run_share * len(expected):
             newest = max(cases.values(), key=lambda row: row["started_at"])
             for case in [each for each in expected if each not in cases]:
-                yield _gone(expected.pop(case), newest, index)
+                yield _missing_event(expected.pop(case), newest, index)
         expected |= cases
 
 
-def _gone(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEvent:
+def _missing_event(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEvent:
     """`row` is the case's last trial, `newest` the last trial of the run that has none of it."""
     nothing = CaseOutcome(trials=0, checked=0, failed=0, kind="")
     here = {name: newest[name] for name in (*COMPONENTS, "build_id", "run_id") if name in newest}
     old = {str(name): value for name, value in row.items()}
-    gone = Counted(
+    missing = Counted(
         case=0,
         metric=Metric.NUMERICS,
         base="ran",
@@ -178,4 +178,4 @@ def _gone(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEven
         reason=f"{row['workload']} / {row['strategy']} ran in the run before and has no trial in this one.",
     )
     new = _Run(old | here | {"last_started_at": newest["started_at"]}, {}, nothing)
-    return _event(gone, _Run(old, {}, nothing), new, index)
+    return _event(missing, _Run(old, {}, nothing), new, index)

@@ -22,13 +22,13 @@ from db.wording.sentences import announced, withdrawn
 
 
 def change_events(
-    points: DataFrame, metric: Metric, stretch: Stretch, found: list[Boundary], rules: HistoryPolicy
+    points: DataFrame, metric: Metric, stretch: Stretch, boundaries: list[Boundary], rules: HistoryPolicy
 ) -> list[ChangeEvent]:
     """One event per boundary, in order."""
-    edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
+    edges = [0, *(boundary.start for boundary in boundaries), len(stretch.y)]
     levels = [float(np.median(stretch.y[a:b])) for a, b in itertools.pairwise(edges)]
     events = []
-    for number, boundary in enumerate(found):
+    for number, boundary in enumerate(boundaries):
         index = stretch.position[boundary.start]
         before = stretch.position[boundary.start - 1]
         flips = is_flip(stretch.y[: edges[number + 2]], boundary.start, rules)
@@ -87,7 +87,7 @@ def _changed_components(points: DataFrame, before: int, after: int) -> tuple[str
 
 
 def evidence_against(
-    event: ChangeEvent, window: Stretch, found: list[Boundary], rules: HistoryPolicy
+    event: ChangeEvent, window: Stretch, boundaries: list[Boundary], rules: HistoryPolicy
 ) -> Boundary | None:
     """Today's evidence on a known event if it speaks against it: no boundary near, no step in its place."""
     inside = [i for i, position in enumerate(window.position) if position >= event.index]
@@ -96,9 +96,9 @@ def evidence_against(
     start = inside[0]
     if start < rules.minimum_segment or len(window.y) - start < rules.minimum_segment:
         return None
-    if any(abs(window.position[b.start] - event.index) <= rules.quiet_points for b in found):
+    if any(abs(window.position[b.start] - event.index) <= rules.quiet_points for b in boundaries):
         return None
-    edges = [0, *(b.start for b in found), len(window.y)]
+    edges = [0, *(b.start for b in boundaries), len(window.y)]
     left, right = max(e for e in edges if e < start), min(e for e in edges if e > start)
     today = examine_boundary(window.y, left, start, right, rules)
     faded = abs(today.difference) < 0.5 * math.log1p(rules.minimum_effect)

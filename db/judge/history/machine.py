@@ -119,8 +119,8 @@ def _title(events: list[ChangeEvent], cause: CauseClass | None) -> str:
         metrics = ", ".join(sorted({words(event.metric.value) for event in moved}))
         parts.append(f"{_subject(moved)} {moved[0].verdict.value} in {metrics}")
     if len(moved) < len(events):
-        gone = [event for event in events if event.verdict is Verdict.MISSING]
-        parts.append(f"{_subject(gone)} missing")
+        missing = [event for event in events if event.verdict is Verdict.MISSING]
+        parts.append(f"{_subject(missing)} missing")
     return "; ".join(parts) + (f", cause class {cause.value}" if cause else "")
 
 

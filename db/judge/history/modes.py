@@ -37,10 +37,10 @@ def two_modes(y: Floats, policy: HistoryPolicy) -> TwoModes | None:
 def two_modes_of_each(y: Floats, policy: HistoryPolicy) -> list[TwoModes | None]:
     """The same of many series of one length at once; `y` has shape (series, points)."""
     n = y.shape[1]
-    found: list[TwoModes | None] = [None] * len(y)
+    modes: list[TwoModes | None] = [None] * len(y)
     varied = np.ptp(y, axis=1) > 0.0 if n >= 4 * policy.minimum_segment else np.zeros(0, dtype=np.bool_)
     if not varied.any():
-        return found
+        return modes
     y = y[varied]
     fitted = _fit(y)
     one = -n * (np.log(y.std(axis=1)) + 0.5 * math.log(2.0 * math.pi) + 0.5)
@@ -52,8 +52,8 @@ def two_modes_of_each(y: Floats, policy: HistoryPolicy) -> list[TwoModes | None]
     places = np.flatnonzero(varied)
     columns = (fitted.low, fitted.high, fitted.deviation, fitted.high_share)
     for number in np.flatnonzero(clear).tolist():
-        found[int(places[number])] = TwoModes(*(float(column[number]) for column in columns))
-    return found
+        modes[int(places[number])] = TwoModes(*(float(column[number]) for column in columns))
+    return modes
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ def release_steps(
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     return tuple(
         ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
-        for base, head, found in release_comparisons(trials, compare)
-        for row in found.rows
+        for base, head, comparison in release_comparisons(trials, compare)
+        for row in comparison.rows
         if (row.case.workload_id, row.case.strategy_id) == (workload_id, strategy_id) and row.metric is metric
     )
 
@@ -66,9 +66,9 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
     together by its build.
     """
     columns = (trials[name].astype(str) for name in ("workload_id", "strategy_id", "series_id"))
-    series = {(workload, strategy): found for workload, strategy, found in zip(*columns, strict=True)}
-    for _, head, found in release_comparisons(trials, compare):
-        for row in found.rows:
+    series = {(workload, strategy): series_id for workload, strategy, series_id in zip(*columns, strict=True)}
+    for _, head, comparison in release_comparisons(trials, compare):
+        for row in comparison.rows:
             moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
             if not moved or row.p_value is None or row.base is None or row.head is None:
                 continue
@@ -78,7 +78,7 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
                 event_id=identity(unique),
                 series_id=series_id,
                 metric=row.metric,
-                machine_id=found.machine_id,
+                machine_id=comparison.machine_id,
                 workload=row.workload,
                 strategy=row.strategy,
                 strategy_kind=row.case.strategy_kind,
@@ -91,7 +91,7 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
                 interval=row.interval,
                 p_value=row.p_value,
                 verdict=row.verdict,
-                changed_components=found.changed_components,
-                confounded=len(found.changed_components) > 1,
+                changed_components=comparison.changed_components,
+                confounded=len(comparison.changed_components) > 1,
                 reason=row.reason,
             )

@@ -51,8 +51,8 @@ def occasions(trials: DataFrame) -> Ints:
 
 def _microseconds(moments: Series) -> Floats:
     """Since 1970; of the centuries around it every one is a float."""
-    found = moments.astype("datetime64[us, UTC]").to_numpy(dtype="datetime64[us]")
-    return np.where(np.isnat(found), np.nan, found.astype(np.int64))
+    times = moments.astype("datetime64[us, UTC]").to_numpy(dtype="datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64))
 
 
 def _are_interleaved(spans: _Spans) -> Bools:

@@ -132,9 +132,9 @@ def judge_series(
     segments: list[Segment] = []
     stretches = cut_stretches(points, metric, cuts)
     for stretch in stretches:
-        found = boundaries(stretch.y, policy.history)
-        events += change_events(points, metric, stretch, found, policy.history)
-        segments += _segments(stretch, found)
+        changes = boundaries(stretch.y, policy.history)
+        events += change_events(points, metric, stretch, changes, policy.history)
+        segments += _segments(stretch, changes)
     last = stretches[-1] if stretches else Stretch(np.zeros(0), [])
     residual = _around_levels(last, segments)
     return SeriesHistory(
@@ -179,12 +179,12 @@ def judge_new_point(
         if _near(event, settled, rules) or (again and event.verdict is Verdict.INCONCLUSIVE):
             continue
         fresh.append(in_place_of(points, event, again[0]) if again else event)
-    gone = [
+    withdrawn = [
         withdrawal(points, metric, event, evidence)
         for event in live
         if (evidence := evidence_against(event, window, [*night.strong, *night.standing], rules)) is not None
     ]
-    return (*fresh, *gone)
+    return (*fresh, *withdrawn)
 
 
 def _announced(
@@ -216,8 +216,8 @@ def _near(event: ChangeEvent, others: list[ChangeEvent], rules: HistoryPolicy) -
     return [each for each in others if abs(event.index - each.index) <= rules.quiet_points]
 
 
-def _segments(stretch: Stretch, found: list[Boundary]) -> list[Segment]:
-    edges = [0, *(boundary.start for boundary in found), len(stretch.y)]
+def _segments(stretch: Stretch, boundaries: list[Boundary]) -> list[Segment]:
+    edges = [0, *(boundary.start for boundary in boundaries), len(stretch.y)]
     return [
         Segment(
             start=stretch.position[start],
