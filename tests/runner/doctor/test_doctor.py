@@ -246,4 +246,7 @@ def test_a_machine_is_validated_and_its_noise_floor_stored(tmp_path: Path):
     assert found["trials"] == len(trials) >= 3
     assert {check["name"] for check in found["checks"]} == {"latency", "speedup"}
     assert [floor["metric"] for floor in found["noise_floor"]] == ["latency", "speedup"]
-    assert [floor["cv"] for floor in found["noise_floor"]] == [floor.cv for floor in floors]
+    # The database has the trials in another order, so sums differ in the last bit.
+    assert [floor["cv"] for floor in found["noise_floor"]] == pytest.approx(
+        [floor.cv for floor in floors], rel=1e-12
+    )
