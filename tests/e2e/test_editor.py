@@ -51,7 +51,7 @@ def test_an_editor_brings_a_file_in(browser: Browser, place: SignInServer, tmp_p
         page.get_by_role("button", name="Preview").click()
         expect(page.get_by_text("Would bring in 2 new trials")).to_be_visible()
         assert _is_text(page)
-        page.get_by_role("button", name="Bring them in").click()
+        page.get_by_role("button", name="Import", exact=True).click()
         expect(page.get_by_text("Would bring in 2 new trials")).to_have_count(0)
         expect(page.get_by_test_id("stAlert").filter(has_text="2 new trials").first).to_be_visible()
         assert _is_text(page)

@@ -27,6 +27,8 @@ from db.wording import units
 MOST_BUILDS = 10
 """As many columns of values as can be read; the table has all."""
 _ROW_PX, _AROUND_PX, _LONGEST_VALUE = 30, 110, 18
+# Below this width per build there is no room for values: the tooltip has them.
+_VALUE_PX, _LANE_PX = 90, 130
 _COLUMNS = {
     "build": Column("Build", pinned=True),
     "shown": Column("Shown here"),
@@ -128,14 +130,23 @@ def _value(build: Mapping[str, Any], lane: str, known: Mapping[str, str]) -> str
 @lru_cache(maxsize=32)
 def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
     """Cells over `main`: a column per build, a row per part."""
+    above = alt.Axis(
+        orient="top",
+        labelAngle=-25,
+        labelAlign="left",
+        labelLimit=alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 90 : 260"),
+        labelOverlap=False,
+    )
     x = alt.X(
         "build",
         type="nominal",
         sort=list(builds),
         title=None,
-        axis=alt.Axis(orient="top", labelAngle=-25, labelAlign="left", labelLimit=260, labelOverlap=False),
+        axis=above,
     )
-    y = alt.Y("part", type="nominal", sort=list(lanes), title=None, axis=style.names_axis(labelOverlap=False))
+    narrow = f"width < {_VALUE_PX * len(builds)}"
+    axis = alt.Axis(labelLimit=_LANE_PX, labelPadding=6, labelOverlap=False)
+    y = alt.Y("part", type="nominal", sort=list(lanes), title=None, axis=axis)
     states = alt.Scale(domain=["moved", "as before"], range=[theme.SKY, "transparent"])
     squares = (
         alt.Chart(style.data("main"))
@@ -149,11 +160,11 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
     )
     texts = (
         style.inked("main")
-        .mark_text(fontSize=11, aria=False)
-        .encode(x=x, y=y, text=alt.Text("value", type="nominal"), fill=style.ink_fill())
+        .mark_text(fontSize=11, aria=False, text=alt.ExprRef(expr=f"{narrow} ? '' : datum.value"))
+        .encode(x=x, y=y, fill=style.ink_fill())
     )
     height = len(lanes) * _ROW_PX + _AROUND_PX
     spec = style.matrix_spec_of(alt.layer(squares, texts).properties(height=height))
     # a slanted name above the last column reaches beyond it
-    spec["padding"] = {"left": 0, "top": 5, "right": 60, "bottom": 5}
+    spec["padding"] = {"left": 0, "top": 5, "right": 40, "bottom": 5}
     return spec

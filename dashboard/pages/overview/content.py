@@ -41,6 +41,7 @@ from dashboard.read.data import (
     read_profiled,
     read_regressions,
     read_trial,
+    read_trials,
     recent,
 )
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
@@ -52,15 +53,19 @@ from db.metrics.groups import floats, row_dicts
 from db.queries.regressions import RegressionState
 from db.records.regressions import TriageState
 from db.records.strategies import EAGER
+from db.records.trial import NumericsStatus
 from db.wording import units
 from db.wording.marks import bound_cell
 from db.wording.noise import floor_sentence
+from db.wording.numerics import numerics_sentence
 from db.wording.trials import step_times, why
 
 HISTORY = 60
 """How many runs the history of a row shows."""
 _SLOWEST = 5
 _NAMED = 3
+_MOST_ERRORS = 8
+_NO_BOUND = "Host- or device-bound is unknown: these trials have no gated times."
 _LEAST_CHANGE = 5e-4
 """A smaller change is said to be none."""
 _NOTABLE = 0.02
@@ -142,7 +147,9 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     )
     means = headline.headlines(found.now, found.before, found.points)
     workloads, reach = _workloads(found.now, found.points)
-    without_number = [*map(str, shown), *covered.missing]
+    errors = _errors(snapshot, link, found.now)
+    without_number = [*(f"{aside}{errors.get((aside.workload, aside.strategy), '')}" for aside in shown)]
+    without_number += covered.missing
     return of_cases(
         (
             said,
@@ -217,9 +224,10 @@ def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
     floor = floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ()))
     newest = found.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    return Lines(
-        verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since), key="basis"
-    )
+    said = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since)
+    gpu = found.now["device"].iloc[0] != "cpu"
+    unbound = (_NO_BOUND,) if gpu and found.now["bound"].isna().all() else ()
+    return Lines((*said, *unbound), key="basis")
 
 
 # The figures under the verdict.
@@ -289,6 +297,24 @@ def _owners(found: Sequence[RegressionState], *, any_recorded: bool) -> str:
         return "all are closed" if any_recorded else "none ever recorded"
     waiting = sum(each.state is not TriageState.ACKNOWLEDGED for each in found)
     return f"{units.count(waiting)} without owner" if waiting else "all have an owner"
+
+
+def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Of cases with a wrong result, by label and strategy, how wrong the newest one is, as a sentence."""
+    wrong = cases[cases["numerics_status"] == NumericsStatus.FAIL.value].head(_MOST_ERRORS)
+    found = {}
+    for case in row_dicts(wrong[["workload_label", "strategy", "workload_id", "strategy_id", "workload"]]):
+        filters = replace(filters_of(link), workloads=(case["workload"],), strategies=(case["strategy"],))
+        trials = read_trials(snapshot, filters)
+        mine = trials[
+            (trials["workload_id"] == case["workload_id"])
+            & (trials["numerics_status"] == NumericsStatus.FAIL.value)
+        ]
+        numerics = read_trial(snapshot, str(mine["trial_id"].iloc[-1])).numerics if len(mine) else None
+        said = numerics_sentence(numerics) if numerics else ""
+        if said:
+            found[case["workload_label"], case["strategy"]] = f". {said[0].upper()}{said[1:]}."
+    return found
 
 
 def _first(found: Sequence[RegressionState]) -> list[str]:

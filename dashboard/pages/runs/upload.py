@@ -142,7 +142,7 @@ def _show(looked: Preview) -> None:
         )
         with st.container(horizontal=True):
             st.button(
-                "Bring them in",
+                "Import",
                 type="primary",
                 icon=":material/check:",
                 on_click=_bring_in,

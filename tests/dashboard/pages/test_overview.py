@@ -19,7 +19,7 @@ from db.engine.session import open_database
 from db.queries.facets import builds, machines
 from db.records.trial import Trial
 from db.store.trials import save_trials
-from tests.builders import MS, START, make_build, make_history, make_trial
+from tests.builders import MS, START, make_build, make_history, make_numerics, make_trial
 from tests.dashboard.conftest import DATABASE, opened
 from tests.explained_parts import make_profile
 
@@ -211,3 +211,19 @@ def test_nothing_is_red_where_nothing_can_be_compared(
     assert isinstance(found, Figures)
     assert {each.tone for each in found.figures} == {""}
     assert opened(Link(page=Page.OVERVIEW)).exception == []
+
+
+def test_a_wrong_result_says_how_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The first version of records has no size of the result: the error stands as it is.
+    numerics = make_numerics(status="fail", rmse_result=0.0038, rmse_reference=0.001)
+    page = page_of(tmp_path, monkeypatch, [make_trial(numerics=numerics), make_trial(strategy="eager")])
+    said = [line for part in page.parts for line in getattr(part, "lines", ())]
+    (line,) = (line for line in said if "wrong result" in line)
+    assert line.endswith("(wrong result). Error (RMSE) 0.0038, 3.8 x eager's.")
+
+
+def test_of_a_gpu_without_gated_times_the_bound_is_said_to_be_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lines,) = named(page_of(tmp_path, monkeypatch, [make_trial()]).parts, "basis")
+    assert any("Host- or device-bound is unknown" in line for line in getattr(lines, "lines", ()))
