@@ -232,7 +232,7 @@ def test_a_defect_is_told_without_its_reason_and_with_every_header() -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
         assert headers["referrer-policy"] == "no-referrer"
-    assert done.stderr.count("the secret reason") == 2
+    assert done.stderr.count("RuntimeError: the secret reason") == 2
 
 
 def test_half_an_answer_is_not_passed_off_as_a_whole_one() -> None:

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,7 @@ def _every_row(database: Database) -> dict[str, list[tuple[object, ...]]]:
 
 
 def _overwrite_a_page(file: Path, name: str) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0]
         size = connection.execute("PRAGMA page_size").fetchone()[0]
     connection.close()

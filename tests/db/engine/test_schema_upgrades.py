@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def expect_as_it_was(database: Database, old: Path) -> None:
 
 
 def test_a_newer_database_is_refused_in_one_sentence(sqlite_url: str) -> None:
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     connection.close()
     for options in ({}, {"migrate": True}, {"read_only": True}):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -126,11 +127,11 @@ class TestFiles:
     @pytest.mark.parametrize("migrate", [False, True])
     def test_the_database_of_another_program_stays_as_it_is(self, tmp_path: Path, migrate: bool) -> None:
         path = tmp_path / "other.db"
-        with sqlite3.connect(path) as other:
+        with closing(sqlite3.connect(path)) as other, other:
             other.execute("CREATE TABLE bookmarks (url TEXT)")
         other.close()
         assert "another program" in refused(f"sqlite:///{path}", migrate=migrate).message
-        with sqlite3.connect(path) as other:
+        with closing(sqlite3.connect(path)) as other, other:
             assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
         other.close()
 
@@ -172,7 +173,8 @@ try:
 except DatabaseError as error:
     print(error)
 else:
-    print(len(trials_frame(database)), "trials")
+    with database:
+        print(len(trials_frame(database)), "trials")
 """
 
 

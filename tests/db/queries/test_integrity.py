@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_damage_is_named(statement: str, what: str, sqlite_url: str) -> None:
     with open_database(sqlite_url) as database:
         save_trials(database, TRIALS)
     # As from outside: a program of ours could not, the references are enforced.
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("PRAGMA foreign_keys=OFF")
         connection.execute(statement)
     connection.close()
@@ -98,7 +99,7 @@ def test_a_damaged_page_is_found(sqlite_url: str) -> None:
     with open_database(sqlite_url) as database:
         save_trials(database, TRIALS)
     file = Path(sqlite_url.removeprefix("sqlite:///"))
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         size = connection.execute("PRAGMA page_size").fetchone()[0]
         page = connection.execute(

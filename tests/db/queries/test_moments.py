@@ -30,7 +30,7 @@ from tests.builders import START, make_build, make_history, make_machine, make_t
 NOW = datetime.now(UTC)
 WRONG: dict[str, dict[str, Any]] = {
     "is of 2999-": {"started_at": START.replace(year=2999), "ended_at": None},
-    "which is not yet": {"started_at": NOW, "ended_at": NOW + timedelta(hours=1)},
+    "which is not yet": {"started_at": NOW, "ended_at": NOW + timedelta(days=1)},
     "before there was torch": {"started_at": datetime(1, 1, 1, tzinfo=UTC), "ended_at": None},
     "before it begins": {"started_at": START, "ended_at": START - timedelta(seconds=1)},
 }
@@ -60,9 +60,10 @@ def test_a_record_of_a_moment_that_cannot_be_is_refused(why: str, database: Data
 
 @pytest.mark.usefixtures("today")
 def test_a_clock_that_is_minutes_ahead_is_believed(database: Database) -> None:
-    save_trial(database, make_trial(started_at=NOW + CLOCK_SKEW / 2, ended_at=None))
+    now = datetime.now(UTC)
+    save_trial(database, make_trial(started_at=now + CLOCK_SKEW / 2, ended_at=None))
     with pytest.raises(RecordError, match="which is not yet"):
-        save_trial(database, make_trial(started_at=NOW + 3 * CLOCK_SKEW, ended_at=None))
+        save_trial(database, make_trial(started_at=now + 3 * CLOCK_SKEW, ended_at=None))
 
 
 @pytest.mark.usefixtures("today")

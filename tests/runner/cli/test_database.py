@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_a_backup_is_made_checked_and_restored(
 
 
 def test_damage_ends_with_one_and_says_what_to_do(filled: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with sqlite3.connect(filled.removeprefix("sqlite:///")) as connection:
+    with closing(sqlite3.connect(filled.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("UPDATE trial SET latency_ns = 1.0")
     connection.close()
     assert typed("db", "check", "--db", filled) == 1

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -202,7 +203,7 @@ def test_the_spool_and_the_database(tmp_path: Path):
     (tmp_path / "other.db").write_text("no database at all, but long enough to be looked at" * 20)
     other = Settings(data_dir=tmp_path, database_url=f"sqlite:///{tmp_path / 'other.db'}")
     assert software.database_finding(other).standing is Standing.FAIL
-    with sqlite3.connect(tmp_path / "x.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0000'")
     connection.close()
     assert software.database_finding(settings).standing is Standing.WARN

@@ -63,12 +63,13 @@ def test_the_release_is_the_one_torch_says_and_torch_is_not_imported(tmp_path: P
 
 def test_a_new_torch_is_measured_beside_the_old_one_once(database: Database, tmp_path: Path) -> None:
     measured(database, "2.12.0")
+    variant = fingerprints(Settings(), on_gpu=False)[None].torch_variant
     builds = [
-        {"name": name, "python": fake_torch(tmp_path / name, release)}
+        {"name": name, "python": fake_torch(tmp_path / name, f"{release}+{variant}")}
         for name, release in (("old", "2.12.0"), ("new", "9.9.0"))
     ]
     settings = Settings(build=tuple(builds), run={"suite": "smoke"})
-    assert look(database, settings) == "never measured on box: torch 9.9.0 (cpu)"
+    assert look(database, settings) == f"never measured on box: torch 9.9.0 ({variant})"
     (request,) = queue(database)
     assert (request.kind, request.spec.suite, request.spec.machine) == ("upgrade", "smoke", "box")
     assert request.spec.builds == ()
