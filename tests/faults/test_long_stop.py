@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from db.queries.facets import runs
 from db.queries.schedules import requests
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.trial import Status
@@ -66,7 +67,10 @@ def test_what_is_stopped_for_a_minute_goes_on(place: Place, tally: Tally, tmp_pa
 def _with_a_request(
     place: Place, first: ServiceProcess, second: ServiceProcess
 ) -> tuple[ServiceProcess, ServiceProcess]:
-    """Ask for something: the service that takes it, and the one that does not."""
+    """Ask for something: the service that measures it, and the one that does not.
+
+    While it measures it writes nothing: stopped amid a write it would hold the lock of the whole database.
+    """
     with database_of(place) as database:
         spec = RequestSpec(suite="quick")
         asked = new_request("one", RequestKind.MANUAL, spec, by="ann", at=datetime.now(UTC))
@@ -74,10 +78,18 @@ def _with_a_request(
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for taker, waiter in ((first, second), (second, first)):
-            if "Request one of ann begins." in taker.said():
+            if "Request one of ann begins." in taker.said() and _is_measured(place):
                 return taker, waiter
         time.sleep(0.05)
     pytest.fail(f"no service took it: {first.said()[-1000:]} {second.said()[-1000:]}")
+
+
+def _is_measured(place: Place) -> bool:
+    """Whether its run is announced, for a second already."""
+    with database_of(place) as database:
+        announced = not runs(database).empty
+    time.sleep(1.0)
+    return announced
 
 
 def _wait_until_finished(place: Place, service: ServiceProcess) -> None:
