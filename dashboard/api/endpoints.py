@@ -170,7 +170,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "/regressions/{regression}",
-        "One regression whole: the verdict with both sides, and who said what about it",
+        "One regression whole: the verdict with both sides, and its triage",
         (FORMAT,),
         recorded.regression,
         recorded.regression_schema,
@@ -185,7 +185,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "/reports/{report}",
-        "One frozen report whole, for whoever has its id; as CSV the cells of its tables",
+        "One frozen report whole, by its id; as CSV the cells of its tables",
         (FORMAT,),
         recorded.report,
         recorded.report_schema,

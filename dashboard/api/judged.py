@@ -70,11 +70,15 @@ def _comparison(database: Database, values: Values) -> Comparison:
     )
 
 
+def comparison_document(database: Database, comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON, with why its cases changed."""
+    explained = explanation_documents(comparison, explanations(database, comparison))
+    return {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": explained}
+
+
 def compare(database: Database, values: Values) -> Answer:
     """Two builds or runs, every matched case, every metric, as `compilewatch compare --json`."""
-    comparison = _comparison(database, values)
-    explained = explanation_documents(comparison, explanations(database, comparison))
-    document = {"schema": COMPARE_SCHEMA, **comparison.to_json(), "causes": explained}
+    document = comparison_document(database, _comparison(database, values))
     columns = ("workload", "strategy", *(name for name in Row.model_fields if name != "case"))
     return Answer(document, document["rows"], columns)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.judged import COMPARE_SCHEMA
+from dashboard.api.judged import comparison_document
 from dashboard.links import links
 from dashboard.links.links import Link, Page, judged_metric
 from dashboard.links.requested import ALL_MACHINES, resolved_link
@@ -159,14 +159,13 @@ def _compared(
             in_focus=upgrade.in_focus(snapshot, link, judged, labels),
         )
     shown = upgrade.content_of(judged, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside)
-    document = {"schema": COMPARE_SCHEMA, **judged.to_json()}
     return _Shown(
         subject=f"{head.name} against {base.name} on {judged.machine}.",
         timing=_timing(snapshot, replace(filters, builds=(*judged.base.build_ids, *judged.head.build_ids))),
         made_from=made_from,
         sections=sections((*shown.parts, *shown.appendix())),
         environment=environment(_machine(judged.machine_id), built),
-        data={"comparison": document},
+        data={"comparison": comparison_document(reader(), judged)},
     )
 
 

@@ -68,15 +68,15 @@ def installed_by(checkout: Path, python: str) -> None:
 def test_an_environment_of_another_python_is_not_taken_for_the_one_that_is_named(
     target: str, checkout: Path
 ) -> None:
-    installed_by(checkout, "Python 3.11.2 (/usr)")
+    installed_by(checkout, "Python 3.11.1 (/elsewhere)")
     result = make(target, f"PYTHON={sys.executable}", "STAMP_KEY=here", folder=checkout)
     assert result.returncode == 2
     here = f"Python {'.'.join(map(str, sys.version_info[:3]))} ({sys.base_prefix})"
-    assert f".venv has Python 3.11.2 (/usr), and {sys.executable} is {here}; install anew: " in result.stderr
+    assert f".venv has Python 3.11.1 (/elsewhere), and {sys.executable} is {here}; install anew: " in result.stderr
     assert f"rm -rf .venv && make install PYTHON={sys.executable}" in result.stderr
     gone = make(target, "PYTHON=no-such-python", "STAMP_KEY=here", folder=checkout)
     assert gone.returncode == 2
-    assert "no-such-python was not found; .venv has Python 3.11.2 (/usr)" in gone.stderr
+    assert "no-such-python was not found; .venv has Python 3.11.1 (/elsewhere)" in gone.stderr
 
 
 def test_an_environment_stays_where_none_or_its_own_python_is_named(checkout: Path) -> None:

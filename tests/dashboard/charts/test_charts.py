@@ -183,7 +183,7 @@ def test_only_compiled_cases_with_a_speedup_are_drawn(cases: pd.DataFrame) -> No
     assert (rows["speedup"] <= rows["high"]).all()
     best = rows.set_index(["workload", "strategy"])["speedup_text"][("elementwise", "default")]
     assert speedups.finding(rows) == (
-        f"default reaches {best} over eager on elementwise; 2 of 8 cases are slower than eager"
+        f"default reaches {best} over eager on elementwise; 2 of 8 cases slower than eager"
     )
 
 

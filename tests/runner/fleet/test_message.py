@@ -86,8 +86,8 @@ def test_a_message_holds_no_code_no_path_and_no_environment(job: Job) -> None:
     ("change", "reason"),
     [
         ({"name": "os:system"}, "no workload 'os:system'"),
-        ({"version": "other"}, "otherwise"),
-        ({"shape": {"elements": 3}}, "otherwise"),
+        ({"version": "other"}, "differently"),
+        ({"shape": {"elements": 3}}, "differently"),
     ],
 )
 def test_a_workload_that_means_something_else_here_is_refused(
@@ -148,9 +148,9 @@ def test_a_message_names_no_path_and_no_endless_trial(
 def test_a_backend_of_whatever_is_installed_is_refused(job: Job, settings: Settings, name: str) -> None:
     message = message_of(job)
     strategy = parse_strategy(name)
-    with pytest.raises(ConfigError, match="cannot ask for the backend"):
+    with pytest.raises(ConfigError, match="cannot name the backend"):
         job_of(message.model_copy(update={"strategy": strategy}), settings, device="cpu")
-    with pytest.raises(ConfigError, match="cannot ask for the backend"):
+    with pytest.raises(ConfigError, match="cannot name the backend"):
         plan_spec(settings, RequestSpec(workloads=("cnn",), strategies=(name,)), [], device="cpu")
 
 
