@@ -27,7 +27,6 @@ RUN /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :
     && /opt/compilewatch/bin/pip check
 COPY db db
 COPY runner runner
-COPY compilewatch_recorder.py compilewatch_pytest.py ./
 COPY dashboard dashboard
 RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall .
 # What is inside, with versions and licences, as CycloneDX: /opt/compilewatch/sbom.cdx.json in the image.

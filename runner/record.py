@@ -1,6 +1,6 @@
 """`python -m runner.record -- train.py …`: run a program and record what compiling cost it."""
 
-from compilewatch_recorder import main
+from runner.compilewatch_recorder import main
 
 if __name__ == "__main__":
     main()

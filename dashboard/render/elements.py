@@ -219,14 +219,14 @@ def card(title: str, text: str, *, explained: str, beside: str | None = None) ->
 def name_card(title: str, name: str, *, explained: str) -> None:
     """A name in a box: other than a figure it is as long as it is, and `card` would cut it."""
     with st.container(border=True, height="stretch", gap=None):
-        st.markdown(f":small[{title}]", help=explained)
+        st.markdown(f":small[{escaped(title)}]", help=explained)
         st.markdown(f"## {escaped(name)}")
 
 
 def part(title: str) -> DeltaGenerator:
     """A box with a title, to be filled as a context."""
     box = st.container(border=True)
-    box.markdown(f"#### {title}")
+    box.markdown(f"#### {unbroken(title)}")
     return box
 
 

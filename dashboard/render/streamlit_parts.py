@@ -134,7 +134,7 @@ def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> 
 
 
 def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> None:
-    box = st.expander(part.title) if part.folded else st.container()
+    box = st.expander(escaped(part.title)) if part.folded else st.container()
     with box:
         if part.title and not part.folded:
             st.markdown(f"#### {elements.unbroken(part.title)}")

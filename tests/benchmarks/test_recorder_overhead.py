@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import compilewatch_recorder as recorder
+from runner import compilewatch_recorder as recorder
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]

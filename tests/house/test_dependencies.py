@@ -84,7 +84,7 @@ def test_what_is_imported_is_declared() -> None:
         for path in room_files()
         for found in imports_of(path)
         # Triton comes with torch's builds for a GPU; who imports it asks first whether it is there.
-        if found.top not in {*sys.stdlib_module_names, *ROOMS, "compilewatch_recorder", "triton"}
+        if found.top not in {*sys.stdlib_module_names, *ROOMS, "triton"}
         and not names & {canonicalize_name(name) for name in distributions.get(found.top, [found.top])}
     ]
     assert undeclared == []

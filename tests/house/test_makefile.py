@@ -72,7 +72,10 @@ def test_an_environment_of_another_python_is_not_taken_for_the_one_that_is_named
     result = make(target, f"PYTHON={sys.executable}", "STAMP_KEY=here", folder=checkout)
     assert result.returncode == 2
     here = f"Python {'.'.join(map(str, sys.version_info[:3]))} ({sys.base_prefix})"
-    assert f".venv has Python 3.11.1 (/elsewhere), and {sys.executable} is {here}; install anew: " in result.stderr
+    assert (
+        f".venv has Python 3.11.1 (/elsewhere), and {sys.executable} is {here}; install anew: "
+        in result.stderr
+    )
     assert f"rm -rf .venv && make install PYTHON={sys.executable}" in result.stderr
     gone = make(target, "PYTHON=no-such-python", "STAMP_KEY=here", folder=checkout)
     assert gone.returncode == 2

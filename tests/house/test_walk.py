@@ -25,7 +25,7 @@ PAGES = {
 WALKED = {
     path: [typed for typed in found if walk.excuse(typed.line) is None] for path, found in PAGES.items()
 }
-LONGEST_LIST_OF_EXCUSES = 14
+LONGEST_LIST_OF_EXCUSES = 15
 
 
 def test_every_command_is_typed_or_excused() -> None:

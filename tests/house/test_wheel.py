@@ -1,4 +1,4 @@
-"""What is shipped: the three rooms, recorder and pytest plugin, and nothing else of the project."""
+"""What is shipped: the three rooms, and nothing else of the project."""
 
 import shutil
 import subprocess
@@ -11,8 +11,7 @@ from tests.house.tracked import ROOMS, ROOT, project_files
 
 def test_the_wheel_holds_the_rooms_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    shipped_paths = (*ROOMS, "compilewatch_pytest.py", "compilewatch_recorder.py")
-    rooms = {path.as_posix() for path in project_files() if path.parts[0] in shipped_paths}
+    rooms = {path.as_posix() for path in project_files() if path.parts[0] in ROOMS}
     for name in (*rooms, "pyproject.toml", "README.md", "LICENSE", "tests/house/test_wheel.py"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)

@@ -30,6 +30,7 @@ EXCUSED = {
     r"(docker|kubectl|sbatch|rsync) .*": "needs Docker, Kubernetes, Slurm or a second host",
     r"echo \"POSTGRES_PASSWORD=.*": "is for Docker",
     r"pip install .*": "`make install` has installed the extra, or tests/house/test_release.py does",
+    r"TORCH_TRACE=\S+ python train\.py": "stands for a job of the reader's own",
     r"compilewatch builds create .*|compilewatch run .*--build .*": "downloads another release of torch",
     r"compilewatch run --suite standard": "needs a GPU and the extra `models`",
     r"compilewatch worker --gpu 0|COMPILEWATCH_FLEET__QUEUES=.*": "needs a GPU; tests/runner has a fleet",

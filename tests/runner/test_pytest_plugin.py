@@ -67,7 +67,7 @@ def test_attention_is_fused(compile_budget):
 def run(folder: Path, *flags: str) -> str:
     for name, body in CHECKS.items():
         (folder / f"test_{name}.py").write_text(HEAD + body)
-    plugins = ["-p", "compilewatch_pytest", "-p", "no:cacheprovider"]
+    plugins = ["-p", "runner.pytest_plugin", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *plugins, "-rA", *flags]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -96,7 +96,7 @@ def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
 
 
 def test_the_limits_that_hold_say_nothing() -> None:
-    plugin = pytest.importorskip("compilewatch_pytest")
+    plugin = pytest.importorskip("runner.pytest_plugin")
     found = plugin.Compilations(graph_breaks=[("a.py:1", "why")], compile_s=3.0, fused_graphs=1)
     assert found.complaints(1, 0, True, 3.0) == []
     assert found.complaints(None, None, None, None) == []

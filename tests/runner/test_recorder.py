@@ -94,7 +94,7 @@ def test_a_killed_job_leaves_what_it_did_until_then(program: Path, tmp_path: Pat
 
 LIMITED = """
 import resource, runpy, sys
-import compilewatch_recorder
+from runner import compilewatch_recorder
 compilewatch_recorder.start("limited")
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
 sys.argv = sys.argv[1:]
@@ -114,7 +114,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_job(program: Path, tmp_path:
 
 BROKEN = """
 import runpy, sys
-import compilewatch_recorder as recorder
+from runner import compilewatch_recorder as recorder
 def fails(*arguments):
     raise RuntimeError("inside the recorder")
 recorder.start("broken")
@@ -148,7 +148,7 @@ def test_an_exception_of_the_job_is_its_own(tmp_path: Path) -> None:
 
 COMPILED_OPTIMIZER = """
 import torch
-import compilewatch_recorder as recorder
+from runner import compilewatch_recorder as recorder
 if RECORDED:
     recorder.start("compiled-optimizer")
 parameter = torch.nn.Parameter(torch.ones(4))
@@ -178,7 +178,7 @@ def test_a_compiled_optimizer_has_the_same_graph(tmp_path: Path) -> None:
 FORKED = """
 import os, sys
 import torch
-import compilewatch_recorder as recorder
+from runner import compilewatch_recorder as recorder
 recorder.start("parent")
 for _ in range(3):
     recorder.step()
@@ -205,7 +205,9 @@ def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
 def test_ranks_of_a_launch_share_a_run(tmp_path: Path) -> None:
     for rank in "01":
         variables = {"RANK": rank, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "7"}
-        program = "import torch, compilewatch_recorder as r; r.start('ddp'); r.step(); r.stop()"
+        program = (
+            "import torch; from runner import compilewatch_recorder as r; r.start('ddp'); r.step(); r.stop()"
+        )
         assert run("-c", program, folder=tmp_path, **variables).returncode == 0
     trials = recorded(tmp_path)
     assert len({trial.run_id for trial in trials}) == 1

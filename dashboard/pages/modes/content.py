@@ -137,7 +137,7 @@ def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
                 "options": len(compiled) + 1,
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["workload", "strategy", *_COLUMNS[goal], "bound", "options"])
 
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:

@@ -163,8 +163,8 @@ def input_files(path: Path) -> list[InputFile]:
 
     Raises RecordError when it cannot be read or breaks a bound.
     """
-    if path.is_dir():
-        return [file for log in job_files(path) for file in input_files(log)]
+    if path.is_dir() and (logs := job_files(path)):
+        return [file for log in logs for file in input_files(log)]
 
     def beside(name: str) -> tuple[str, Content] | None:
         candidate = path.with_name(name)

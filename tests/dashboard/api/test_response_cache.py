@@ -281,4 +281,4 @@ def test_many_different_questions_do_not_fill_the_memory(kept: ResponseCache, ro
         assert len(route.asked) == asked + 1
 
     asyncio.run(poll())
-    assert kept._kept_bytes <= MOST_BYTES
+    assert kept._bytes <= MOST_BYTES

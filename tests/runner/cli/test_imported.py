@@ -144,7 +144,7 @@ def test_a_gate_of_imports_alone_asks_for_imports_and_is_confirmed_by_them(
 
     again = "Import another result of the same build, then run the gate again."
     assert "Import an earlier result too, or name --against." in said(1.0)
-    assert f"waiting for a second look: 6. {again}" in said(1.0, 1.1)
+    assert f"not confirmed yet: 6. {again}" in said(1.0, 1.1)
     for how in ("run", "queue"):
         refused = said(1.0, 1.1, options=("--confirm", how))
         assert f"Imported results cannot be measured again.\n  {again}" in refused

@@ -168,7 +168,7 @@ def test_a_record_that_another_worker_was_quicker_with_is_no_failure(
     trial = make_trial()
     save_trial(sqlite_database, trial)
     again = trial.model_copy(update={"started_at": trial.started_at + timedelta(seconds=1)})
-    measurer._keep(again, sqlite_database)
+    measurer._store(again, sqlite_database)
     assert "measured by two workers" in caplog.text
     (stored,) = trial_records(sqlite_database, Filters())
     assert stored.started_at == trial.started_at

@@ -140,7 +140,7 @@ def test_what_a_measured_process_says_of_the_time_is_not_believed(year: int) -> 
     moment = NOW.replace(year=year).isoformat()
     told = {"status": "ok", "samples_ns": [1], "started_at": moment, "ended_at": moment}
     listening = Listening(lambda _phase: None, DeviceWatch("cpu"))
-    listening.receive(json.dumps({"mark": "record", "record": told}).encode())
+    listening.receive(json.dumps({"mark": "record", **told}).encode())
     trial = assemble(
         make_spec("relu_function"),
         ProcessOutcome(exit_code=0),

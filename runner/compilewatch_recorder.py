@@ -1,6 +1,6 @@
 """Records what `torch.compile` costs a job of your own: one file a process, for `compilewatch import`.
 
-    import compilewatch_recorder as recorder
+    from runner import compilewatch_recorder as recorder
 
     recorder.start("ranker-train")
 
