@@ -18,7 +18,9 @@ PAPER_PX = 688
 LINES_OF_A_CELL = """
     titles => [...document.querySelectorAll('td')].filter(cell => {
         const table = cell.closest('table'), title = table.rows[0].cells[cell.cellIndex].textContent;
-        return titles.includes(title) && cell.getBoundingClientRect().height > 40;
+        const text = document.createRange();
+        text.selectNodeContents(cell);
+        return titles.includes(title) && text.getBoundingClientRect().height > 40;
     }).map(cell => cell.textContent)
 """
 HIDDEN_PX = "[...document.querySelectorAll('.wide')].map(box => box.scrollWidth - box.clientWidth)"
