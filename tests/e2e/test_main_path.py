@@ -75,6 +75,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
         assert page.evaluate("() => navigator.clipboard.readText()") == link
         page.keyboard.press("Escape")
         expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
+        expect(page.get_by_role("radio", name="Latency")).to_be_visible()
         seen = _seen(page)
         assert trouble.found == []
 
@@ -88,6 +89,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     with new_page(browser, dashboard_server.origin) as (page, trouble):
         open_at(page, link, "Trends")
         expect(page.get_by_text("Latency of every case")).to_be_visible()
+        expect(page.get_by_role("radio", name="Latency")).to_be_visible()
         assert _seen(page) == seen
         assert trouble.found == []
 
