@@ -11,7 +11,6 @@ from dashboard.api.representation import rows_of
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.cases import every_case
 from dashboard.pages.guide.content import policy_part
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.reports.content import Column, Frozen, Section, Table, newest_builds, nothing_fits
@@ -76,11 +75,6 @@ def charted(chart: PreparedChart, *, caption: str, alt: str) -> tuple[Section, .
 def listed(title: str, lines: Iterable[str]) -> tuple[Section, ...]:
     """Sentences below each other under a title; nothing where there are none."""
     return sections(parts.listed(title, tuple(lines)))
-
-
-def case_parts(cases: pd.DataFrame) -> tuple[Section, ...]:
-    """Every case as a row."""
-    return sections(every_case(cases))
 
 
 def of_cases(found: tuple[Section, ...], cases: pd.DataFrame, link: Link) -> Frozen:

@@ -5,8 +5,6 @@ The query is that of the page, so a chart follows its data unless the link says 
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -68,19 +66,24 @@ def _chart(request: Request) -> Chart:
     """The chart that is asked for. Raises NotFoundError."""
     name, key = request.path_params["page"], request.path_params["key"]
     page = Page.OVERVIEW if name == OVERVIEW else links.page_named(name) if name else None
-    params: dict[str, list[str]] = defaultdict(list)
-    for parameter, value in request.query_params.multi_items():
-        params[parameter].append(value)
     with RENDER_LIMIT.take():
-        found = None if page is None else content_of(links.read(page, params)[0])
-    parts = found[0].parts if found else ()
-    for part in parts:
-        if isinstance(part, Chart) and part.key == key and part.chart.spec is not None:
-            return part
-    raise NotFoundError(
-        f"There is no chart {key!r} on the page {name!r} under these filters.",
-        "Take its address from the page's Share menu.",
-    )
+        found = None if page is None else content_of(links.read(page, query_of(request))[0])
+    drawn = {
+        part.key: part
+        for part in (found[0].parts if found else ())
+        if isinstance(part, Chart) and part.chart.spec is not None
+    }
+    if key not in drawn:
+        raise NotFoundError(
+            f"There is no chart {key!r} on the page {name!r} under these filters.",
+            f"Charts there: {', '.join(drawn) or 'none'}.",
+        )
+    return drawn[key]
+
+
+def query_of(request: Request) -> dict[str, list[str]]:
+    """The parameters of an address, each with all its values."""
+    return {name: request.query_params.getlist(name) for name in request.query_params}
 
 
 def _drawn(chart: Chart) -> str:

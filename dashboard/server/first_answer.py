@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLateError
 from dataclasses import dataclass, replace
 from html import escape
@@ -33,7 +33,7 @@ from db.errors import CompilewatchError
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 PATIENCE_S = 0.25
-_MOST_KEPT = 64
+_MOST_ANSWERS = 64
 _MOST_ROWS = 15
 # Where Streamlit has a page beside its sidebar, in its colours. It lies above, so nothing moves when it goes.
 _STYLE = """#first{position:fixed;inset:0;z-index:1000000;overflow:auto;background:#fff;color:#0F161F;
@@ -88,19 +88,25 @@ class FirstAnswers:
             return None
         link, _ = links.read(page, params)
         try:
-            key = (drawn_version(), links.href(link, full=True))
-            with self._lock:
-                if key not in self._made:
-                    self._made[key] = self._pool.submit(_make, link)
-                    while len(self._made) > _MOST_KEPT:
-                        self._made.popitem(last=False)
-                made = self._made[key]
-            return made.result(timeout=self._patience_s)
-        except TooLateError:
+            return self._started(link).result(timeout=self._patience_s)
+        except (TooLateError, CancelledError):
             return None
         except CompilewatchError as error:
             _LOG.warning("the first answer of %s could not be made: %s", page.value or "overview", error)
-            return None
+        except Exception:  # noqa: BLE001 the page itself says that it failed; its address must not
+            _LOG.exception("the first answer of %s failed", page.value or "overview")
+        return None
+
+    def _started(self, link: Link) -> Future[FirstAnswer | None]:
+        """That of `link`, begun now where it was not or where it failed. Those nobody waits for end."""
+        key = (drawn_version(), links.href(link, full=True))
+        with self._lock:
+            made = self._made.get(key)
+            if made is None or (made.done() and (made.cancelled() or made.exception())):
+                made = self._made[key] = self._pool.submit(_make, link)
+            while len(self._made) > _MOST_ANSWERS:
+                self._made.popitem(last=False)[1].cancel()
+        return made
 
 
 def _make(link: Link) -> FirstAnswer | None:
@@ -160,6 +166,9 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> str:
                 title, tone = found[0].headline, _tone(found[0].parts)
     except CompilewatchError as error:
         title, tone = str(error), "warning"
+    except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
+        _LOG.exception("the wall display failed")
+        title, tone = "The wall display failed. The reason is in the log of the server.", "warning"
     heading = escape(title)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

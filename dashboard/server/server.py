@@ -41,7 +41,7 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
-from dashboard.server.charts import OVERVIEW, charts
+from dashboard.server.charts import OVERVIEW, charts, query_of
 from dashboard.server.first_answer import WALL, FirstAnswers, wall_page
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.server.index_page import index_pages, opened_at, with_first_answer
@@ -424,9 +424,9 @@ def _html(
     def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
         if page is Page.OVERVIEW and stored == [WALL]:
-            return HTMLResponse(wall_page(_params(request)), headers={"Cache-Control": "no-store"})
+            return HTMLResponse(wall_page(query_of(request)), headers={"Cache-Control": "no-store"})
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
-        found = None if stored else first.of(page, _params(request))
+        found = None if stored else first.of(page, query_of(request))
         if found is None:
             return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
         base = f"{request.url.scheme}://{request.url.netloc}{base_path}"
@@ -438,10 +438,6 @@ def _html(
         )
 
     return answer
-
-
-def _params(request: Request) -> dict[str, list[str]]:
-    return {key: request.query_params.getlist(key) for key in request.query_params}
 
 
 def _stored_view(view_id: str, pages: Mapping[Page, str]) -> str | None:

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -13,7 +14,8 @@ from dashboard.links.links import Link, Page, href
 from dashboard.login.access import Role
 from dashboard.pages.parts import Figures, Table
 from dashboard.read.snapshots import Snapshot
-from dashboard.server.first_answer import content_of
+from dashboard.server import first_answer
+from dashboard.server.first_answer import FirstAnswers, content_of
 from db.records.access import Roles
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.serving import Served, served, served_with_sign_in
@@ -100,6 +102,7 @@ def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Served) -> N
 def test_what_is_no_chart_is_a_sentence(server: Served, path: str) -> None:
     answer = server.get(path)
     assert answer.status == 404
+    assert (b"Charts there: " in answer.body) == ("//" not in path)
     assert b"Traceback" not in answer.body
 
 
@@ -144,3 +147,34 @@ def test_the_wall_says_what_the_overview_says_without_controls_and_anew(
     assert '<meta http-equiv="refresh" content="30">' in body
     assert not re.search(r"<(script|button|input|select|form|a)\b", body)
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_an_answer_that_fails_is_left_out_and_made_again(
+    filled_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    Snapshot.now()
+    answers = FirstAnswers(patience_s=60)
+    with monkeypatch.context() as patch:
+        patch.setattr(first_answer, "content_of", lambda _link: {}["no such column"])
+        assert answers.of(Page.MODES, {}) is None
+    assert "the first answer of modes failed" in caplog.text
+    assert answers.of(Page.MODES, {}) is not None
+
+
+def test_what_nobody_waits_for_any_more_is_not_made(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    Snapshot.now()
+    hold, made = Event(), []
+
+    def slow(link: Link) -> None:
+        made.append(link)
+        assert hold.wait(60)
+
+    monkeypatch.setattr(first_answer, "_make", slow)
+    answers = FirstAnswers(patience_s=0)
+    for steps in range(1, 201):
+        assert answers.of(Page.BREAK_EVEN, {"steps": [str(steps)]}) is None
+    hold.set()
+    answers._pool.shutdown(wait=True)
+    assert len(made) <= 66
