@@ -207,8 +207,8 @@ class Recorder:
         if "chromium_event" in metadata:
             event = json.loads(payload) if payload else metadata["chromium_event"]
             if event and not event["name"].startswith("pass."):
-                found = {name: event[name] for name in ("name", "ts", "ph")}
-                self._write({"trace": {"chromium_event": found}})
+                figures = {name: event[name] for name in ("name", "ts", "ph")}
+                self._write({"trace": {"chromium_event": figures}})
         elif "artifact" in metadata and metadata["artifact"]["name"] in _ARTIFACTS:
             self._write({"trace": {"artifact": metadata["artifact"]} | ids, "payload": payload[:_LIMIT]})
         elif "describe_tensor" in metadata:
@@ -220,8 +220,8 @@ class Recorder:
         else:
             for name in _METRICS:
                 if name in metadata:
-                    found = {key: metadata[name].get(key) for key in _FIGURES}
-                    self._write({"trace": {name: found} | ids})
+                    figures = {key: metadata[name].get(key) for key in _FIGURES}
+                    self._write({"trace": {name: figures} | ids})
 
     def stop(self) -> None:
         """End the recording; the file is whole from here on."""
@@ -304,10 +304,10 @@ def _process() -> dict[str, Any]:
 
 def _cpu_name() -> str | None:
     try:
-        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        match = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 def _stat(pid: int | str) -> list[str]:
@@ -339,15 +339,15 @@ def _tree_cpu_ns(pid: int) -> int:
 
 def _at_first_step() -> dict[str, Any]:
     """CPU time so far, and the device of the job."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        found["process_tree_cpu_ns"] = _tree_cpu_ns(os.getpid())
+        facts["process_tree_cpu_ns"] = _tree_cpu_ns(os.getpid())
     torch = sys.modules.get("torch")
     if torch is not None and _on_cuda(torch):
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-        found |= {"device": "hip" if torch.version.hip else "cuda", "device_name": properties.name}
-        found["device_memory_bytes"] = properties.total_memory
-    return found
+        facts |= {"device": "hip" if torch.version.hip else "cuda", "device_name": properties.name}
+        facts["device_memory_bytes"] = properties.total_memory
+    return facts
 
 
 def _software() -> dict[str, Any]:
@@ -357,16 +357,16 @@ def _software() -> dict[str, Any]:
 
 def _memory() -> dict[str, Any]:
     """The most memory that host process and device have needed so far, in bytes."""
-    found: dict[str, Any] = {}
+    memory: dict[str, Any] = {}
     with contextlib.suppress(OSError):
         peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
         if peak is not None:
-            found["peak_rss_bytes"] = int(peak[1]) * 1024
+            memory["peak_rss_bytes"] = int(peak[1]) * 1024
     torch = sys.modules.get("torch")
     if torch is not None and _on_cuda(torch):
-        found["peak_bytes"] = torch.cuda.max_memory_allocated()
-        found["peak_reserved_bytes"] = torch.cuda.max_memory_reserved()
-    return {"memory": found}
+        memory["peak_bytes"] = torch.cuda.max_memory_allocated()
+        memory["peak_reserved_bytes"] = torch.cuda.max_memory_reserved()
+    return {"memory": memory}
 
 
 def _on_cuda(torch: Any) -> bool:

@@ -102,25 +102,25 @@ class Compilations:
         """A sentence for each limit that was passed, with places and reasons."""
         # A recompilation that never finished has no place of its own.
         again = [*self.recompiles, *(("unknown place", reason) for reason in self._pending.values())]
-        found = [
+        complaints = [
             *_over("graph break", self.graph_breaks, graph_breaks),
             *_over("recompilation", again, recompiles),
         ]
         if compile_s is not None and self.compile_s > compile_s:
-            found.append(f"compiling took {self.compile_s:.1f} s, {compile_s:g} s are allowed")
+            complaints.append(f"compiling took {self.compile_s:.1f} s, {compile_s:g} s are allowed")
         if fused_attention and not self.fused_graphs:
             why = f", a graph has {self.unfused[0]} of its own" if self.unfused else ""
-            found.append(f"no compiled graph has fused attention{why}")
-        return found
+            complaints.append(f"no compiled graph has fused attention{why}")
+        return complaints
 
 
 class _Listener(logging.Handler):
-    def __init__(self, found: Compilations) -> None:
+    def __init__(self, compilations: Compilations) -> None:
         super().__init__(level=logging.DEBUG)
-        self._found = found
+        self._compilations = compilations
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._found.add(getattr(record, "metadata", {}), getattr(record, "payload", None) or "")
+        self._compilations.add(getattr(record, "metadata", {}), getattr(record, "payload", None) or "")
 
 
 def _over(what: str, events: list[tuple[str, str]], limit: int | None) -> list[str]:
@@ -156,18 +156,18 @@ def within_budget(
     `graph_breaks` and `recompiles` count at most, `compile_s` is seconds in which torch compiled, forward and
     backward. `fused_attention=True` wants an operator of fused attention in a compiled graph.
     """
-    found = Compilations()
-    listener, log = _Listener(found), logging.getLogger(_TRACE_LOG)
+    compilations = Compilations()
+    listener, log = _Listener(compilations), logging.getLogger(_TRACE_LOG)
     # At the front: torch's own handler takes itself away at its first record, and the next one is skipped.
     log.handlers.insert(0, listener)
     # An empty line per record is nothing for the log that pytest captures.
     propagated, log.propagate = log.propagate, False
     try:
-        yield found
+        yield compilations
     finally:
         log.removeHandler(listener)
         log.propagate = propagated
-    complaints = found.complaints(graph_breaks, recompiles, fused_attention, compile_s)
+    complaints = compilations.complaints(graph_breaks, recompiles, fused_attention, compile_s)
     if complaints:
         pytest.fail("torch.compile is over its budget.\n  " + "\n  ".join(complaints), pytrace=False)
 

@@ -112,22 +112,22 @@ def points(database: Database, values: Values) -> Answer:
     wanted = known[known["series_id"] == values["series"]]
     if wanted.empty:
         raise NotFoundError(f"There is no series {one_line(values['series'])}.", "See /api/v1/series.")
-    (found,) = rows_of(wanted)
+    (row,) = rows_of(wanted)
     # Without a control of its own a case is set against the eager trials of its run. A name can stand for
     # several sizes of a workload or variants of a strategy: the id decides.
     filters = Filters(
-        machines=(found["machine_id"],),
-        workloads=(found["workload"],),
-        strategies=(found["strategy"], EAGER.name),
+        machines=(row["machine_id"],),
+        workloads=(row["workload"],),
+        strategies=(row["strategy"], EAGER.name),
         since=values["since"],
         until=values["until"],
     )
     frame = trials_frame(database, filters)
-    frame = frame[frame["workload_id"] == found["workload_id"]]
+    frame = frame[frame["workload_id"] == row["workload_id"]]
     of_series = series_points(frame, by=values["by"])
     of_series = of_series[of_series["series_id"] == values["series"]]
     rows = rows_of(of_series)
-    document = {"schema": POINTS_SCHEMA, "series": found, "by": values["by"], "rows": rows}
+    document = {"schema": POINTS_SCHEMA, "series": row, "by": values["by"], "rows": rows}
     return Answer(document, rows, list(of_series.columns))
 
 

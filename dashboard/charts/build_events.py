@@ -43,13 +43,13 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     before = (moments < rows["at"].min()).tolist()
     changed = [n for n in range(1, len(first)) if builds[n] != builds[n - 1] and not before[n]]
     names = tuple(name for name in shaping.BUILD_COMPONENTS if name in points)
-    told = sorted({n - back for n in changed for back in (0, 1)})
-    made_of = dict(zip(told, _rows(points, names, first[told]), strict=True))
+    described = sorted({n - back for n in changed for back in (0, 1)})
+    made_of = dict(zip(described, _rows(points, names, first[described]), strict=True))
     steps = [_step(names, made_of[n - 1], made_of[n]) for n in changed]
-    found = list(zip(moments.take(changed).tolist(), steps, strict=True))
-    if len(found) > MOST_EVENTS:
-        found = [each for each in found if not each[1].is_next_nightly][-MOST_EVENTS:]
-    return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in found], columns=_COLUMNS), points)
+    changes = list(zip(moments.take(changed).tolist(), steps, strict=True))
+    if len(changes) > MOST_EVENTS:
+        changes = [each for each in changes if not each[1].is_next_nightly][-MOST_EVENTS:]
+    return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in changes], columns=_COLUMNS), points)
 
 
 def _rows(frame: pd.DataFrame, names: Sequence[str], places: NDArray[np.intp]) -> list[tuple[object, ...]]:

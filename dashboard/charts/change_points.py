@@ -79,8 +79,8 @@ class _Series:
     def points(self) -> pd.DataFrame:
         """The points, once."""
         assert self._take is not None
-        found, self._take = self._take(), None
-        return found
+        points, self._take = self._take(), None
+        return points
 
 
 def over(
@@ -96,12 +96,12 @@ def over(
     column = METRICS[metric].column
     points = points[[name for name in (*NEEDED, column) if name in points]]
     points = points.iloc[points.index.get_loc(rows.index[0]) :]
-    found: dict[object, ChangeEvent] = {}
+    events: dict[object, ChangeEvent] = {}
     for places in _places(points, set(rows["strategy"])):
         for event in _events(_series(points, places, column), Metric(metric), policy.history):
-            found[points.index[places[event.index]]] = event
-    drawn = rows.loc[rows.index.isin(list(found))]
-    marked = [Marked(found[key].verdict, found[key].change, found[key].reason) for key in drawn.index]
+            events[points.index[places[event.index]]] = event
+    drawn = rows.loc[rows.index.isin(list(events))]
+    marked = [Marked(events[key].verdict, events[key].change, events[key].reason) for key in drawn.index]
     frame = _frame(drawn, marked, rows)
     return Changes(frame, _sentence(frame), _last(frame))
 
@@ -120,9 +120,9 @@ def between(rows: pd.DataFrame, points: pd.DataFrame, metric: str, comparison: C
     }
     newest = rows[rows["build"] == rows["build"].iloc[-1]]
     cases = points.loc[newest.index, ["workload_id", "strategy_id"]].itertuples(index=False, name=None)
-    found = {key: judged[case] for key, case in zip(newest.index, cases, strict=True) if case in judged}
-    drawn = newest.loc[list(found)]
-    frame = _frame(drawn, [Marked(row.verdict, row.change, row.reason) for row in found.values()], rows)
+    rows_by_key = {key: judged[case] for key, case in zip(newest.index, cases, strict=True) if case in judged}
+    drawn = newest.loc[list(rows_by_key)]
+    frame = _frame(drawn, [Marked(row.verdict, row.change, row.reason) for row in rows_by_key.values()], rows)
     return Changes(frame, _sentence(frame), "")
 
 

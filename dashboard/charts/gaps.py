@@ -32,14 +32,14 @@ def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int6
 
     `points` of one workload in the order of the axis; `known` says which of them have a number.
     """
-    found = np.zeros(len(points), dtype=np.int64)
+    numbers = np.zeros(len(points), dtype=np.int64)
     if known.all():
-        return found
+        return numbers
     of_point, strategies = points["strategy"].array.factorize()
     for strategy in range(len(strategies)):
         mine = of_point == strategy
-        found[mine] = np.cumsum(~known[mine])
-    return found
+        numbers[mine] = np.cumsum(~known[mine])
+    return numbers
 
 
 def since_first(
@@ -69,15 +69,15 @@ def sentence(points: pd.DataFrame, metric: str, names: Mapping[str, str]) -> str
     if missing.empty:
         return ""
     words = missing[metric] if metric == "break_even" else ["unknown"] * len(missing)
-    told: dict[tuple[str, str], set[str]] = {}
+    builds_of: dict[tuple[str, str], set[str]] = {}
     for strategy, word, build in zip(missing["strategy"], words, missing["build_id"], strict=True):
-        told.setdefault((strategy, str(word)), set()).add(build)
+        builds_of.setdefault((strategy, str(word)), set()).add(build)
     measured = set(points["build_id"])
     order = [key for key in names if key in measured]
     several = compiled["strategy"].nunique() > 1
     parts = [
         f"{f'{strategy} ' if several else ''}{word} with {_listed(order, builds, names)}"
-        for (strategy, word), builds in sorted(told.items(), key=lambda item: sort_key(item[0][0]))
+        for (strategy, word), builds in sorted(builds_of.items(), key=lambda item: sort_key(item[0][0]))
     ]
     return f"No number: {'; '.join(parts)}."
 
@@ -85,11 +85,11 @@ def sentence(points: pd.DataFrame, metric: str, names: Mapping[str, str]) -> str
 def _listed(order: Sequence[str], wanted: set[str], names: Mapping[str, str]) -> str:
     """The `wanted` of the builds in `order`, neighbours together."""
     groups = [list(keys) for inside, keys in groupby(order, wanted.__contains__) if inside]
-    said = [
+    texts = [
         f"{names[keys[0]]} to {names[keys[-1]]}"
         if len(keys) > _NAMED_EACH
         else ", ".join(names[key] for key in keys)
         for keys in groups[-_MOST_GROUPS:]
     ]
     left = sum(map(len, groups[:-_MOST_GROUPS]))
-    return ", ".join(said) + (f" and {left} older" if left else "")
+    return ", ".join(texts) + (f" and {left} older" if left else "")

@@ -186,14 +186,14 @@ def log_ticks(low: float, high: float) -> list[float]:
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for leads in _LEADS[1:] if high >= 10 * low else _LEADS[:1]:
-        found = [
+        ticks = [
             tick
             for exponent in range(first, last + 1)
             for lead in leads
             if low <= (tick := float(f"{lead}e{exponent}")) <= high
         ]
-        if len(found) <= _MOST:
-            return found if len(found) >= _FEWEST else _even(low, high)
+        if len(ticks) <= _MOST:
+            return ticks if len(ticks) >= _FEWEST else _even(low, high)
     every = math.ceil((last - first + 1) / _MOST)
     return [tick for n in range(first, last + 1, every) if low <= (tick := float(f"1e{n}")) <= high]
 

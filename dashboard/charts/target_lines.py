@@ -55,8 +55,8 @@ def beside(lines: pd.DataFrame, shown: Window) -> tuple[pd.DataFrame, Window, li
     drawn = lines[~far]
     low, high = min([shown.low, *drawn["value"]]), max([shown.high, *drawn["value"]])
     least = min([shown.least, *drawn["value"]])
-    said = [f"Outside the chart: {label}." for label in lines.loc[far, "label"]]
-    return drawn, shown._replace(low=low, high=high, least=least), said
+    notes = [f"Outside the chart: {label}." for label in lines.loc[far, "label"]]
+    return drawn, shown._replace(low=low, high=high, least=least), notes
 
 
 def layers() -> list[alt.Chart]:

@@ -54,45 +54,49 @@ def _builds_of(url: str) -> KnownBuilds:
 @cached
 def read_choices(snapshot: Snapshot) -> Choices:
     """What there is to choose from."""
-    found = offered(opened(snapshot.url), newest_runs=NEWEST_RUNS)
-    return choices(found, _builds_of(snapshot.url).named(found.builds))
+    stored = offered(opened(snapshot.url), newest_runs=NEWEST_RUNS)
+    return choices(stored, _builds_of(snapshot.url).named(stored.builds))
 
 
 @cached
 def read_choices_on(snapshot: Snapshot, machine: str | None) -> Choices:
     """The same where a machine is chosen: only its builds are offered, and named relative to each other."""
-    found = read_choices(snapshot)
-    return found if machine is None else found.on_machine(read_builds(snapshot, Filters(machines=(machine,))))
+    choices = read_choices(snapshot)
+    return (
+        choices
+        if machine is None
+        else choices.on_machine(read_builds(snapshot, Filters(machines=(machine,))))
+    )
 
 
-def _known(snapshot: Snapshot, found: pd.DataFrame) -> pd.DataFrame:
-    """`found` without builds and machines that `read_choices` does not name.
+def _known(snapshot: Snapshot, rows: pd.DataFrame) -> pd.DataFrame:
+    """`rows` without builds and machines that `read_choices` does not name.
 
     While pages are still drawn of an earlier version, what was read before is kept and the rest is read now.
     What came in between waits for the next version with all that names it.
     """
     if data_version(opened(snapshot.url)) == snapshot.version:
-        return found
+        return rows
     choices_then = read_choices(snapshot)
-    chosen = found["build_id"].isin(list(choices_then.builds))
-    chosen &= found["machine_id"].isin(list(choices_then.machines))
-    return found if chosen.all() else found[chosen].reset_index(drop=True)
+    chosen = rows["build_id"].isin(list(choices_then.builds))
+    chosen &= rows["machine_id"].isin(list(choices_then.machines))
+    return rows if chosen.all() else rows[chosen].reset_index(drop=True)
 
 
 @cached
 def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
-    kept = trial_cache_of(snapshot.url)
-    found = kept.trials(opened(snapshot.url), snapshot.version, filters)
-    return shaping.with_labels(_known(snapshot, found))
+    cache = trial_cache_of(snapshot.url)
+    trials = cache.trials(opened(snapshot.url), snapshot.version, filters)
+    return shaping.with_labels(_known(snapshot, trials))
 
 
 @cached
 def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
-    kept = trial_cache_of(snapshot.url)
-    found = kept.cases(opened(snapshot.url), snapshot.version, filters)
-    return shaping.with_labels(_known(snapshot, found))
+    cache = trial_cache_of(snapshot.url)
+    cases = cache.cases(opened(snapshot.url), snapshot.version, filters)
+    return shaping.with_labels(_known(snapshot, cases))
 
 
 def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
@@ -103,16 +107,16 @@ def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 @cached
 def read_jobs(snapshot: Snapshot, limit: int) -> pd.DataFrame:
     """The newest run of each job as cases, whatever machine and build: production has its own."""
-    found = summarize_cases(newest_job_trials(opened(snapshot.url), limit))
-    return shaping.with_labels(_known(snapshot, found))
+    cases = summarize_cases(newest_job_trials(opened(snapshot.url), limit))
+    return shaping.with_labels(_known(snapshot, cases))
 
 
 @cached
 def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
-    found = parts.newest_build(opened(snapshot.url), filters)
-    if found is None or found in read_choices(snapshot).builds:
-        return found
+    newest = parts.newest_build(opened(snapshot.url), filters)
+    if newest is None or newest in read_choices(snapshot).builds:
+        return newest
     return next(iter(read_measured_builds(snapshot, filters)), None)
 
 
@@ -156,8 +160,8 @@ def read_profiled(
 @cached
 def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
-    found = measured_workloads(opened(snapshot.url), filters)
-    return shaping.with_labels(_cases_of(found, filters))
+    workloads = measured_workloads(opened(snapshot.url), filters)
+    return shaping.with_labels(_cases_of(workloads, filters))
 
 
 def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:
@@ -201,8 +205,8 @@ def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
 def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
     database = opened(snapshot.url)
-    found = facets.runs(database, newest=newest)
-    return found, _known(snapshot, parts.run_parts(database, found["run_id"]))
+    rows = facets.runs(database, newest=newest)
+    return rows, _known(snapshot, parts.run_parts(database, rows["run_id"]))
 
 
 @cached
@@ -248,16 +252,16 @@ def read_noise_floors(snapshot: Snapshot) -> dict[str, tuple[NoiseFloor, ...]]:
 @cached
 def read_interleaved(snapshot: Snapshot, filters: Filters) -> bool:
     """Whether builds among these trials took turns, so that they have no before and after in time."""
-    kept = trial_cache_of(snapshot.url)
-    return builds_interleaved(kept.trials(opened(snapshot.url), snapshot.version, filters))
+    cache = trial_cache_of(snapshot.url)
+    return builds_interleaved(cache.trials(opened(snapshot.url), snapshot.version, filters))
 
 
 @cached
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
-    kept = trial_cache_of(snapshot.url)
-    found = kept.points(opened(snapshot.url), snapshot.version, filters, by)
-    return shaping.with_labels(_known(snapshot, found))
+    cache = trial_cache_of(snapshot.url)
+    points = cache.points(opened(snapshot.url), snapshot.version, filters, by)
+    return shaping.with_labels(_known(snapshot, points))
 
 
 def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) -> Filters:
@@ -275,16 +279,16 @@ def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) ->
 def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
     """The newest trials, oldest first, with labels added, and how many there are in all."""
     database = opened(snapshot.url)
-    found = newest_trials_frame(database, filters, limit)
-    return shaping.with_labels(_known(snapshot, found)), count_trials(database, filters)
+    trials = newest_trials_frame(database, filters, limit)
+    return shaping.with_labels(_known(snapshot, trials)), count_trials(database, filters)
 
 
 @cached
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> shaping.ColdStarts:
     """What the processes of passed trials spent until their first results, phase by phase."""
-    kept = trial_cache_of(snapshot.url)
-    found = kept.trials(opened(snapshot.url), snapshot.version, filters)
-    trials = _known(snapshot, found[passed_mask(found)])
+    cache = trial_cache_of(snapshot.url)
+    stored = cache.trials(opened(snapshot.url), snapshot.version, filters)
+    trials = _known(snapshot, stored[passed_mask(stored)])
     return shaping.with_phases(trials, cold_starts(opened(snapshot.url), trials["trial_id"].tolist()))
 
 

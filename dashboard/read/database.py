@@ -17,7 +17,7 @@ DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
 
 _open: dict[str, Database] = {}
-_kept: dict[tuple[str, str], TrialCache] = {}
+_caches: dict[tuple[str, str], TrialCache] = {}
 _opening = Lock()
 
 
@@ -40,7 +40,7 @@ def trial_cache_of(url: str, asker: Literal["pages", "api"] = "pages") -> TrialC
     A program that goes through all builds must not crowd out what pages show, so each asker has its own.
     """
     with _opening:
-        return _kept.setdefault((url, asker), TrialCache())
+        return _caches.setdefault((url, asker), TrialCache())
 
 
 def reader() -> Database:
@@ -56,6 +56,6 @@ def read_version() -> int:
 def close_databases() -> None:
     """Close what was opened for reading, and forget what was kept of it; a later read opens it again."""
     with _opening:
-        _kept.clear()
+        _caches.clear()
         while _open:
             _open.popitem()[1].close()

@@ -141,12 +141,12 @@ class IncrementalFrame(Generic[Key]):
         return rows
 
     def _forget_idle(self) -> None:
-        asked = [key for key, look in self._last_read.items() if look > self._reads - IDLE_READS]
-        if len(asked) == len(self._last_read):
+        recent = [key for key, look in self._last_read.items() if look > self._reads - IDLE_READS]
+        if len(recent) == len(self._last_read):
             return
-        idle = len(self._number_of_row) - int(self._chosen(asked).sum())
+        idle = len(self._number_of_row) - int(self._chosen(recent).sum())
         if idle >= _WORTH_FORGETTING * len(self._number_of_row):
-            self._restrict_to(asked)
+            self._restrict_to(recent)
 
     def _restrict_to(self, keys: Sequence[Key]) -> None:
         assert self._frame is not None

@@ -182,19 +182,19 @@ def _columns(frame: pd.DataFrame, *names: str) -> list[tuple[str, ...]]:
 
 
 def _new_of(
-    found: pd.DataFrame, parts: Mapping[tuple[str, ...], _Part], changed: Sequence[_Part], known: Set[str]
+    rows: pd.DataFrame, parts: Mapping[tuple[str, ...], _Part], changed: Sequence[_Part], known: Set[str]
 ) -> tuple[pd.DataFrame, Sequence[_Part]]:
     """Trials of the parts `changed` that are not `known`, and the part of each: a run that was read has other
     parts as well.
     """
     wanted = set(changed)
-    of_rows = [parts.get(each) for each in _columns(found, "run_id", "machine_id", "build_id")]
+    of_rows = [parts.get(each) for each in _columns(rows, "run_id", "machine_id", "build_id")]
     new = [
         part in wanted and trial_id not in known
-        for part, trial_id in zip(of_rows, found["trial_id"].tolist(), strict=True)
+        for part, trial_id in zip(of_rows, rows["trial_id"].tolist(), strict=True)
     ]
     chosen = np.array(new, dtype=np.bool_)
-    return rows_where(found, chosen), [part for part in compress(of_rows, new) if part is not None]
+    return rows_where(rows, chosen), [part for part in compress(of_rows, new) if part is not None]
 
 
 class TrialCache:

@@ -33,7 +33,7 @@ class OfFrames:
     def __init__(self, make: Callable[..., Any]) -> None:
         """`make`: of a frame, and of what is passed beside it."""
         self._make = make
-        self._kept: dict[int, tuple[ref[pd.DataFrame], dict[Hashable, Any]]] = {}
+        self._values: dict[int, tuple[ref[pd.DataFrame], dict[Hashable, Any]]] = {}
         self._without_rows: dict[Hashable, pd.DataFrame] = {}
 
     def of(self, frame: pd.DataFrame, *beside: Hashable) -> Any:
@@ -41,12 +41,12 @@ class OfFrames:
         if not len(frame):
             frame = self._like(frame)
         key = id(frame)
-        kept = self._kept.get(key)
-        if kept is None or kept[0]() is not frame:
-            kept = self._kept[key] = ref(frame, lambda _: self._kept.pop(key, None)), {}
-        if beside not in kept[1]:
-            kept[1][beside] = self._make(frame, *beside)
-        return kept[1][beside]
+        entry = self._values.get(key)
+        if entry is None or entry[0]() is not frame:
+            entry = self._values[key] = ref(frame, lambda _: self._values.pop(key, None)), {}
+        if beside not in entry[1]:
+            entry[1][beside] = self._make(frame, *beside)
+        return entry[1][beside]
 
     def _like(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The first frame without rows with the columns of `frame`: such are made anew time and again."""

@@ -177,10 +177,10 @@ def _value(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     """As a cell: what is missing is empty, lists are JSON."""
-    found = _value(value)
-    if found is None:
+    plain = _value(value)
+    if plain is None:
         return ""
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def _cell(text: str) -> str:

@@ -67,5 +67,5 @@ def act(page: str, name_key: str, write: Callable[[str], str]) -> None:
     try:
         say(page, write(by))
     except (CompilewatchError, ValidationError) as error:
-        said = str(error) if isinstance(error, CompilewatchError) else "This cannot be stored as typed."
-        say(page, said, done=False)
+        sentence = str(error) if isinstance(error, CompilewatchError) else "This cannot be stored as typed."
+        say(page, sentence, done=False)

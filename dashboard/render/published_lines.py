@@ -51,7 +51,7 @@ def _published(case: Mapping[str, Any]) -> list[PublishedFigure]:
 
 def _line(case: Mapping[str, Any], figures: list[PublishedFigure]) -> str:
     own = units.ratio(number(case["speedup"]))
-    said = "; ".join(figure.sentence() for figure in figures[:FIGURES_PER_CASE])
+    figure_text = "; ".join(figure.sentence() for figure in figures[:FIGURES_PER_CASE])
     more = len(figures) - FIGURES_PER_CASE
     rest = f"; and {units.plural(more, 'figure')} more" if more > 0 else ""
-    return f"{case['workload_label']} with {case['strategy']}: {own} here; {said}{rest}"
+    return f"{case['workload_label']} with {case['strategy']}: {own} here; {figure_text}{rest}"

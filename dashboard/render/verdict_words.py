@@ -97,8 +97,8 @@ class NoRegression:
 def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoRegression:
     """Of the rows of `strategies`, of which none regressed; all strategies where none is named."""
 
-    def wanted(found: Row | LeftOut) -> bool:
-        return not strategies or found.strategy in strategies
+    def wanted(row: Row | LeftOut) -> bool:
+        return not strategies or row.strategy in strategies
 
     rows = [row for row in comparison.rows if wanted(row)]
     left_out = [case for case in comparison.left_out if wanted(case)]
@@ -108,13 +108,13 @@ def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoR
     still = f"{units.count(undecided)} of {units.plural(len(rows), 'figure')} not decided"
     verdict = overall_verdict(rows, comparison.policy)
     if verdict is Verdict.NOT_COMPARABLE:
-        said = f"Nothing could be compared (0 of {total}), so whether anything regressed is not known."
+        sentence = f"Nothing could be compared (0 of {total}), so whether anything regressed is not known."
     elif verdict is Verdict.INCONCLUSIVE:
-        said = f"No regression is shown, but that is no all-clear: {still}."
+        sentence = f"No regression is shown, but that is no all-clear: {still}."
     else:
-        said = f"Nothing regressed in the newest run: {units.count(compared)} of {total} compared"
-        said += f", {still}." if undecided else "."
-    return NoRegression(verdict in (Verdict.IMPROVED, Verdict.UNCHANGED), said, left_out_lines(left_out))
+        sentence = f"Nothing regressed in the newest run: {units.count(compared)} of {total} compared"
+        sentence += f", {still}." if undecided else "."
+    return NoRegression(verdict in (Verdict.IMPROVED, Verdict.UNCHANGED), sentence, left_out_lines(left_out))
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:

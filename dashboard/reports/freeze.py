@@ -104,10 +104,10 @@ def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
     link, problems = links.read_url(url.strip())
-    found, unknown = resolved_link(link, snapshot, choices)
+    resolved, unknown = resolved_link(link, snapshot, choices)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
-    return found
+    return resolved
 
 
 def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
@@ -124,13 +124,13 @@ def _with_builds(snapshot: Snapshot, link: Link) -> Link:
     """Both builds named, as the page names them. Raises ReportError where there are no two."""
     if link.base and link.head:
         return link
-    found = with_builds(snapshot, link)
-    if not (found.base and found.head):
+    resolved = with_builds(snapshot, link)
+    if not (resolved.base and resolved.head):
         raise ReportError(
             "Under the filters of this link fewer than two builds were measured.",
             "Name both builds in the link, or widen its filters.",
         )
-    return found
+    return resolved
 
 
 def _compared(
@@ -183,17 +183,17 @@ def _built(judged: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
 def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     if link.build is None and link.page not in _ALL_BUILDS:
         link = replace(link, build=newest_build(snapshot, filters_of(link)))
-    found = pages.frozen(snapshot, link)
+    view = pages.frozen(snapshot, link)
     return _Shown(
-        subject=sentence(found.link, choices.names),
+        subject=sentence(view.link, choices.names),
         timing="" if link.trial else _timing(snapshot, filters_of(link)),  # a trial says it of itself
-        made_from=links.href(found.link, full=True),
-        sections=found.sections,
+        made_from=links.href(view.link, full=True),
+        sections=view.sections,
         environment=environment(
             _machine(link.machine),
-            {choices.builds[key]: choices.build_rows[key] for key in found.builds[:_MOST_BUILDS]},
+            {choices.builds[key]: choices.build_rows[key] for key in view.builds[:_MOST_BUILDS]},
         ),
-        data=found.data,
+        data=view.data,
     )
 
 
@@ -259,10 +259,10 @@ def _without_largest_chart(content: Content) -> Content | None:
     if not charts:
         return None
     largest = max(charts, key=lambda chart: len(chart.svg))
-    said = Lines(
+    note = Lines(
         title=largest.title, lines=("The chart is too large for a report; the tables say the same.",)
     )
-    return _with_sections(content, lambda section: said if section is largest else section)
+    return _with_sections(content, lambda section: note if section is largest else section)
 
 
 def _with_shorter_tables(content: Content, longest: int, rows: int) -> Content:

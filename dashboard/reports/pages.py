@@ -30,12 +30,14 @@ def _of(page: Callable[[Snapshot, Link], PageContent]) -> Callable[[Snapshot, Li
     """The report of a page: its parts, and its appendix. It shows the workload that was asked for or none."""
 
     def frozen_page(snapshot: Snapshot, link: Link) -> Frozen:
-        found = page(snapshot, link)
-        if not found.builds:
+        content = page(snapshot, link)
+        if not content.builds:
             raise nothing_fits()
-        if link.focus not in (None, found.link.focus):
+        if link.focus not in (None, content.link.focus):
             raise ReportError(f"{link.focus} has nothing under these filters.", "Widen them, then freeze it.")
-        return Frozen(sections((*found.parts, *found.appendix())), found.link, found.builds, found.data())
+        return Frozen(
+            sections((*content.parts, *content.appendix())), content.link, content.builds, content.data()
+        )
 
     return frozen_page
 

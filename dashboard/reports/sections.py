@@ -27,20 +27,20 @@ def sections(described: Iterable[Part], *, inked: bool = False) -> tuple[Section
 def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
     match part:
         case parts.Headline():
-            found: Section = Lines(lines=(part.text,))
+            section: Section = Lines(lines=(part.text,))
         case parts.Lines():
-            found = Lines(title=part.title, lines=part.lines, listed=part.listed or part.code)
+            section = Lines(title=part.title, lines=part.lines, listed=part.listed or part.code)
         case parts.Empty():
-            found = Lines(lines=(f"{part.reason} {part.next_step}".strip(),))
+            section = Lines(lines=(f"{part.reason} {part.next_step}".strip(),))
         case parts.Figures():
-            found = Figures(figures=tuple((each.title, _figure(each)) for each in part.figures))
+            section = Figures(figures=tuple((each.title, _figure(each)) for each in part.figures))
         case parts.Table():
-            found = table(part)
+            section = table(part)
         case parts.Pairs():
             return _pairs(part)
         case parts.Chart():
-            found = _chart(part, inked=inked)
-    return (found,)
+            section = _chart(part, inked=inked)
+    return (section,)
 
 
 def _figure(figure: parts.Figure) -> str:

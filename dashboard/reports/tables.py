@@ -77,7 +77,7 @@ def listed(title: str, lines: Iterable[str]) -> tuple[Section, ...]:
     return sections(parts.listed(title, tuple(lines)))
 
 
-def of_cases(found: tuple[Section, ...], cases: pd.DataFrame, link: Link) -> Frozen:
+def of_cases(sections: tuple[Section, ...], cases: pd.DataFrame, link: Link) -> Frozen:
     if cases.empty:
         raise nothing_fits()
-    return Frozen(found, link, newest_builds(cases, "last_started_at"), {"cases": rows_of(cases)})
+    return Frozen(sections, link, newest_builds(cases, "last_started_at"), {"cases": rows_of(cases)})

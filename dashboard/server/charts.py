@@ -67,10 +67,10 @@ def _chart(request: Request) -> Chart:
     name, key = request.path_params["page"], request.path_params["key"]
     page = Page.OVERVIEW if name == OVERVIEW else links.page_named(name) if name else None
     with RENDER_LIMIT.take():
-        found = None if page is None else content_of(links.read(page, query_of(request))[0])
+        content = None if page is None else content_of(links.read(page, query_of(request))[0])
     drawn = {
         part.key: part
-        for part in (found[0].parts if found else ())
+        for part in (content[0].parts if content else ())
         if isinstance(part, Chart) and part.chart.spec is not None
     }
     if key not in drawn:
@@ -87,6 +87,6 @@ def query_of(request: Request) -> dict[str, list[str]]:
 
 
 def _drawn(chart: Chart) -> str:
-    found = chart.chart
-    assert found.spec is not None
-    return svg.draw(found.spec, found.frames, title=found.finding, subtitle=chart.alt)
+    drawing = chart.chart
+    assert drawing.spec is not None
+    return svg.draw(drawing.spec, drawing.frames, title=drawing.finding, subtitle=chart.alt)

@@ -111,10 +111,10 @@ class FirstAnswers:
 
 def _make(link: Link) -> FirstAnswer | None:
     with RENDER_LIMIT.take():
-        found = content_of(link)
-        if found is None:
+        answer = content_of(link)
+        if answer is None:
             return None
-        content, choices = found
+        content, choices = answer
         shown = _first_parts(content.parts)
         drawn = sections(shown, inked=True)
     body = "".join(section_html(section, number) for number, section in enumerate(drawn))
@@ -159,11 +159,11 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> str:
     tone, title, body = "", "Nothing has been measured yet", ""
     try:
         with RENDER_LIMIT.take():
-            found = content_of(links.read(Page.OVERVIEW, params)[0])
-            if found is not None:
-                shown = _on_the_wall(found[0].parts)
+            content = content_of(links.read(Page.OVERVIEW, params)[0])
+            if content is not None:
+                shown = _on_the_wall(content[0].parts)
                 body = "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
-                title, tone = found[0].headline, _tone(found[0].parts)
+                title, tone = content[0].headline, _tone(content[0].parts)
     except CompilewatchError as error:
         title, tone = str(error), "warning"
     except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500

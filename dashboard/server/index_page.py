@@ -70,20 +70,20 @@ def opened_at(page_html: str, address: str) -> str:
     return page_html.replace("<title>", f"{meta}\n    <title>", 1)
 
 
-def with_first_answer(page_html: str, page: Page, found: FirstAnswer, picture: str) -> str:
+def with_first_answer(page_html: str, page: Page, answer: FirstAnswer, picture: str) -> str:
     """`page_html` with what the view says: in the preview of its link, and until Streamlit has drawn it.
 
     `picture` is the address of its first chart, empty where there is none.
     """
-    title = html.escape(f"{found.headline} · {tab_title(page)}")
-    described = html.escape(found.subject)
+    title = html.escape(f"{answer.headline} · {tab_title(page)}")
+    described = html.escape(answer.subject)
     image = f'<meta property="og:image" content="{html.escape(picture)}" />\n    ' if picture else ""
     start, end = page_html.index(_OG_TITLE), page_html.index("    <script>")
     head = (
         f'<meta property="og:title" content="{title}" />\n'
         f'    <meta property="og:description" content="{described}" />\n    {image}'
     )
-    return (page_html[:start] + head + page_html[end:]).replace(_FIRST, found.html, 1)
+    return (page_html[:start] + head + page_html[end:]).replace(_FIRST, answer.html, 1)
 
 
 def _page(streamlit_html: str, page: Page) -> str:

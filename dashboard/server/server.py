@@ -426,15 +426,15 @@ def _html(
         if page is Page.OVERVIEW and stored == [WALL]:
             return HTMLResponse(wall_page(query_of(request)), headers={"Cache-Control": "no-store"})
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
-        found = None if stored else first.of(page, query_of(request))
-        if found is None:
+        early = None if stored else first.of(page, query_of(request))
+        if early is None:
             return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
         base = f"{request.url.scheme}://{request.url.netloc}{base_path}"
         query = f"?{request.url.query}" if request.url.query else ""
-        picture = f"{base}/chart/{page.value or OVERVIEW}/{found.chart}.png{query}" if found.chart else ""
+        picture = f"{base}/chart/{page.value or OVERVIEW}/{early.chart}.png{query}" if early.chart else ""
         # It holds what was measured: no proxy and no browser keeps it.
         return HTMLResponse(
-            with_first_answer(text, page, found, picture), headers={"Cache-Control": "no-store"}
+            with_first_answer(text, page, early, picture), headers={"Cache-Control": "no-store"}
         )
 
     return answer

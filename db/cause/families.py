@@ -78,12 +78,12 @@ _CONVOLVES = re.compile(r"conv(olution|\dd|_|(?=\d))|mkldnn_convolution")
 @cache
 def classify(name: str) -> Kernel:
     """What the profiler's `name` of a kernel or operator stands for."""
-    if found := _TRITON.search(name):
-        return _triton(*found.groups())
-    if found := _CPP.match(name):
-        return _fused("C++", found[1])
-    if found := _OPERATOR.match(name):
-        return _operator(*found.groups())
+    if match := _TRITON.search(name):
+        return _triton(*match.groups())
+    if match := _CPP.match(name):
+        return _fused("C++", match[1])
+    if match := _OPERATOR.match(name):
+        return _operator(*match.groups())
     for pattern, kernel in _HOST_REGIONS:
         if pattern.search(name):
             return kernel
@@ -315,9 +315,9 @@ _WITHOUT_TENSOR_CORES = re.compile(r"gemv|gemmSN|gemmk1|dot_kernel|reduce_1Block
 
 def _with_precision(name: str, kernel: Kernel) -> Kernel:
     precision, tensor_cores = None, kernel.tensor_cores
-    for pattern, found, on_tensor_cores in _PRECISIONS:
+    for pattern, named, on_tensor_cores in _PRECISIONS:
         if pattern.search(name):
-            precision, tensor_cores = found, on_tensor_cores
+            precision, tensor_cores = named, on_tensor_cores
             break
     if _WITHOUT_TENSOR_CORES.search(name):
         tensor_cores = None

@@ -174,12 +174,12 @@ def is_disturbed(side: ProfileSide, timed_ns: float | None) -> bool:
 
 def _merged(side: ProfileSide) -> dict[str, _Spent]:
     """Time and calls by name without Inductor's numbers."""
-    found: dict[str, _Spent] = {}
+    spent: dict[str, _Spent] = {}
     for entry in side.top:
         name = canonical(entry.name)
-        before = found.get(name, _NONE)
-        found[name] = _Spent(before.ns + entry.self_ns, before.calls + entry.calls)
-    return found
+        before = spent.get(name, _NONE)
+        spent[name] = _Spent(before.ns + entry.self_ns, before.calls + entry.calls)
+    return spent
 
 
 def _work_ns(side: ProfileSide) -> float:
@@ -189,9 +189,9 @@ def _work_ns(side: ProfileSide) -> float:
 
 
 def _families(kernels: Iterable[KernelChange]) -> tuple[FamilyChange, ...]:
-    found: dict[Family, list[KernelChange]] = {}
+    by_family: dict[Family, list[KernelChange]] = {}
     for each in kernels:
-        found.setdefault(each.kernel.family, []).append(each)
+        by_family.setdefault(each.kernel.family, []).append(each)
     changes = (
         FamilyChange(
             family,
@@ -200,17 +200,17 @@ def _families(kernels: Iterable[KernelChange]) -> tuple[FamilyChange, ...]:
             sum(each.before_calls for each in some),
             sum(each.after_calls for each in some),
         )
-        for family, some in found.items()
+        for family, some in by_family.items()
     )
     return tuple(sorted(changes, key=lambda change: -abs(change.delta_ns)))
 
 
 def findings(change: ProfileChange) -> tuple[Finding, ...]:
     """What differs by more than noise and by more than what is not listed, the largest difference first."""
-    found = [_attention(change), _matrix(change), _fusible(change)]
-    done = {each.family for each in found if each} | {Family.UNKNOWN, *FUSIBLE}
-    found += [_of_family(change, each) for each in change.families if each.family not in done]
-    sure = [each for each in found if each and _counts(change, each)]
+    candidates = [_attention(change), _matrix(change), _fusible(change)]
+    done = {each.family for each in candidates if each} | {Family.UNKNOWN, *FUSIBLE}
+    candidates += [_of_family(change, each) for each in change.families if each.family not in done]
+    sure = [each for each in candidates if each and _counts(change, each)]
     return tuple(sorted(sure, key=lambda each: -abs(each.delta_ns)))
 
 
@@ -273,9 +273,9 @@ def _with_unfused(kernels: list[KernelChange]) -> list[KernelChange]:
 
 def _precision(kernels: Iterable[KernelChange]) -> str | None:
     """Of the operands; TF32 multiplies what float32 holds. None where names do not say, or say several."""
-    found = {each.kernel.precision for each in kernels if each.kernel.precision}
-    found = {"float32" if each == "TF32" else each for each in found}
-    return found.pop() if len(found) == 1 else None
+    precisions = {each.kernel.precision for each in kernels if each.kernel.precision}
+    precisions = {"float32" if each == "TF32" else each for each in precisions}
+    return precisions.pop() if len(precisions) == 1 else None
 
 
 def _matrix(change: ProfileChange) -> Finding | None:

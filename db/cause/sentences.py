@@ -81,9 +81,9 @@ def cause_between(before: Watched, after: Watched) -> Cause | None:
     change = compare_profiles(before.side, after.side)
     if change is None:
         return None
-    found = findings(change)
+    finding_list = findings(change)
     disturbed = any(is_disturbed(each.side, each.timed_ns) for each in (before, after))
-    return Cause(None if disturbed else _change_sentence(change, found), change, found)
+    return Cause(None if disturbed else _change_sentence(change, finding_list), change, finding_list)
 
 
 def cause_of_compiling(trial: Trial) -> Cause | None:
@@ -125,10 +125,10 @@ def explained(trial: Trial) -> str:
     return " ".join(filter(None, (cause.sentence if cause else None, rest)))
 
 
-def _change_sentence(change: ProfileChange, found: Sequence[Finding]) -> str | None:
+def _change_sentence(change: ProfileChange, finding_list: Sequence[Finding]) -> str | None:
     """ "Slower on the device (6.33 ms became 11.0 ms a step): attention lost its fused kernel ..." """
     size = change.after_ns - change.before_ns
-    mine = [each for each in found if each.delta_ns * size > 0][:NAMED]
+    mine = [each for each in finding_list if each.delta_ns * size > 0][:NAMED]
     if not mine or abs(size) < change.smallest_ns:
         return None
     where = " on the device" if change.on_device else ""

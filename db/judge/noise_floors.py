@@ -24,18 +24,18 @@ def read_noise_floors(database: Database) -> dict[str, tuple[NoiseFloor, ...]]:
         floors = floors_by_machine(validation_trials(connection, None, runs=_RUNS))
         for machine_id in measured_machines(connection):
             if machine_id not in floors and (
-                found := _of_repeats(
+                repeats := _of_repeats(
                     newest_repeats(connection, machine_id, trials=MIN_PROCESSES, limit=_PARTS)
                 )
             ):
-                floors[machine_id] = found
+                floors[machine_id] = repeats
     return floors
 
 
 def _of_repeats(newest_first: Iterable[pd.DataFrame]) -> tuple[NoiseFloor, ...]:
     """Of the first of these runs of one build that has a floor; none where none has."""
-    found = (noise_floors(scatters(without_canaries(trials))) for trials in newest_first if len(trials))
-    return next(filter(None, found), ())
+    candidates = (noise_floors(scatters(without_canaries(trials))) for trials in newest_first if len(trials))
+    return next(filter(None, candidates), ())
 
 
 def floors_by_machine(trials: pd.DataFrame | None) -> dict[str, tuple[NoiseFloor, ...]]:

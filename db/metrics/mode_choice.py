@@ -126,7 +126,7 @@ def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:
     """The numbers of steps above 1, ascending, from which on an option is not above another one with a higher
     latency, or not above eager in its own process.
     """
-    found = set()
+    crossings = set()
     for option in options:
         cost = option.starts_cost(restarts)
         above = [(other.starts_cost(restarts), other.latency) for other in options]
@@ -135,5 +135,5 @@ def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:
         for other_cost, other_latency in above:
             saved = (other_latency - option.latency).value * (restarts + 1)
             if saved > 0:
-                found.add(math.ceil((cost - other_cost).value / saved))
-    return sorted(steps for steps in found if steps > 1)
+                crossings.add(math.ceil((cost - other_cost).value / saved))
+    return sorted(steps for steps in crossings if steps > 1)

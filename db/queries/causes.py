@@ -58,13 +58,13 @@ def explanations(database: Database, comparison: Comparison) -> dict[Case, Expla
         for row in comparison.rows
         if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
     }
-    found = causes(database, comparison)
+    by_case = causes(database, comparison)
     base, head = comparison.base, comparison.head
     compiled = _compiler_changes(database, base, head, comparison.machine_id, changed)
     return {
-        case: Explanation(found.get(case), tuple(compiled.get(case, ())))
+        case: Explanation(by_case.get(case), tuple(compiled.get(case, ())))
         for case in changed
-        if case in found or compiled.get(case)
+        if case in by_case or compiled.get(case)
     }
 
 
@@ -77,9 +77,9 @@ def explained_case(
         return []
     case = changed[0].case.workload_id, changed[0].case.strategy_id
     moved = next(filter(None, map(moved_of, changed)), None)
-    found = causes_between(database, base, head, machine_id, {case: moved} if moved else {})
+    by_case = causes_between(database, base, head, machine_id, {case: moved} if moved else {})
     compiled = _compiler_changes(database, base, head, machine_id, [case])
-    return Explanation(found.get(case), tuple(compiled.get(case, ()))).sentences
+    return Explanation(by_case.get(case), tuple(compiled.get(case, ()))).sentences
 
 
 def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
@@ -91,7 +91,9 @@ def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
     return causes_between(database, comparison.base, comparison.head, comparison.machine_id, moved)
 
 
-def explanation_documents(comparison: Comparison, found: Mapping[Case, Explanation]) -> list[dict[str, Any]]:
+def explanation_documents(
+    comparison: Comparison, by_case: Mapping[Case, Explanation]
+) -> list[dict[str, Any]]:
     """The explanations of a comparison as documents have them, with the names of their cases."""
     names = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
     return [
@@ -101,7 +103,7 @@ def explanation_documents(comparison: Comparison, found: Mapping[Case, Explanati
             "compiler": list(each.compiler),
             **(each.cause.to_json() if each.cause else {"sentence": None}),
         }
-        for case, each in found.items()
+        for case, each in by_case.items()
     ]
 
 
@@ -145,9 +147,9 @@ def moved_of(row: Judged) -> Moved | None:
 def recorded_causes(database: Database, regressions: Sequence[Regression]) -> dict[Case, Cause]:
     """Why the cases of recorded regressions between the same sides of one machine changed."""
     moved = {
-        (each.row.case.workload_id, each.row.case.strategy_id): found
+        (each.row.case.workload_id, each.row.case.strategy_id): shift
         for each in regressions
-        if (found := moved_of(each.row))
+        if (shift := moved_of(each.row))
     }
     first = regressions[0]
     return causes_between(database, first.base, first.head, first.machine_id, moved)
@@ -168,13 +170,13 @@ def causes_between(
             _profiles(connection, side, other, machine_id, {workload for workload, _ in moved})
             for side, other in ((base, head), (head, base))
         )
-    found = {}
+    by_case = {}
     for case, what in moved.items():
         if case in before and case in after:
             cause = _cause(before[case], after[case], what)
             if cause is not None:
-                found[case] = cause
-    return found
+                by_case[case] = cause
+    return by_case
 
 
 def _cause(before: _Profiled, after: _Profiled, moved: Moved) -> Cause | None:
@@ -207,8 +209,8 @@ def _profiles(
     """The newest profile of every case on a side that nothing disturbed, with the latency of its trial; where
     all were disturbed, the newest.
     """
-    found = _newest(connection, TRIAL_DETAIL.c.profile, _of(side, other), machine_id, workloads)
-    profiles = {case: [_profiled(row) for row in rows] for case, rows in found.items()}
+    newest = _newest(connection, TRIAL_DETAIL.c.profile, _of(side, other), machine_id, workloads)
+    profiles = {case: [_profiled(row) for row in rows] for case, rows in newest.items()}
     return {
         case: next((each for each in some if not is_disturbed(each.own.side, each.own.timed_ns)), some[0])
         for case, some in profiles.items()
@@ -258,11 +260,11 @@ def _newest(
         .where(ranked.c.rank <= _NEWEST)
         .order_by(ranked.c.rank)
     )
-    found: dict[Case, list[_Part]] = {}
+    newest: dict[Case, list[_Part]] = {}
     for row in connection.execute(statement):
         part = _Part(row.part, row.latency_ns, row.control_latency_ns)
-        found.setdefault((row.workload_id, row.strategy_id), []).append(part)
-    return found
+        newest.setdefault((row.workload_id, row.strategy_id), []).append(part)
+    return newest
 
 
 def _of(side: BuildSide, other: BuildSide) -> ColumnElement[bool]:

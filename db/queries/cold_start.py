@@ -66,8 +66,8 @@ def newest_job_trials(db: Database, limit: int) -> pd.DataFrame:
         rows = connection.execute(newest).all()
     # No filter at all would let everything through.
     trials = trials_frame(db, Filters(runs=tuple({row.run_id for row in rows}) or ("",)))
-    found: pd.DataFrame = trials[trials["series_id"].isin([row.series_id for row in rows])]
-    return found
+    chosen: pd.DataFrame = trials[trials["series_id"].isin([row.series_id for row in rows])]
+    return chosen
 
 
 def phases_of(cold_start: dict[str, Any]) -> list[tuple[str, int]]:

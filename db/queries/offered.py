@@ -98,11 +98,11 @@ def newest_machine(machines: Sequence[OfferedMachine]) -> OfferedMachine | None:
 
 
 def _recency(machine: OfferedMachine) -> tuple[float, float, str, str]:
-    measured, last_seen = (
+    measured, last_at = (
         -math.inf if moment is None else moment.timestamp()
         for moment in (machine.last_measured_at, machine.last_seen_at)
     )
-    return measured, last_seen, machine.name, machine.machine_id
+    return measured, last_at, machine.name, machine.machine_id
 
 
 def _machines(connection: Connection) -> list[OfferedMachine]:

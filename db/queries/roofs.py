@@ -23,9 +23,9 @@ def roofs_of(database: Database, run_id: str) -> Roofs | None:
         .group_by(WORKLOAD.c.name, WORKLOAD.c.dtype, WORKLOAD.c.items_per_iteration)
     )
     with database.read() as connection:
-        found = {row.name: row for row in connection.execute(statement) if row.took_ns}
-    if found.keys() != {GEMM, COPY}:
+        rows = {row.name: row for row in connection.execute(statement) if row.took_ns}
+    if rows.keys() != {GEMM, COPY}:
         return None
-    per_s = {name: row.items_per_iteration / row.took_ns * 1e9 for name, row in found.items()}
+    per_s = {name: row.items_per_iteration / row.took_ns * 1e9 for name, row in rows.items()}
     # A copy reads every byte and writes it.
-    return Roofs(found[GEMM].dtype, per_s[GEMM], 2 * per_s[COPY])
+    return Roofs(rows[GEMM].dtype, per_s[GEMM], 2 * per_s[COPY])

@@ -125,7 +125,7 @@ def series_by_build(
     """The series of the trials that `filters` let through, by build: of each of `builds` those that its
     newest `runs` runs have, without the machine's control series. So it does not grow with the history.
     """
-    found: dict[str, frozenset[str]] = {}
+    by_build: dict[str, frozenset[str]] = {}
     canaries = select(WORKLOAD.c.workload_id).where(
         WORKLOAD.c.name.startswith(CANARY_WORKLOADS.removesuffix("*"))
     )
@@ -137,8 +137,8 @@ def series_by_build(
             statement = select(TRIAL.c.series_id).where(
                 TRIAL.c.run_id.in_(newest), *matching(of_build), TRIAL.c.series_id.in_(measured)
             )
-            found[build_id] = frozenset(connection.scalars(statement.distinct()))
-    return found
+            by_build[build_id] = frozenset(connection.scalars(statement.distinct()))
+    return by_build
 
 
 def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str]:

@@ -173,7 +173,7 @@ def newest_profiled(
     """The id of the newest trial with a profile of each of `cases` (workload and strategy ids) on a machine,
     of those that have one among the `newest` trials of the case.
     """
-    found: dict[tuple[str, str], str] = {}
+    trial_ids: dict[tuple[str, str], str] = {}
     with db.read() as connection:
         for workload_id, strategy_id in cases:
             of_case = (SERIES.c.workload_id == workload_id, SERIES.c.strategy_id == strategy_id)
@@ -193,8 +193,8 @@ def newest_profiled(
                 .limit(1)
             )
             if (trial_id := connection.scalar(profiled)) is not None:
-                found[workload_id, strategy_id] = trial_id
-    return found
+                trial_ids[workload_id, strategy_id] = trial_id
+    return trial_ids
 
 
 def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int) -> pd.DataFrame:

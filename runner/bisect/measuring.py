@@ -112,10 +112,10 @@ class Measurer:
 
     def rows(self, release: str, metric: Metric | None = None) -> list[Row]:
         """The verdicts on the case alone, on one metric or all."""
-        found = self.comparison(release) if self.state.step(release).runs else None
+        comparison = self.comparison(release) if self.state.step(release).runs else None
         return [
             row
-            for row in (found.rows if found else ())
+            for row in (comparison.rows if comparison else ())
             if row.strategy == self.question.strategy and metric in (None, row.metric)
         ]
 

@@ -42,10 +42,10 @@ def releases_between(
 
 def _public(offered: list[str]) -> list[Version]:
     """Each release once, oldest first; "2.13.0+cpu" is a build of 2.13.0."""
-    found = set()
+    versions = set()
     for text in offered:
         try:
-            found.add(Version(Version(text).public))
+            versions.add(Version(Version(text).public))
         except InvalidVersion:
             continue
-    return sorted(found)
+    return sorted(versions)

@@ -233,8 +233,8 @@ def print_comparison(
     if as_json:
         targets = [check.model_dump(mode="json") for check in report.targets]
         states = [state.state for state in report.states.values()]
-        found = explanation_documents(comparison, report.explanations)
-        document = {"targets": targets, "recorded": tally(states), "causes": found, **(more or {})}
+        documents = explanation_documents(comparison, report.explanations)
+        document = {"targets": targets, "recorded": tally(states), "causes": documents, **(more or {})}
         print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:
         sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences)))

@@ -179,11 +179,11 @@ def generated() -> list[dict[str, Any]] | None:
     """One entry for each graph that Inductor wrote code for; None where it wrote none, or this release does
     not tell.
     """
-    found = []
+    graphs = []
     for path in internals.generated_modules():
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            found.append(generated_graph(Path(path).read_text(encoding="utf-8")))
-    return [graph for graph in found if graph is not None][:_LIST_LIMIT] or None
+            graphs.append(generated_graph(Path(path).read_text(encoding="utf-8")))
+    return [graph for graph in graphs if graph is not None][:_LIST_LIMIT] or None
 
 
 def facts(messages: list[tuple[str, str]], *, cudagraphs_requested: bool) -> dict[str, Any]:

@@ -99,11 +99,11 @@ def listen_to_events(begin: Callable[[str], None], end: Callable[[str], None]) -
 def _before(owner: Any, method: str, call: Callable[[str], None]) -> Iterator[None]:
     original = getattr(owner, method)
 
-    def heard(self: Any, event_name: str, *arguments: Any, **options: Any) -> Any:
+    def listener(self: Any, event_name: str, *arguments: Any, **options: Any) -> Any:
         call(event_name)
         return original(self, event_name, *arguments, **options)
 
-    setattr(owner, method, heard)
+    setattr(owner, method, listener)
     try:
         yield
     finally:
@@ -116,14 +116,14 @@ def _around(
 ) -> Iterator[None]:
     original = getattr(owner, method)
 
-    def heard(*arguments: Any, **options: Any) -> Any:
+    def listener(*arguments: Any, **options: Any) -> Any:
         begin(name)
         try:
             return original(*arguments, **options)
         finally:
             end(name)
 
-    setattr(owner, method, heard)
+    setattr(owner, method, listener)
     try:
         yield
     finally:

@@ -96,11 +96,11 @@ class PhaseClock:
 def both(first: Callable[[str], None], second: Callable[[str], None]) -> Callable[[str], None]:
     """One listener of timed regions that tells two."""
 
-    def heard(event: str) -> None:
+    def listener(event: str) -> None:
         first(event)
         second(event)
 
-    return heard
+    return listener
 
 
 def with_remainder(spent_ns: dict[str, int], first_call_ns: int) -> dict[str, int | None]:

@@ -206,7 +206,7 @@ class CompileLog:
     @property
     def device(self) -> str | None:
         """`cpu`, or the accelerator that any described tensor was on; None where none was described."""
-        kinds = {found[1] for device in self._devices if (found := re.search(r"type='(\w+)'", device))}
+        kinds = {match[1] for device in self._devices if (match := re.search(r"type='(\w+)'", device))}
         accelerators = sorted(kinds - {"cpu", "meta"})
         return accelerators[0] if accelerators else "cpu" if "cpu" in kinds else None
 
@@ -253,12 +253,12 @@ class CompileLog:
         )
 
     def _skipped(self) -> list[str]:
-        found = [
+        reasons = [
             f"{each.get('co_name')} ({_place(each)}) {each.get('fail_reason') or ''}".strip()[:_TEXT_LIMIT]
             for each in self.compiles
             if each.get("has_guarded_code") is False and each.get("co_filename")
         ]
-        return list(dict.fromkeys(found))[:_LIST_LIMIT]
+        return list(dict.fromkeys(reasons))[:_LIST_LIMIT]
 
     def _counters(self) -> CacheCounters:
         caches = {name.partition("_" + name.rsplit("_", 1)[-1])[0] for name in self._cache}
@@ -315,8 +315,8 @@ def _recompile_reason(payload: str) -> str:
     return _without_id(text.partition("\n")[0])
 
 
-def _events(found: Mapping[tuple[str, str | None], int]) -> list[CompilerEvent]:
+def _events(counts: Mapping[tuple[str, str | None], int]) -> list[CompilerEvent]:
     return [
         CompilerEvent(reason=reason[:_TEXT_LIMIT], location=location, count=count)
-        for (reason, location), count in list(found.items())[:_LIST_LIMIT]
+        for (reason, location), count in list(counts.items())[:_LIST_LIMIT]
     ]

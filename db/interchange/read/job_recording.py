@@ -135,18 +135,18 @@ def _steps_until_steady(intervals_ns: list[int]) -> int | None:
 
 def _cold_start(header: Fields, recording: _Recording, until_steady: int | None) -> dict[str, int]:
     began, started = header.count("process_began_ns"), header.count("recording_began_ns")
-    found: dict[str, int | None] = {"import_torch_ns": recording.import_torch_ns}
+    figures: dict[str, int | None] = {"import_torch_ns": recording.import_torch_ns}
     if began is not None and started is not None:
-        found["interpreter_ns"] = started - began
+        figures["interpreter_ns"] = started - began
     if recording.steps_ns:
         cpu_ns = recording.first_step.get("process_tree_cpu_ns")
-        found["process_tree_cpu_ns"] = None if cpu_ns is None else _whole(cpu_ns)
-        found["total_ns"] = None if began is None else recording.steps_ns[0] - began
+        figures["process_tree_cpu_ns"] = None if cpu_ns is None else _whole(cpu_ns)
+        figures["total_ns"] = None if began is None else recording.steps_ns[0] - began
     if until_steady and recording.log.compiled:
         # Time in which anything was compiled: net of calls, as of a job that is only traced.
         steady_at_ns = recording.steps_ns[until_steady - 1]
-        found |= {"until_steady_ns": recording.log.phases.until_ns(steady_at_ns), "calls_until_steady": 0}
-    return {name: value for name, value in found.items() if value is not None}
+        figures |= {"until_steady_ns": recording.log.phases.until_ns(steady_at_ns), "calls_until_steady": 0}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _stated(header: Fields, recording: _Recording) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _stated(header: Fields, recording: _Recording) -> dict[str, Any]:
     trained = bool(recording.steps_ns) and not recording.by_hand
     software = Fields(header.place, recording.software, "software")
     device, cpu_name = first.text("device") or recording.log.device or "cpu", header.text("cpu_name")
-    found = {
+    facts = {
         "python": header.text("python"),
         "os": header.text("os"),
         "cpu_count": header.count("cpu_count"),
@@ -171,7 +171,7 @@ def _stated(header: Fields, recording: _Recording) -> dict[str, Any]:
         "cuda": software.text("cuda"),
     }
     recording.log.torch = recording.log.torch or software.text("torch")
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _whole(value: object) -> int:

@@ -76,15 +76,15 @@ def job_trials(processes: Sequence[JobProcess], options: ImportOptions) -> Itera
 
 def _executions(processes: Sequence[JobProcess]) -> Iterator[list[JobProcess]]:
     """The processes that ran together: of each launch and rank the first ones, then the second ones."""
-    found: dict[tuple[str, str, int], list[JobProcess]] = defaultdict(list)
+    executions: dict[tuple[str, str, int], list[JobProcess]] = defaultdict(list)
     times: dict[tuple[str, str, int | None], int] = defaultdict(int)
     for number, process in enumerate(sorted(processes, key=lambda each: each.began_ns or 0)):
         rank = (process.name, process.key, process.rank)
         # Without a rank nothing tells that two processes belong together.
         turn = times[rank] if process.rank is not None else -1 - number
         times[rank] += 1
-        found[(process.name, process.key, turn)].append(process)
-    for execution in found.values():
+        executions[(process.name, process.key, turn)].append(process)
+    for execution in executions.values():
         yield sorted(execution, key=lambda each: each.rank or 0)
 
 

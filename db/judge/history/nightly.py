@@ -59,11 +59,11 @@ def announced_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
     return [*(each.start for each in night.strong), *sorted(night.lasting)]
 
 
-def _placed(y: Floats, found: list[Boundary], policy: HistoryPolicy) -> list[Boundary]:
+def _placed(y: Floats, boundaries: list[Boundary], policy: HistoryPolicy) -> list[Boundary]:
     """Every boundary where its two levels meet best, if ranks agree that it stands there more clearly."""
     placed: list[Boundary] = []
-    edges = [*(each.start for each in found), len(y)]
-    for boundary, right in zip(found, edges[1:], strict=True):
+    edges = [*(each.start for each in boundaries), len(y)]
+    for boundary, right in zip(boundaries, edges[1:], strict=True):
         left = placed[-1].start if placed else 0
         start = _meeting_point(y, left, boundary.start, right, policy)
         moved = examine_boundary(y, left, start, right, policy)

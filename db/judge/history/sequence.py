@@ -42,9 +42,9 @@ def occasions(trials: DataFrame) -> Ints:
     near = _are_interleaved(spans) & (machine[:, None] == machine[None, :])
     first, second = np.nonzero(np.triu(near, k=1))
     pairs = zip(first.tolist(), second.tolist(), strict=True)
-    turns = np.array([_never_at_once(spans, a, b) for a, b in pairs], np.bool_)
+    interleaved = np.array([_never_at_once(spans, a, b) for a, b in pairs], np.bool_)
     joined = np.arange(count)
-    for one, other in zip(first[turns], second[turns], strict=True):
+    for one, other in zip(first[interleaved], second[interleaved], strict=True):
         joined[joined == joined[other]] = joined[one]
     return np.unique(joined, return_inverse=True)[1].astype(np.int64)[run]
 
