@@ -7,8 +7,7 @@ wall time. Latency is the headline: on a GPU the wall time of a synchronised ste
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ from db.judge.compare.significance import Z_LEVEL, Z_POWER
 from db.judge.policy import Policy
 from db.judge.vocabulary import Bound
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import Floats, equal_to
+from db.metrics.groups import Floats, Groups, Present, equal_to
 from db.records.trial import TimingMethod
 
 VALIDATION_SUITE = "validate"
@@ -74,35 +73,54 @@ def scatters(trials: DataFrame) -> list[Scatter]:
     same processes. Cases with fewer than `MIN_PROCESSES` trials are left out; so are failed and suspect
     trials, and device times that were not gated, which are another figure.
     """
-    of_sides = []
     calm = trials[passed_mask(trials) & ~suspect_mask(trials)]
-    for (workload, strategy), mine in calm.groupby(["workload", "strategy"], sort=False):
-        for prefix, name in (("", str(strategy)), ("control_", "eager")):
-            of_sides += _of_side(mine, str(workload), name, prefix)
-    return of_sides
-
-
-def _of_side(mine: DataFrame, workload: str, strategy: str, prefix: str) -> list[Scatter]:
-    values = {metric: positive(mine[prefix + column]) for metric, column in CLOCKS.items()}
-    gated = equal_to(mine[f"{prefix}timing_method"], TimingMethod.GATED.value)
-    values["device_time"] = values["device_time"][gated]
-    columns = {metric: each[each > 0].tolist() for metric, each in values.items()}
-    bound = _bound(columns["device_time"], columns["wall_pipelined"])
-    if not prefix:
-        ratios = positive(mine["control_latency_ns"]) / positive(mine["latency_ns"])
-        columns[SPEEDUP] = ratios[ratios > 0].tolist()
+    of_cases = calm.groupby(["workload", "strategy"], sort=False)
+    cases = Groups(np.asarray(of_cases.ngroup(), dtype=np.int64), of_cases.ngroups)
+    sides = [*_sides(calm, cases, ""), *_sides(calm, cases, "control_")]
+    names = calm[["workload", "strategy"]].drop_duplicates().to_numpy().tolist()
     return [
-        Scatter(metric, workload, strategy, bound, variation(each), len(each))
-        for metric, each in columns.items()
-        if len(each) >= MIN_PROCESSES
+        Scatter(metric, workload, side or strategy, bounds[case], cvs[case], processes[case])
+        for case, (workload, strategy) in enumerate(names)
+        for metric, side, bounds, cvs, processes in sides
+        if processes[case] >= MIN_PROCESSES
     ]
 
 
-def _bound(device_ns: Sequence[float], wall_pipelined_ns: Sequence[float]) -> Bound | None:
-    if not device_ns or not wall_pipelined_ns:
-        return None
-    ratio = statistics.median(wall_pipelined_ns) / statistics.median(device_ns)
-    return Bound.HOST if ratio > Policy().host_bound_ratio else Bound.DEVICE
+def _sides(
+    calm: DataFrame, cases: Groups, prefix: str
+) -> Iterator[tuple[str, str, list[Bound | None], list[float], list[int]]]:
+    """Per metric its name, "eager" where it is eager's, and of each case class, variation and processes."""
+    values = _values(calm, prefix)
+    bounds = _bounds(values, cases)
+    for metric, each in values.items():
+        logs = cases.present(np.log(each))
+        yield metric, "eager" if prefix else "", bounds, _variations(logs), logs.n.tolist()
+
+
+def _values(calm: DataFrame, prefix: str) -> dict[str, Floats]:
+    """Per metric the figure of each trial, NaN where it has none; speedup on the compiled side alone."""
+    values = {metric: positive(calm[prefix + column]) for metric, column in CLOCKS.items()}
+    gated = equal_to(calm[f"{prefix}timing_method"], TimingMethod.GATED.value)
+    values["device_time"] = np.where(gated, values["device_time"], np.nan)
+    if not prefix:
+        values[SPEEDUP] = positive(calm["control_latency_ns"]) / values["latency"]
+    return values
+
+
+def _bounds(values: Mapping[str, Floats], cases: Groups) -> list[Bound | None]:
+    """Per case by the ratio of its medians, None where one is missing."""
+    ratios = cases.median(values["wall_pipelined"]) / cases.median(values["device_time"])
+    host = Policy().host_bound_ratio
+    return [None if math.isnan(ratio) else Bound.HOST if ratio > host else Bound.DEVICE for ratio in ratios]
+
+
+def _variations(logs: Present) -> list[float]:
+    """Per case the run-to-run variation, the standard deviation of the logarithms; NaN for less than two."""
+    groups = len(logs.n)
+    means = np.bincount(logs.codes, logs.values, groups) / np.maximum(logs.n, 1)
+    squares = np.bincount(logs.codes, (logs.values - means[logs.codes]) ** 2, groups)
+    found: list[float] = np.sqrt(squares / np.where(logs.n > 1, logs.n - 1, np.nan)).tolist()
+    return found
 
 
 def noise_floors(variations: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:
@@ -134,11 +152,6 @@ def floor_variations(floors: Iterable[NoiseFloor], metric: str, bounds: Sequence
     known = tuple(floors)
     mine = {bound: floor_of(known, metric, bound) for bound in set(bounds)}
     return np.array([np.nan if (each := mine[bound]) is None else each.cv for bound in bounds])
-
-
-def variation(values: Sequence[float]) -> float:
-    """Run-to-run variation: the standard deviation of the logarithms."""
-    return statistics.stdev(math.log(value) for value in values)
 
 
 def smallest_effect(cv: float, trials: int) -> float:

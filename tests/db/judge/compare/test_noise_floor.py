@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
+from db.engine.session import open_database
 from db.judge.compare.noise_floor import (
     NoiseFloor,
     Scatter,
     floor_of,
     largest_variation,
     noise_floors,
+    scatters,
     smallest_effect,
-    variation,
 )
 from db.judge.compare.significance import trials_needed
 from db.judge.vocabulary import Bound
+from db.queries.trials import trials_frame
+from db.store.trials import save_trials
 from db.wording.noise import floor_sentence, floor_text
+from tests.builders import MS, make_trial
 
 HOST, DEVICE = Bound.HOST, Bound.DEVICE
 
 
-def test_the_variation_is_the_standard_deviation_of_the_logarithms():
+def test_the_variation_is_the_standard_deviation_of_the_logarithms(tmp_path: Path):
     # logs -0.1, 0, 0.1: squares 0.02 over 2
-    assert variation([math.exp(x) for x in (-0.1, 0.0, 0.1)]) == pytest.approx(0.1)
+    trials = [
+        make_trial(strategy="eager", trial_id=str(n), latency_ns=MS * math.exp(x), spread=0)
+        for n, x in enumerate((-0.1, 0.0, 0.1))
+    ]
+    with open_database(f"sqlite:///{tmp_path / 'three.db'}", migrate=True) as database:
+        save_trials(database, trials)
+        (found,) = scatters(trials_frame(database))
+    assert found == Scatter("latency", "bert-base", "eager", None, pytest.approx(0.1, rel=1e-5), 3)
 
 
 @pytest.mark.parametrize("trials", [2, 5, 17])
