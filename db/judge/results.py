@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
@@ -33,6 +34,21 @@ class Result(BaseModel):
         ):
             object.__setattr__(result, name, value)
         return result
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What one clock says of one case: the log change, whether it is a sure one, and whether the case is
+    shown to be unchanged on it.
+    """
+
+    change: float
+    moved: bool
+    same: bool
+
+    def moved_with(self, change: float) -> bool:
+        """Whether it surely moved, the same way as `change`."""
+        return self.moved and self.change * change > 0
 
 
 class CaseKey(Result):

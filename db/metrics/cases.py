@@ -20,7 +20,7 @@ from pandas.api.extensions import ExtensionArray
 from db.metrics.break_even import repayment_columns
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
 from db.metrics.controls import Control, is_eager, with_same_run
-from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS, device_time_columns
+from db.metrics.device_times import TIME_COLUMNS, device_time_columns
 from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups, equal_to, floats
 from db.metrics.intervals import (
@@ -32,7 +32,7 @@ from db.metrics.intervals import (
     repayment_intervals,
 )
 from db.metrics.trial_times import TrialTimes, trial_times
-from db.records.trial import NumericsStatus, Status, StrategyKind
+from db.records.trial import SPEEDUP_COLUMNS, NumericsStatus, Status, StrategyKind
 
 # How much less memory compiled needs: eager peak / compiled peak, above 1 is less.
 #

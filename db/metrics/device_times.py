@@ -8,10 +8,9 @@ from pandas import DataFrame
 
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, equal_to
-from db.records.trial import DEVICE_TIMES, TimingMethod
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, TimingMethod
 
-TIME_COLUMNS = (*DEVICE_TIMES, *(f"control_{name}" for name in DEVICE_TIMES))
-SPEEDUP_COLUMNS = tuple(name.replace("_ns", "_speedup") for name in DEVICE_TIMES)
+TIME_COLUMNS = (*DEVICE_TIMES, *CONTROL_TIMES)
 HOST_BOUND = 1.10
 """Pipelined wall time over device time above which the host is the bottleneck: the device waits for it."""
 # The most trusted first: where a case has trials of several, those of the first are its device times.

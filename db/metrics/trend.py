@@ -13,12 +13,11 @@ from pandas import DataFrame
 
 from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, empty_frame, typed_frame
 from db.metrics.cases import summary_columns
-from db.metrics.device_times import SPEEDUP_COLUMNS
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
 from db.metrics.trial_times import TrialTimes, trial_times
-from db.records.trial import DEVICE_TIMES
+from db.records.trial import DEVICE_TIMES, SPEEDUP_COLUMNS
 
 BANDED = (
     *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes"),

@@ -60,6 +60,7 @@ __all__ = [
     "INT64_MAX",
     "NEWEST_VERSION",
     "SCHEMAS",
+    "SPEEDUP_COLUMNS",
     "Build",
     "CacheCounters",
     "CacheState",
@@ -103,6 +104,8 @@ DEVICE_TIMES = ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns")
 """The four times of a GPU."""
 CONTROL_TIMES = tuple(f"control_{name}" for name in DEVICE_TIMES)
 """The same of eager."""
+SPEEDUP_COLUMNS = tuple(name.replace("_ns", "_speedup") for name in DEVICE_TIMES)
+"""Of frames and documents: eager's time over the other, one for each of the four."""
 _HOST_TIMES = ("host_samples_ns", "control_host_samples_ns")
 # Fields that one version has and the others have not.
 _OWN_FIELDS = {1: _HOST_TIMES, 2: ("timing", *DEVICE_TIMES, *CONTROL_TIMES)}

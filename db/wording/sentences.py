@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from db.judge.compare.who_moved import Clock
+from db.judge.results import Clock
 from db.judge.vocabulary import METRIC_NAMES, SPEEDUPS, Metric, Verdict, WhoMoved
 from db.wording import units
 

@@ -215,6 +215,11 @@ def test_commands_start_without_streamlit() -> None:
     assert "streamlit" not in loaded_by("import runner.cli")
 
 
+def test_a_database_opens_without_frames_and_statistics() -> None:
+    loaded = loaded_by("import db.engine.session")
+    assert not loaded & {"numpy", "pandas", "scipy", "streamlit"}
+
+
 def test_arithmetic_imports_nothing_that_reads_or_writes() -> None:
     files = [p for p in room_files("db") if p.as_posix().startswith(PURE)]
     wrong = [

@@ -14,9 +14,9 @@ from db.judge.compare.case_classes import Canaries
 from db.judge.compare.counts import Counted
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.compare.significance import interval, smallest_visible_change
-from db.judge.compare.who_moved import Clock, Parts, cause_of, machine_explains, moved_on
+from db.judge.compare.who_moved import Parts, cause_of, machine_explains, moved_on
 from db.judge.policy import Policy
-from db.judge.results import CaseKey, Row
+from db.judge.results import CaseKey, Clock, Row
 from db.judge.vocabulary import (
     MEASURED_METRICS,
     METRIC_UNITS,

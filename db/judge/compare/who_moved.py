@@ -12,6 +12,7 @@ import numpy as np
 
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.policy import Policy
+from db.judge.results import Clock
 from db.judge.vocabulary import Bound, CauseClass, Metric, WhoMoved
 from db.metrics.groups import Bools, Floats
 
@@ -60,21 +61,6 @@ _TIMED = (
 )
 _RATIOS = (Metric.SPEEDUP, Metric.BREAK_EVEN, Metric.DEVICE_SPEEDUP)
 _ON_WALL = (Metric.LATENCY, Metric.SPEEDUP, Metric.BREAK_EVEN)
-
-
-@dataclass(frozen=True)
-class Clock:
-    """What one clock says of one case: the log change, whether it is a sure one, and whether the case is
-    shown to be unchanged on it.
-    """
-
-    change: float
-    moved: bool
-    same: bool
-
-    def moved_with(self, change: float) -> bool:
-        """Whether it surely moved, the same way as `change`."""
-        return self.moved and self.change * change > 0
 
 
 def moved_on(change: float, device: Clock, issue: Clock, bound: Bound | None) -> Bound | None:

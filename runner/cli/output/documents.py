@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from db.errors import CONTROLS
-from db.metrics.device_times import SPEEDUP_COLUMNS, TIME_COLUMNS
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
 from db.wording.units import NEVER
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def case_row(
         "control_latency_ns": _number(row["control_latency_ns"]),
         "timing_method": _text(row["timing_method"]),
         "bound": _text(row["bound"]),
-        **{name: _number(row[name]) for name in (*TIME_COLUMNS, *SPEEDUP_COLUMNS)},
+        **{name: _number(row[name]) for name in (*DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS)},
         "speedup": _number(row["speedup"]),
         "speedup_interval": None if low is None or high is None else [low, high],
         "compile_cost_ns": _number(row["compile_cost_ns"]),
@@ -102,7 +102,7 @@ def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
             "failure",
             "latency_ns",
             "control_latency_ns",
-            *("timing_method", "bound", *TIME_COLUMNS, *SPEEDUP_COLUMNS),
+            *("timing_method", "bound", *DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS),
             "speedup",
             "speedup_interval",
             "compile_cost_ns",
