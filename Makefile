@@ -39,7 +39,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults fuzz mutants audit lint fix bench docs screenshots walk look release-check image-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults fuzz mutants audit lint fix bench docs screenshots walk look release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -202,9 +202,6 @@ look: dev browser ## photograph every page, wide and narrow, light and dark, int
 
 release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_release.py $(PYTEST_ARGS)
-
-image-check: dev ## build the image without an engine and start it; needs root and debootstrap; 17 minutes on two busy cores
-	$(BIN)/python -m pytest -m 'slow and not gpu' -v -s tests/house/test_image.py $(PYTEST_ARGS)
 
 clean: ## remove .venv and every cache; measured data stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

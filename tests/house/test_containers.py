@@ -65,6 +65,25 @@ def test_the_image_holds_the_program_and_no_tests() -> None:
     }  # fmt: skip
 
 
+def test_the_build_copies_only_what_is_there_and_let_in() -> None:
+    let_in = {
+        line.removeprefix("!")
+        for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+        if line[:1] == "!"
+    }
+    copied = re.findall(r"^COPY (?!--from)(?:--\S+ )?(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    sources = {
+        str(file.relative_to(ROOT)) for line in copied for name in line.split() for file in ROOT.glob(name)
+    }
+    assert {name for line in copied for name in line.split() if not list(ROOT.glob(name))} == set()
+    assert {source for source in sources if not {source, source.split("/")[0]} & let_in} == set()
+
+
+def test_the_check_fails_no_container_that_is_slow_to_start() -> None:
+    """On a busy host the dashboard has taken more than 60 s until it answered."""
+    assert "HEALTHCHECK --interval=30s --timeout=5s --start-period=180s --retries=3" in DOCKERFILE
+
+
 def locked(*names: str) -> dict[str, Version]:
     """What the image installs by hash, by canonical name; every line must be a version and a hash."""
     lines = [

@@ -4,6 +4,7 @@ uv resolves for an interpreter that is not here, by metadata: nothing is install
 evaluates environment markers for the interpreter that it runs under.
 """
 
+import ast
 import os
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from tests.house.pip_settings import pip_settings
 from tests.house.test_dependencies import PROJECT, pins
 from tests.house.tracked import ROOT
 
@@ -27,6 +27,25 @@ UV_OPTIONS = {
     "find-links": "--find-links",
     "trusted-host": "--allow-insecure-host",
 }
+
+
+PIP_OPTIONS = {*UV_OPTIONS, "no-index", "cert", "proxy"}
+
+
+def pip_settings() -> dict[str, list[str]]:
+    """The values of each option. Variables win over [install] of pip's files, that over [global]."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    # Told to be quiet in its settings, pip lists none.
+    heard = os.environ | {"PIP_QUIET": "0"}
+    listed = subprocess.run(command, env=heard, check=True, capture_output=True, text=True).stdout
+    found: dict[str, dict[str, list[str]]] = {}
+    for line in listed.splitlines():
+        key, _, value = line.partition("=")
+        section, _, option = key.rpartition(".")
+        if option in PIP_OPTIONS:
+            found.setdefault(section, {})[option] = str(ast.literal_eval(value)).split()
+    sections = ("global", "install", ":env:")
+    return {name: values for section in sections for name, values in found.get(section, {}).items()}
 
 
 def resolve(python: str, constraints: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -87,6 +106,24 @@ def test_a_pin_that_a_python_cannot_take_is_found(kept: Path, tmp_path: Path) ->
     done = resolve(DEBIAN_12, bent, kept)
     assert done.returncode == 1
     assert pin in done.stderr
+
+
+def test_variables_win_over_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PIP_OPTIONS:
+        monkeypatch.delenv(f"PIP_{name.upper().replace('-', '_')}", raising=False)
+    written = tmp_path / "pip.conf"
+    written.write_text(
+        "[global]\nindex-url = https://a.example\nextra-index-url = https://b.example\n  file:///srv/c\n"
+        "find-links = /srv/x\nquiet = 1\n[install]\nindex-url = https://d.example\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(written))
+    monkeypatch.setenv("PIP_FIND_LINKS", "/srv/y")
+    settings = pip_settings()
+    assert settings["index-url"] == ["https://d.example"]
+    assert settings["extra-index-url"] == ["https://b.example", "file:///srv/c"]
+    assert settings["find-links"] == ["/srv/y"]
+    assert "quiet" not in settings
 
 
 def test_debian_12_is_among_them() -> None:
