@@ -44,7 +44,12 @@ MachineOption = Annotated[
 ]
 WorkloadsOption = Annotated[
     list[str] | None,
-    typer.Option("--workload", "-w", metavar="W", help="A workload by name, or module:function. Repeatable."),
+    typer.Option(
+        "--workload",
+        "-w",
+        metavar="W",
+        help="A workload by name, module:function or LIBRARY:MODEL. Repeatable.",
+    ),
 ]
 StrategiesOption = Annotated[
     list[str] | None, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name. Repeatable.")

@@ -16,6 +16,7 @@ from runner.config.settings import Settings
 from runner.plan.interpreter import InterpreterFacts
 from runner.workloads.catalog import WORKLOADS
 from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.libraries import extra_of, is_library_name, library_workload
 from runner.workloads.targets import check_target, is_target
 from runner.workloads.user import sweep_names, user_target, user_workloads
 
@@ -201,11 +202,11 @@ def select_by_data(settings: Settings, suite: str | None, workload: str, strateg
 
 def refuse_code(settings: Settings, workloads: Iterable[str], strategies: Iterable[str]) -> None:
     """Names in data stand for what the configuration has. Raises ConfigError for one that is code itself:
-    "module:function", or a backend that is looked for among all installed packages.
+    "module:function", a model of a library, or a backend that is looked for among all installed packages.
     """
     known = known_workloads(settings)
     for name in workloads:
-        if name not in known and is_target(name):
+        if name not in known and (is_target(name) or is_library_name(name)):
             raise ConfigError(
                 f"Data cannot name the code at {one_line(name)!r}.",
                 "Give it a [[workload]] entry in the configuration and use its name.",
@@ -232,7 +233,7 @@ def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:
         verb = "need" if len(users) > 1 else "needs"
         raise ConfigError(
             f"{', '.join(users)} {verb} {package}, which is not installed.",
-            "Install it with: pip install 'compilewatch[models]'",
+            f"Install it with: pip install 'compilewatch[{extra_of(package)}]'",
         )
 
 
@@ -262,6 +263,8 @@ def _workload_names(
 
 
 def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Settings) -> WorkloadDefinition:
+    if name not in known and is_library_name(name):
+        return library_workload(name, settings.project_root)
     if name not in known and is_target(name):
         return user_target(name, settings)
     definition = _lookup("workload", name, known)

@@ -13,6 +13,7 @@ from db.errors import ConfigError, NotFoundError
 from db.records.trial import Task
 from runner.workloads.catalog import WORKLOADS
 from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.libraries import is_library_name, library_workload
 from runner.workloads.targets import check_target, is_target
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def user_target(target: str, settings: Settings) -> WorkloadDefinition:
 def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
     """`entry` with its target resolved and everything but batch size and shape filled in."""
     path = (str(root), *(str((root / extra).resolve()) for extra in entry.path))
-    if is_target(entry.target):
+    if is_library_name(entry.target):
+        base = dataclasses.replace(library_workload(entry.target, root), name=entry.name)
+    elif is_target(entry.target):
         base = WorkloadDefinition(
             name=entry.name,
             task=Task.INFERENCE,

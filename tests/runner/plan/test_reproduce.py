@@ -185,6 +185,21 @@ def test_a_workload_of_a_record_is_no_code(name: str, tmp_path: Path, monkeypatc
         assert refused.message.startswith(("Data cannot name the code at", "There is no workload"))
 
 
+@pytest.mark.parametrize(
+    "name", ["hf:bert-base-uncased", "hf:/etc", "timm:resnet50@b8", "torchvision:vit_b_16"]
+)
+def test_a_record_loads_no_model_of_a_library(name: str, monkeypatch: pytest.MonkeyPatch):
+    def looked_up(*_: object) -> None:
+        raise AssertionError("a library was looked up")
+
+    monkeypatch.setattr("runner.workloads.libraries.importlib.util.find_spec", looked_up)
+    workload = WORKLOADS["mlp-train"].record().model_copy(update={"name": name})
+    trial = _trial().model_copy(update={"workload": workload})
+    for refused in (_refused(trial), _refused_script(trial)):
+        assert refused.message == f"Data cannot name the code at {name!r}."
+        assert refused.next_step == "Give it a [[workload]] entry in the configuration and use its name."
+
+
 def test_threads_of_a_record_are_bounded():
     trial = _trial(machine=CPU.model_copy(update={"threads": MOST_THREADS}))
     assert plan_again(trial, Settings()).trials[0].threads == MOST_THREADS

@@ -333,9 +333,10 @@ def test_a_request_may_ask_for_profiles_and_traces(settings: Settings) -> None:
     assert second.diagnostics == NO_DIAGNOSTICS
 
 
-def test_a_request_names_what_is_configured_and_no_code(settings: Settings) -> None:
-    with pytest.raises(ConfigError, match="code at 'os:system'"):
-        plan_request(settings, RequestSpec(workloads=("os:system",), strategies=("eager",)))
+@pytest.mark.parametrize("name", ["os:system", "hf:bert-base-uncased", "timm:resnet50"])
+def test_a_request_names_what_is_configured_and_no_code(settings: Settings, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"code at '{name}'"):
+        plan_request(settings, RequestSpec(workloads=(name,), strategies=("eager",)))
 
 
 def test_cases_that_mean_nothing_here_are_refused(settings: Settings) -> None:
