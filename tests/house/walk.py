@@ -32,7 +32,7 @@ EXCUSED = {
     r"pip install .*": "`make install` has installed the extra, or tests/house/test_release.py does",
     r"TORCH_TRACE=\S+ python train\.py": "stands for a job of the reader's own",
     r"compilewatch builds create .*|compilewatch run .*--build .*": "downloads another release of torch",
-    r"compilewatch run --suite standard": "needs a GPU and the extra `models`",
+    r"compilewatch run (--suite standard|--workload (hf|timm):.*)": "needs a GPU or the extras of models",
     r"compilewatch worker --gpu 0|COMPILEWATCH_FLEET__QUEUES=.*": "needs a GPU; tests/runner has a fleet",
     r"compilewatch doctor --validate": "eight minutes and a quiet machine",
     r"compilewatch dashboard --host 0\.0\.0\.0|export COMPILEWATCH_AUTH__.*": "needs an OpenID provider",
