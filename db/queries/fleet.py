@@ -1,13 +1,16 @@
-"""Reads of the fleet's queue, whose tables Procrastinate keeps in the team's PostgreSQL."""
+"""Reads of the fleet: its queue, whose tables Procrastinate keeps, its workers and their launches."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy import Connection, Select, bindparam, func, select, text
 
 from db.engine.session import Database
+from db.records.fleet import FleetWorker, Launch
+from db.tables.service import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.trials import RUN, TRIAL
 
 
@@ -73,3 +76,51 @@ def announced_runs(db: Database, run_ids: Collection[str]) -> set[str]:
     statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(run_ids), RUN.c.started_at.is_not(None))
     with db.read() as connection:
         return set(connection.scalars(statement))
+
+
+def fleet_workers(db: Database, limit: int = 100) -> list[FleetWorker]:
+    """Workers as they last wrote of themselves, the one heard of last first."""
+    statement = select(FLEET_WORKER).order_by(FLEET_WORKER.c.seen_at.desc(), FLEET_WORKER.c.owner)
+    with db.read() as connection:
+        rows = connection.execute(statement.limit(limit)).mappings()
+        return [FleetWorker.model_validate(dict(row)) for row in rows]
+
+
+def launches(db: Database, limit: int = 20) -> list[Launch]:
+    """Launches of all queues, newest first."""
+    with db.read() as connection:
+        return _launches(connection, select(FLEET_LAUNCH).limit(limit))
+
+
+def launches_of(connection: Connection, queue: str) -> list[Launch]:
+    """Launches for one queue, newest first, inside the caller's transaction."""
+    return _launches(connection, select(FLEET_LAUNCH).where(FLEET_LAUNCH.c.queue == queue))
+
+
+def _launches(connection: Connection, statement: Select[Any]) -> list[Launch]:
+    newest_first = (FLEET_LAUNCH.c.launched_at.desc(), FLEET_LAUNCH.c.launch_id.desc())
+    rows = connection.execute(statement.order_by(*newest_first)).mappings()
+    return [Launch.model_validate(dict(row)) for row in rows]
+
+
+def waiting_jobs(connection: Connection, queue: str, stalled_s: float) -> int:
+    """How many jobs of `queue` wait: queued ones, and those of workers that were silent for `stalled_s`.
+
+    Without a worker nobody gives the latter back.
+    """
+    if not queue_is_there(connection):
+        return 0
+    statement = text(
+        "SELECT count(*) FROM procrastinate_jobs AS job"
+        " LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id"
+        " WHERE job.queue_name = :queue AND (job.status = 'todo' OR job.status = 'doing' AND ("
+        "worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => :stalled_s)))"
+    )
+    return connection.scalar(statement, {"queue": queue, "stalled_s": stalled_s}) or 0
+
+
+def workers_of(connection: Connection, queue: str, after: datetime) -> int:
+    """Workers for `queue` that have not stopped and were heard of `after`."""
+    alive = (FLEET_WORKER.c.queue == queue) & FLEET_WORKER.c.stopped_at.is_(None)
+    statement = select(func.count()).select_from(FLEET_WORKER).where(alive, FLEET_WORKER.c.seen_at > after)
+    return connection.scalar(statement) or 0

@@ -35,6 +35,29 @@ NOTE_HOST_STOPPED = """
 UPDATE host SET stopped_at = %(at)s WHERE name = %(name)s AND owner = %(owner)s
 """
 
+SAVE_WORKER = """
+INSERT INTO fleet_worker (owner, queue, host, served, started_at, seen_at, stopped_at, measured)
+VALUES (%(owner)s, %(queue)s, %(host)s, %(served)s, now(), now(), NULL, %(measured)s)
+ON CONFLICT (owner) DO UPDATE SET seen_at = now(), measured = excluded.measured
+"""
+
+NOTE_LAUNCHED = """
+UPDATE fleet_launch SET worker = %(owner)s, worker_at = now() WHERE launch_id = (
+    SELECT launch_id FROM fleet_launch
+    WHERE queue = %(queue)s AND worker IS NULL AND (exit_code = 0 OR ended_at IS NULL)
+    ORDER BY launched_at DESC LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+"""
+"""A worker comes of the newest launch that still waits for one: older ones may have come to nothing."""
+
+FORGET_WORKERS = """
+DELETE FROM fleet_worker WHERE seen_at < now() - interval '7 days'
+"""
+
+NOTE_WORKER_STOPPED = """
+UPDATE fleet_worker SET stopped_at = now(), measured = %(measured)s WHERE owner = %(owner)s
+"""
+
 SAVE_HEALTH = """
 INSERT INTO host_health (host, seen_at, spool_trials, spool_bytes, database_errors)
 VALUES (%(host)s, %(seen_at)s, %(spool_trials)s, %(spool_bytes)s, %(database_errors)s)

@@ -120,3 +120,42 @@ class HostHealthRow(Row, table=True):
 
 SCHEDULE_WATCH: Table = METADATA.tables["schedule_watch"]
 HOST_HEALTH: Table = METADATA.tables["host_health"]
+
+
+# The tables of a fleet: its workers, and the commands that were run to have more of them.
+
+
+class FleetWorkerRow(Row, table=True):
+    """What a worker last wrote of itself."""
+
+    __tablename__: ClassVar[str] = "fleet_worker"
+
+    owner: str = Field(primary_key=True)
+    queue: str
+    host: str
+    served: str
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    measured: int = Field(sa_type=BigInteger)
+
+
+class FleetLaunchRow(Row, table=True):
+    """One run of a `[fleet.launch]` command; `worker` is the one that came of it."""
+
+    __tablename__: ClassVar[str] = "fleet_launch"
+
+    launch_id: str = Field(primary_key=True)
+    queue: str = Field(index=True)
+    host: str
+    launched_at: datetime
+    worker_due_at: datetime
+    ended_at: datetime | None
+    exit_code: int | None
+    output: str
+    worker: str | None
+    worker_at: datetime | None
+
+
+FLEET_WORKER: Table = METADATA.tables["fleet_worker"]
+FLEET_LAUNCH: Table = METADATA.tables["fleet_launch"]

@@ -30,6 +30,14 @@ def worker(
         str | None,
         typer.Option(metavar="NAME", help="The machine type to measure for; unset: the GPU's name."),
     ] = None,
+    exit_when_idle: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=1, help="End once nothing was to be measured for so long."),
+    ] = None,
+    max_trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="End after N trials; the canaries of a run count as one."),
+    ] = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
@@ -39,24 +47,38 @@ def worker(
     Example: compilewatch worker --gpu 0
     """
     settings = settings_of(config, db)
+    if settings.fleet.spool_dir is not None:
+        raise ConfigError(
+            "A worker takes its trials from a database, and [fleet] spool_dir says that none is here.",
+            "Measure with `compilewatch run`, and import the directory where the database is.",
+        )
     require_fleet(settings.database_url)
-    _become_listener(_worker_settings(_choose(gpu), gpu, queue, settings), settings)
+    facts = _choose(gpu)
+    _become_listener(_worker_settings(facts, gpu, queue, exit_when_idle, max_trials, settings), settings)
     return 0
 
 
-def _worker_settings(facts: DeviceFacts, gpu: str | None, queue: str | None, settings: Settings) -> bytes:
+def _worker_settings(
+    facts: DeviceFacts,
+    gpu: str | None,
+    queue: str | None,
+    exit_when_idle_s: float | None,
+    max_trials: int | None,
+    settings: Settings,
+) -> bytes:
     """What the waiting program is told; `gpu` and `queue` as they were given here."""
     from runner.fleet.host_watch import WorkerPlace
     from runner.fleet.listener import WorkerSettings
     from runner.fleet.queue import conninfo_of
 
-    host = socket.gethostname()
+    host, machine_type = socket.gethostname(), queue or queue_of_device(facts.name)
     return WorkerSettings(
         conninfo=conninfo_of(settings.database_url),
-        queues=queues_of_worker(queue or queue_of_device(facts.name), host, facts.uuid),
+        queues=queues_of_worker(machine_type, host, facts.uuid),
         place=WorkerPlace(
             host=host,
             owner=owner_of(host),
+            queue=machine_type,
             device="cuda:0" if facts.uuid else "cpu",
             served=gpu or ("0" if facts.uuid else "cpu"),
             data_dir=str(settings.data_dir.absolute()),
@@ -68,6 +90,8 @@ def _worker_settings(facts: DeviceFacts, gpu: str | None, queue: str | None, set
         stalled_s=settings.fleet.stalled_s,
         idle_s=settings.fleet.idle_s,
         log_format=settings.service.log_format,
+        exit_when_idle_s=exit_when_idle_s,
+        max_trials=max_trials,
     ).to_json()
 
 

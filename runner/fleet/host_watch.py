@@ -12,23 +12,31 @@ from pathlib import Path
 from procrastinate.exceptions import ConnectorException
 
 from db import __version__
-from db.store.host_statements import NOTE_HOST_STOPPED, SAVE_HEALTH, SAVE_HOST
+from db.store.host_statements import (
+    FORGET_WORKERS,
+    NOTE_HOST_STOPPED,
+    NOTE_LAUNCHED,
+    NOTE_WORKER_STOPPED,
+    SAVE_HEALTH,
+    SAVE_HOST,
+    SAVE_WORKER,
+)
 from runner.device.host import device_reading, disk_room
 from runner.fleet.queue import PatientConnector, reason_of
 from runner.storage.spool_size import spool_size
 
 _LOG = logging.getLogger("compilewatch.fleet")
-SAVE_INTERVAL_S = 30.0
 
 
 @dataclass(frozen=True)
 class WorkerPlace:
-    """Where a worker is. `host` is its name, `owner` this process of it, `device` as torch names it, `served`
-    what of the host it serves, as it was told: a GPU's number or UUID, or "cpu".
+    """Where a worker is. `host` is its name, `owner` this process, `queue` its machine type, `device` as
+    torch names it, `served` what it serves there, as it was told: a GPU's number or UUID, or "cpu".
     """
 
     host: str
     owner: str
+    queue: str
     device: str
     served: str
     data_dir: str
@@ -44,12 +52,16 @@ class HostWatch:
         self._connector = connector
         self._clock = clock or (lambda: datetime.now(UTC))
         self._started_at = self._clock()
-        self._is_first = True
+        self._is_first = self._is_new = True
         self._trouble: str | None = None
 
-    async def save(self, *, idle: bool) -> None:
-        """Put it down. A database that is away is waited for, one that refuses is said once."""
+    async def save(self, *, idle: bool, measured: int) -> None:
+        """Put it down, with how many trials the worker has measured.
+
+        A database that is away is waited for, one that refuses is said once.
+        """
         try:
+            await self._save_worker(measured)
             await self._save_host(idle=idle)
             await self._save_health()
         except ConnectorException as error:
@@ -59,12 +71,28 @@ class HostWatch:
         else:
             self._trouble = None
 
-    async def stopped(self) -> None:
+    async def stopped(self, measured: int) -> None:
         """Say that the worker ended as it should. Raises ConnectorException."""
         place = self._place
+        await self._connector.execute_query_async(NOTE_WORKER_STOPPED, owner=place.owner, measured=measured)
         await self._connector.execute_query_async(
             NOTE_HOST_STOPPED, name=place.host, owner=place.owner, at=self._clock()
         )
+
+    async def _save_worker(self, measured: int) -> None:
+        place = self._place
+        await self._connector.execute_query_async(
+            SAVE_WORKER,
+            owner=place.owner,
+            queue=place.queue,
+            host=place.host,
+            served=place.served,
+            measured=measured,
+        )
+        if self._is_new:
+            await self._connector.execute_query_async(FORGET_WORKERS)
+            await self._connector.execute_query_async(NOTE_LAUNCHED, owner=place.owner, queue=place.queue)
+        self._is_new = False
 
     async def _save_host(self, *, idle: bool) -> None:
         reading = device_reading(self._place.device) if idle else None

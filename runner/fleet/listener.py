@@ -23,15 +23,15 @@ from typing import Any
 
 import psycopg
 from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
-from procrastinate.exceptions import ConnectorException, JobAborted
+from procrastinate.exceptions import AppNotOpen, ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job as QueueJob
 
 from runner.device.lock import DeviceBusyError, device_lock
 from runner.fleet.companion import Companion, CompanionDiedError
-from runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
-from runner.fleet.names import LONGEST_WAIT_S, TASK
-from runner.fleet.queue import PatientConnector, create_tables, open_app, reason_of
+from runner.fleet.host_watch import HostWatch, WorkerPlace
+from runner.fleet.names import LONGEST_WAIT_S, SAVE_INTERVAL_S, TASK
+from runner.fleet.queue import HAS_WAITING, NO_ATTEMPT, PatientConnector, create_tables, open_app, reason_of
 from runner.service.logs import LogFormat, log_to_standard_error
 
 # The hourly work of a worker's host: when it is due, and the process that does it.
@@ -93,6 +93,7 @@ class Chores:
 _REAP_EVERY_S = 5.0
 _PAUSE_S = 5.0
 _LAST_OUTPUT_S = 8.0
+_LOOK_EVERY_S = 1.0
 _RETENTION_H = 7 * 24
 _UNLISTED_AFTER_S = 600.0
 """Longer than most outages: a worker that the queue does not list any more must begin anew to be given jobs.
@@ -102,7 +103,10 @@ Its trial goes back much sooner.
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What the waiting worker is told. `gpu` is a UUID, None for the CPU; `conninfo` may hold a password."""
+    """What the waiting worker is told. `gpu` is a UUID, None for the CPU; `conninfo` may hold a password.
+
+    It ends by itself after `exit_when_idle_s` without a trial, or after `max_trials`; None is never.
+    """
 
     conninfo: str
     queues: list[str]
@@ -114,6 +118,8 @@ class WorkerSettings:
     stalled_s: float
     idle_s: float
     log_format: LogFormat
+    exit_when_idle_s: float | None = None
+    max_trials: int | None = None
 
     def to_json(self) -> bytes:
         """As `compilewatch worker` writes it into the pipe."""
@@ -158,6 +164,8 @@ class Listener:
         self._held: set[int] = set()
         self._forgotten: set[int] = set()
         self._worker_id: int | None = None
+        self._measured = 0
+        self._idle_since = time.monotonic()
 
     def stop(self) -> None:
         """End the job that runs, give it back to the queue, and end."""
@@ -165,6 +173,7 @@ class Listener:
 
     async def run(self) -> None:
         """Work until `stop`; a queue that cannot be used is tried again."""
+        idleness = asyncio.create_task(self._stop_when_idle())
         while not self._stopping.is_set():
             try:
                 await self._connect_and_work()
@@ -172,7 +181,29 @@ class Listener:
                 _LOG.warning("The queue cannot be used (%s). Trying again.", reason_of(error))
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
+        idleness.cancel()
         await self._companion.drop()
+
+    async def _stop_when_idle(self) -> None:
+        """Stop once there was nothing to measure for `exit_when_idle_s`, also where the database is away."""
+        longest_s = self._settings.exit_when_idle_s
+        while longest_s is not None:
+            idle_s = 0.0 if self._held else time.monotonic() - self._idle_since
+            if idle_s >= longest_s and not await self._has_waiting():
+                _LOG.info("Nothing to measure for %.0f s.", idle_s)
+                self.stop()
+                return
+            await asyncio.sleep(max(longest_s - idle_s, _LOOK_EVERY_S))
+
+    async def _has_waiting(self) -> bool:
+        """Whether a trial of our queues waits; a queue that does not answer at once has none."""
+        queues = self._settings.queues
+        with contextlib.suppress(ConnectorException, AppNotOpen, TimeoutError):
+            row = await asyncio.wait_for(
+                self._connector.execute_query_one_async(HAS_WAITING, queues=queues), _PAUSE_S
+            )
+            return bool(row["has_waiting"])
+        return False
 
     async def _connect_and_work(self) -> None:
         await asyncio.to_thread(create_tables, self._settings.conninfo)
@@ -189,7 +220,7 @@ class Listener:
                 with contextlib.suppress(asyncio.CancelledError):
                     await worker
                 with contextlib.suppress(ConnectorException):
-                    await self._host.stopped()
+                    await self._host.stopped(self._measured)
             finally:
                 for task in (reaper, caretaker, stopping):
                     task.cancel()
@@ -220,7 +251,7 @@ class Listener:
         except asyncio.CancelledError:
             if context.abort_reason() is not AbortReason.USER_REQUEST:
                 await asyncio.shield(self._companion.drop())
-                _LOG.info("The trial goes back to the queue.", extra={"trial_id": job.queueing_lock})
+                await asyncio.shield(self._note_stop(job))
                 raise AgainError("the worker was stopped") from None
             await asyncio.shield(self._companion.cancel())
             _LOG.info("The trial was cancelled.", extra={"trial_id": job.queueing_lock})
@@ -230,15 +261,30 @@ class Listener:
             raise AgainError(str(error)) from error
         finally:
             self._held.discard(job.id)
+            self._idle_since = time.monotonic()
         self._connector.errors += answer["database_errors"]
         if answer["ended"] == "failed":
             _LOG.warning("Not measured: %s", answer["why"], extra={"trial_id": job.queueing_lock})
             raise AgainError(answer["why"], _PAUSE_S)
+        if answer["ended"] == "dropped":
+            await self._note_stop(job)
+            raise AgainError("the measuring process was stopped", _PAUSE_S)
         _LOG.info("Measured.", extra={"trial_id": job.queueing_lock})
+        self._measured += 1
+        if self._measured == self._settings.max_trials:
+            _LOG.info("Measured as many trials as this worker may.")
+            # How this job ended is written before the worker ends: the queue's library sees to that.
+            self.stop()
+
+    async def _note_stop(self, job: QueueJob) -> None:
+        """A trial that went back in order has not failed: a node may be taken back any number of times."""
+        _LOG.info("The trial goes back to the queue.", extra={"trial_id": job.queueing_lock})
+        with contextlib.suppress(ConnectorException):
+            await self._connector.execute_query_async(NO_ATTEMPT, job_id=job.id)
 
     async def _tend_host(self) -> None:
         while True:
-            await self._host.save(idle=not self._held)
+            await self._host.save(idle=not self._held, measured=self._measured)
             if not self._held:
                 await self._chores.if_due()
             await asyncio.sleep(min(SAVE_INTERVAL_S, self._chores.due_in_s()))

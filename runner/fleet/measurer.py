@@ -3,8 +3,9 @@
     python -m runner.fleet.measurer PARENT DEVICE [CONFIG]
 
 Takes one JSON object per line on standard input, `{"do": "measure", "message": ..., "attempts": N}` or
-`{"do": "cancel"}`, and answers each measurement with one line. When standard input ends, what runs is given
-up unrecorded: another worker begins it again. Apart from the waiting worker, so that waiting costs little.
+`{"do": "cancel"}`, and answers each measurement with one line. When standard input ends, or with SIGTERM,
+what runs is given up unrecorded: another worker begins it again. Apart from the waiting worker, so that
+waiting costs little.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import functools
 import json
 import logging
 import queue
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -59,6 +61,10 @@ class Inbox:
             else:
                 self.cancelled.clear()
                 self.measurements.put(content)
+        self.drop()
+
+    def drop(self) -> None:
+        """Give up what is measured now, and end."""
         self.dropped.set()
         self.measurements.put(None)
 
@@ -105,7 +111,7 @@ class Measurer:
 
     def _trials(self, message: Message, attempts: int) -> list[Trial]:
         if attempts >= MOST_ATTEMPTS:
-            why = f"It was begun {attempts} times, and each time its worker died or was stopped."
+            why = f"It was begun {attempts} times, and each time its worker died."
             return self._unmeasured(message, FailureKind.CRASH, why)
         try:
             job = job_of(message, self._settings, device=self._device, host_stacks=self._host_stacks)
@@ -193,6 +199,8 @@ def main(parent: str, device: str, config: str = "") -> None:
     settings = load_settings(Path(config) if config else None)
     log_to_standard_error(settings.service.log_format)
     inbox = Inbox()
+    # A handler interrupts what may hold the locks of these events, so it must not touch them itself.
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=inbox.drop, daemon=True).start())
     measurer = Measurer(settings, device, inbox)
     while (request := inbox.measurements.get()) is not None:
         try:

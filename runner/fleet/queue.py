@@ -24,6 +24,15 @@ _CONNECT_TIMEOUT_S = 10
 _SCHEMA_LOCK = 4_022_250_974
 """Any number, the same everywhere: two programs that create the tables at once take turns."""
 
+HAS_WAITING = """
+SELECT EXISTS (
+    SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = ANY(%(queues)s)
+) AS has_waiting
+"""
+
+NO_ATTEMPT = "UPDATE procrastinate_jobs SET attempts = attempts - 1 WHERE id = %(job_id)s"
+"""Takes off the attempt that the queue counts when a job comes back."""
+
 T = TypeVar("T")
 
 

@@ -127,13 +127,17 @@ class Guard:
             os.killpg(self.pid, number)
 
 
-def report(guard: Guard, ended_ns: int, survivors: int) -> bytes:
-    """How the worker ended, as a line of JSON; times by the monotonic clock and for its whole tree, in ns."""
+def report(guard: Guard, ended_ns: int, survivors: int, *, stopped: bool) -> bytes:
+    """How the worker ended, as a line of JSON; times by the monotonic clock and for its whole tree, in ns.
+
+    `stopped` says that the guard had SIGTERM.
+    """
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = None if guard.exit_status is None else os.waitstatus_to_exitcode(guard.exit_status)
     content = {
         "exit_code": code if code is not None and code >= 0 else None,
         "signal": -code if code is not None and code < 0 else None,
+        "stopped": stopped,
         "spawned_ns": guard.spawned_ns,
         "ended_ns": ended_ns,
         "tree_cpu_ns": int((usage.ru_utime + usage.ru_stime) * 1e9),
@@ -162,7 +166,7 @@ def main(arguments: list[str]) -> None:
     if not (keep_scratch and reason == "exited"):
         shutil.rmtree(scratch, ignore_errors=True)
     with contextlib.suppress(OSError):
-        os.write(status, report(guard, ended_ns, survivors))
+        os.write(status, report(guard, ended_ns, survivors, stopped=reason == "stopped"))
 
 
 if __name__ == "__main__":

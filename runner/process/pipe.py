@@ -53,6 +53,8 @@ RECORD_LIMIT_BYTES = 32 * 1024 * 1024
 _READ_BYTES = 1 << 16
 _TICK_S = 0.2
 _GUARD_EXTRA_S = 20.0
+_SPREAD_S = 1.0
+"""How far apart the processes of one job get the signal that ends them all, as a scheduler sends it."""
 
 
 @dataclass
@@ -73,6 +75,8 @@ class ProcessOutcome:
     stopped: str | None = None
     """`timeout` or `cancelled` when we ended it."""
     guard_lost: bool = False
+    terminated: bool = False
+    """Whether it, or its guard, ended by SIGTERM."""
 
 
 class _LineReader:
@@ -198,7 +202,10 @@ class GuardedProcess:
                 self._stop()
             else:
                 stopped = None
-            return self._outcome(stopped)
+            outcome = self._outcome(stopped)
+            if stopped is None and _is_end_of_all(outcome, is_cancelled):
+                outcome.stopped = "cancelled"
+            return outcome
         except KeyboardInterrupt:
             self._stop()
             raise
@@ -248,10 +255,12 @@ class GuardedProcess:
         )
         if not self._status.lines:
             outcome.guard_lost = True
+            outcome.terminated = self._guard.returncode == -signal.SIGTERM
             end_orphans(self._scratch)
             return outcome
         status = json.loads(self._status.lines[0])
         outcome.exit_code, outcome.signal = status["exit_code"], status["signal"]
+        outcome.terminated = status["stopped"] or outcome.signal == signal.SIGTERM
         outcome.spawned_ns, outcome.tree_cpu_ns = status["spawned_ns"], status["tree_cpu_ns"]
         return outcome
 
@@ -267,6 +276,16 @@ class GuardedProcess:
         if self._guard.poll() is None:
             kill_tree(self._guard.pid)
             self._guard.wait()
+
+
+def _is_end_of_all(outcome: ProcessOutcome, is_cancelled: Callable[[], bool]) -> bool:
+    """Whether SIGTERM was meant for this process too, as when a scheduler takes its node back."""
+    deadline = time.monotonic() + _SPREAD_S
+    while outcome.terminated and time.monotonic() < deadline:
+        if is_cancelled():
+            return True
+        time.sleep(_TICK_S / 4)
+    return False
 
 
 def kill_tree(pid: int) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from sqlalchemy import insert
+
 from db import __version__
 from db.engine.session import Database
 from db.queries.regressions import standing_regressions
 from db.queries.schedules import run_request
 from db.queries.trials import trial_records
 from db.records.access import Scope, Token, secret_hash
+from db.records.fleet import FleetWorker, Launch
 from db.records.ids import build_identity, machine_identity
 from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Decision, Report, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
 from db.store.access import save_token
+from db.store.fleet import claim_launch, end_launch
 from db.store.notifications import claim_notifications
 from db.store.regressions import record_comparison, triage
 from db.store.reports import save_report, save_sign_off, store_view
@@ -30,6 +34,7 @@ from db.store.schedules import (
     save_schedule,
 )
 from db.store.trials import save_trials, start_run
+from db.tables.service import FLEET_WORKER
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
@@ -105,6 +110,30 @@ def _serve(database: Database) -> None:
     )
     health = HostHealth(host=HOST, seen_at=START, spool_trials=2, spool_bytes=4096, database_errors=1)
     save_health(database, health)
+    launch = Launch(
+        launch_id="launch-1",
+        queue="nvidia-h200",
+        host=HOST,
+        launched_at=START,
+        worker_due_at=START + timedelta(hours=1),
+        worker=f"{HOST}:2:cd",
+        worker_at=START + timedelta(minutes=5),
+    )
+    assert claim_launch(database, launch, lambda *_: True, stalled_s=30, alive_after=START)
+    end_launch(database, "launch-1", at=START, exit_code=0, output="Submitted batch job 7")
+    worker = FleetWorker(
+        owner=f"{HOST}:2:cd",
+        queue="nvidia-h200",
+        host=HOST,
+        served="0",
+        started_at=START,
+        seen_at=START,
+        stopped_at=START + timedelta(hours=1),
+        measured=12,
+    )
+    with database.write() as connection:
+        # A worker writes it itself, as SQL of PostgreSQL alone.
+        connection.execute(insert(FLEET_WORKER).values(worker.model_dump()))
 
 
 def _share(database: Database) -> None:

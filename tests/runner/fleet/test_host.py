@@ -175,7 +175,9 @@ def test_a_record_that_another_worker_was_quicker_with_is_no_failure(
 
 
 def test_nothing_counts_as_stalled_right_after_an_outage(tmp_path: Path) -> None:
-    place = WorkerPlace(host="box", owner="box:1", device="cpu", served="cpu", data_dir=str(tmp_path))
+    place = WorkerPlace(
+        host="box", owner="box:1", queue="cpu", device="cpu", served="cpu", data_dir=str(tmp_path)
+    )
     settings = WorkerSettings(
         conninfo="",
         queues=["cpu"],

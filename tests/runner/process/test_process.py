@@ -194,3 +194,24 @@ def guards_of(scratch: str) -> list[int]:
         if scratch.encode() in command and any(part.endswith(b"guard.py") for part in command):
             found.append(int(entry.name))
     return found
+
+
+@pytest.mark.parametrize("is_guard", [True, False])
+@pytest.mark.parametrize(("heard_after_s", "stopped"), [(0.4, "cancelled"), (None, None)])
+def test_a_signal_that_ends_all_processes_of_a_job_is_no_crash_of_one(
+    heard_after_s: float | None, stopped: str | None, is_guard: bool, tmp_path: Path
+) -> None:
+    """A scheduler sends SIGTERM to each process of a node; the measured one may get it before the runner."""
+    program = (
+        "import os, sys, time; os.write(int(sys.argv[1]), str(os.getpid()).encode() + b'\\n'); time.sleep(60)"
+    )
+    ended = threading.Event()
+
+    def end_all(line: bytes) -> None:
+        pid = int(line)
+        os.kill(int(Path(f"/proc/{pid}/stat").read_text().split()[3]) if is_guard else pid, signal.SIGTERM)
+        if heard_after_s is not None:
+            threading.Timer(heard_after_s, ended.set).start()
+
+    outcome = start(program, tmp_path, on_line=end_all).run(30, ended.is_set)
+    assert (outcome.stopped, outcome.signal) == (stopped, signal.SIGTERM)

@@ -1,0 +1,123 @@
+"""Workers that end by themselves, or when their node is taken back: the trial, the lock and the queue."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from db.engine.session import Database, open_database
+from db.queries.filters import Filters
+from db.queries.fleet import queue_lengths
+from db.queries.records import trial_records
+from runner.config.sources import load_settings
+from runner.fleet.dispatch import Fleet, jobs_with_ids
+from runner.fleet.executor import ProcrastinateExecutor
+from tests.runner.fleet.test_service import asked
+from tests.runner.fleet_processes import Host, wait_until
+from tests.runner.process.test_executors import Heard
+
+GRACE_S = 30.0
+"""What Slurm and Kubernetes leave between SIGTERM and SIGKILL by default."""
+
+
+@pytest.fixture
+def database(postgres_database_url: str) -> Iterator[Database]:
+    with open_database(postgres_database_url) as database:
+        yield database
+
+
+def queued(host: Host, database: Database, url: str, trials: int) -> None:
+    """Put the trials of one request into the queue, as a service does."""
+    executor = ProcrastinateExecutor(database, url, queue="cpu")
+    settings = load_settings(host.config)
+    fleet = Fleet(
+        settings,
+        database,
+        lambda _queue, _priority: executor,
+        progress=Heard(),
+        stop=threading.Event(),
+        clock=lambda: datetime.now(UTC),
+    )
+    request = asked("wanted", trials=trials)
+    executor.submit(list(jobs_with_ids(fleet.plan(settings, request), request)))
+    executor.close()
+
+
+def stored(database: Database) -> list[str]:
+    return [trial.trial_id for trial in trial_records(database, Filters())]
+
+
+def ends_by_itself(host: Host, within_s: float) -> float:
+    """Start a worker and wait until it has ended with 0: how long that took."""
+    began = time.monotonic()
+    host.start()
+    assert host.process is not None
+    try:
+        assert host.process.wait(within_s) == 0, host.said()
+    finally:
+        host.stop(signal.SIGKILL)
+    return time.monotonic() - began
+
+
+def test_a_worker_ends_after_so_many_trials_and_the_next_one_after_idleness(
+    tmp_path: Path, database: Database, postgres_database_url: str
+) -> None:
+    url = postgres_database_url
+    three = Host(tmp_path / "box", url, "worker", "--gpu", "cpu", "--max-trials", "3")
+    queued(three, database, url, 5)
+    ends_by_itself(three, 60)
+    assert len(stored(database)) == 3
+    assert queue_lengths(database) == {("cpu", "todo"): 2}
+    rest = Host(tmp_path / "box", url, "worker", "--gpu", "cpu", "--exit-when-idle", "2")
+    assert ends_by_itself(rest, 60) > 2
+    assert len(set(stored(database))) == 5
+    assert queue_lengths(database) == {}
+    assert "Nothing to measure for" in rest.said()
+
+
+def test_an_idle_worker_gives_its_node_back_while_the_database_is_away(tmp_path: Path) -> None:
+    away = "postgresql://nobody@127.0.0.1:9/none"
+    host = Host(tmp_path / "box", away, "worker", "--gpu", "cpu", "--exit-when-idle", "1")
+    ends_by_itself(host, GRACE_S)
+    assert "The queue cannot be used" in host.said()
+
+
+@pytest.mark.parametrize("to_all", [True, False])
+def test_a_worker_whose_node_is_taken_back_puts_its_trial_back(
+    to_all: bool, tmp_path: Path, database: Database, postgres_database_url: str
+) -> None:
+    """Slurm sends SIGTERM to every process of a job, a terminal or Kubernetes to the first one."""
+    url = postgres_database_url
+    host = Host(tmp_path / "box", url, "worker", "--gpu", "cpu", "--exit-when-idle", "60", seconds=20)
+    queued(host, database, url, 1)
+    host.start()
+    try:
+        root = psutil.Process(host.pid)
+        wait_until(lambda: "begins" in host.said() and len(below(root)) >= 3, 60, host.said())
+        everything = below(root)
+        for process in [*reversed(everything), root] if to_all else [root]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+        assert host.process is not None
+        assert host.process.wait(GRACE_S) == 0, host.said()
+    finally:
+        host.stop(signal.SIGKILL)
+    assert stored(database) == []
+    assert queue_lengths(database) == {("cpu", "todo"): 1}
+    with psycopg.connect(url) as connection:
+        # A node may be taken back any number of times: that is no attempt that failed.
+        assert connection.execute("SELECT attempts FROM procrastinate_jobs").fetchall() == [(0,)]
+    assert not any(process.is_running() for process in everything)
+
+
+def below(root: psutil.Process) -> list[psutil.Process]:
+    return root.children(recursive=True)
