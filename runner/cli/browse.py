@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +19,11 @@ from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
 from db.engine.session import Database
 from db.queries import facets
+from db.queries.fleet import fleet_workers, launches
 from db.queries.regressions import regressions_frame
 from db.queries.roofs import roofs_of
 from db.queries.trials import trial_record
+from db.records.fleet import Launch
 from db.records.sampling import Trace
 from db.records.trial import Memory, SourceKind, Trial
 from db.wording.marks import timing_text
@@ -181,6 +183,8 @@ class Subject(StrEnum):
     BUILDS = "builds"
     MACHINES = "machines"
     REGRESSIONS = "regressions"
+    WORKERS = "workers"
+    LAUNCHES = "launches"
 
 
 _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
@@ -188,7 +192,13 @@ _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
     Subject.BUILDS: facets.builds,
     Subject.MACHINES: facets.machines,
     Subject.REGRESSIONS: regressions_frame,
+    Subject.WORKERS: lambda database: DataFrame(each.model_dump() for each in fleet_workers(database)),
+    Subject.LAUNCHES: lambda database: DataFrame(map(_launch, launches(database))),
 }
+
+
+def _launch(launch: Launch) -> dict[str, Any]:
+    return launch.model_dump() | {"state": launch.state(datetime.now(UTC)).value}
 
 
 # What a person looks for; `--json` has every column.
@@ -226,8 +236,14 @@ _SHOWN = {
         "state",
         "author",
     ),
+    Subject.WORKERS: ("owner", "queue", "served", "started_at", "seen_at", "stopped_at", "measured"),
+    Subject.LAUNCHES: ("launched_at", "queue", "host", "state", "exit_code", "worker", "output"),
 }
-_WHERE_FROM = {Subject.REGRESSIONS: "`compilewatch gate` records them."}
+_WHERE_FROM = {
+    Subject.REGRESSIONS: "`compilewatch gate` records them.",
+    Subject.WORKERS: "Start one with `compilewatch worker`.",
+    Subject.LAUNCHES: "Write a [fleet.launch] table into the configuration of the service.",
+}
 
 
 def list_(
@@ -238,7 +254,7 @@ def list_(
 ) -> int:
     """Workloads, strategies and suites to measure; runs, builds, machines and regressions that are stored.
 
-    Example: compilewatch list runs
+    Of a fleet: its workers, and the launches that bring them. Example: compilewatch list runs
     """
     settings = settings_of(config, db)
     if subject in _STORED:

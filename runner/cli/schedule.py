@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
@@ -63,7 +65,8 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
             notify_silence=lambda watch, schedule: _notify_silence(watch, schedule, settings),
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
-        service.run(stop)
+        with _launching(database, settings, stop):
+            service.run(stop)
     _LOG.info("Stopped.")
     return 0
 
@@ -184,6 +187,14 @@ def _on_workers(database: Database, settings: Settings, stop: Event) -> Measures
     return Fleet(
         settings, database, executor, progress=LogProgress(), stop=stop, clock=lambda: datetime.now(UTC)
     )
+
+
+def _launching(database: Database, settings: Settings, stop: Event) -> AbstractContextManager[None]:
+    if not settings.fleet.queues:
+        return nullcontext()
+    from runner.fleet.launch import launching
+
+    return launching(settings, database, socket.gethostname(), stop)
 
 
 def _settings(context: typer.Context, db: str | None, config: Path | None) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -176,6 +177,25 @@ class ServiceSettings(Section):
 # `[fleet]`: measuring on other hosts, through a queue on the team's PostgreSQL.
 
 
+Word = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
+
+
+class LaunchSettings(Section):
+    """`[fleet.launch.QUEUE]`: how this host brings a worker to a machine type where trials wait."""
+
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] = Field(
+        description='a list of a program and its arguments, such as ["sbatch", "worker.sh"]'
+    )
+    at_most: Positive = Field(default=1, description="workers that live or are on their way")
+    start_s: Timeout = Field(default=3600.0, description="without its worker after this, a launch has failed")
+    timeout_s: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=60.0, description="a command that takes longer is ended"
+    )
+    backoff_s: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=60.0, description="before the next launch after a failure; doubles up to an hour"
+    )
+
+
 class FleetSettings(Section):
     """`[fleet]`: what `compilewatch schedule` leaves to the workers, and how workers are watched."""
 
@@ -191,6 +211,20 @@ class FleetSettings(Section):
     idle_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=15.0, description="how long a worker without a trial stays ready to begin the next at once"
     )
+    spool_dir: Path | None = Field(
+        default=None,
+        description="where `run` writes trials on a host that reaches no database; unset: nowhere",
+    )
+    launch: dict[ShortName, LaunchSettings] = Field(
+        default={}, description="a table for each of `queues` whose workers the service launches"
+    )
+
+    @model_validator(mode="after")
+    def _launches_for_its_queues(self) -> Self:
+        other = next((queue for queue in self.launch if queue not in self.queues), None)
+        if other is not None:
+            raise ValueError(f"{other} has a launch command and is none of the queues")
+        return self
 
 
 class EmbedSettings(Section):

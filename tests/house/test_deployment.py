@@ -15,12 +15,32 @@ from tests.house.test_docs import unknown_words
 from tests.house.tracked import ROOT
 
 UNITS = sorted((ROOT / "docs" / "deploy" / "systemd").glob("*.service"))
-MANIFEST = ROOT / "docs" / "deploy" / "kubernetes" / "fleet.yaml"
-DOCUMENTS: list[dict[str, Any]] = list(yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")))
-PODS = [
-    document["spec"]["template"]["spec"] for document in DOCUMENTS if "template" in document.get("spec", {})
+KUBERNETES = ROOT / "docs" / "deploy" / "kubernetes"
+MANIFEST = KUBERNETES / "fleet.yaml"
+
+
+def documents_of(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def pod_of(document: dict[str, Any]) -> dict[str, Any] | None:
+    """The pod that a Deployment, StatefulSet, Job or CronJob starts; None of what starts none."""
+    spec = document.get("spec", {})
+    pod: dict[str, Any] | None = (
+        spec.get("jobTemplate", {"spec": spec})["spec"].get("template", {}).get("spec")
+    )
+    return pod
+
+
+DOCUMENTS = documents_of(MANIFEST)
+ON_DEMAND = [
+    document
+    for name in ("worker-job", "worker-cronjob")
+    for document in documents_of(KUBERNETES / f"{name}.yaml")
 ]
+PODS = [pod for document in [*DOCUMENTS, *ON_DEMAND] if (pod := pod_of(document))]
 CONTAINERS = [container for pod in PODS for container in pod["containers"]]
+SCHEMA_VERSION = "1.37"
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
@@ -38,14 +58,41 @@ def test_units_run_commands_that_exist_as_nobody_special(path: Path) -> None:
 def test_the_manifest_has_services_and_workers_for_one_gpu_each() -> None:
     kinds = [(document["kind"], document["metadata"]["name"]) for document in DOCUMENTS]
     assert kinds == [("Namespace", "compilewatch"), ("Deployment", "service"), ("StatefulSet", "worker")]
-    assert [container["resources"]["limits"].get("nvidia.com/gpu") for container in CONTAINERS] == [None, 1]
+    limits = [container["resources"]["limits"].get("nvidia.com/gpu") for container in CONTAINERS]
+    assert limits == [None, 1, 1, 1]
     for document in DOCUMENTS[1:]:
         labels = document["spec"]["template"]["metadata"]["labels"]
         assert document["spec"]["selector"]["matchLabels"] == labels
 
 
 def test_the_manifests_commands_exist() -> None:
-    assert [unknown_words(container["args"]) for container in CONTAINERS] == [[], []]
+    assert [unknown_words(container["args"]) for container in CONTAINERS] == [[]] * 4
+
+
+def test_every_manifest_is_valid_kubernetes() -> None:
+    """Against the schema that Kubernetes itself publishes, strictly: an unknown key is an error."""
+    validator = pytest.importorskip("kubernetes_validate", reason="needs: pip install kubernetes-validate")
+    paths = sorted(KUBERNETES.glob("*.yaml"))
+    assert [path.stem for path in paths] == ["fleet", "worker-cronjob", "worker-job"]
+    for path in paths:
+        for document in documents_of(path):
+            assert validator.validate(document, SCHEMA_VERSION, strict=True) == SCHEMA_VERSION
+    (job,) = documents_of(KUBERNETES / "worker-job.yaml")
+    job["spec"]["backofLimit"] = 1
+    with pytest.raises(validator.ValidationError, match="backofLimit"):
+        validator.validate(job, SCHEMA_VERSION, strict=True)
+
+
+def test_workers_on_demand_end_by_themselves_and_are_not_started_again() -> None:
+    assert [document["kind"] for document in ON_DEMAND] == ["Job", "CronJob"]
+    job, cron = ON_DEMAND
+    template = cron["spec"]["jobTemplate"]["spec"]
+    assert pod_of(job) == pod_of(cron)
+    assert (job["spec"]["backoffLimit"], template["backoffLimit"]) == (0, 0)
+    for pod in PODS[2:]:
+        assert pod["restartPolicy"] == "Never"
+        assert pod["terminationGracePeriodSeconds"] >= 30
+        assert "--exit-when-idle" in pod["containers"][0]["args"]
 
 
 def test_pods_may_write_only_where_they_must_and_hold_no_password() -> None:
@@ -65,4 +112,5 @@ def test_pods_may_write_only_where_they_must_and_hold_no_password() -> None:
         }
         secret = {variable["name"] for variable in container["env"] if "valueFrom" in variable}
         assert secret == {"COMPILEWATCH_DATABASE_URL", "PGPASSWORD"}
-    assert re.findall(r"postgres\w*://", MANIFEST.read_text(encoding="utf-8")) == []
+    for path in KUBERNETES.glob("*.yaml"):
+        assert re.findall(r"postgres\w*://", path.read_text(encoding="utf-8")) == []

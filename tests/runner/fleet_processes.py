@@ -52,7 +52,7 @@ class Host:
         self.config = configuration(directory, python, FLEET, rounds=rounds)
         (directory / "tmp").mkdir(exist_ok=True)
         self._command = [*own_name(directory.name), sys.executable, "-m", "runner", *command]
-        self._environment = environment(
+        self.environment = environment(
             COMPILEWATCH_DATABASE_URL=url,
             COMPILEWATCH_CONFIG=str(self.config),
             TMPDIR=str(directory / "tmp"),
@@ -68,7 +68,7 @@ class Host:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self._command, cwd=ROOT, env=self._environment, stdout=log, stderr=log
+                self._command, cwd=ROOT, env=self.environment, stdout=log, stderr=log
             )
 
     def restart_if_dead(self) -> bool:
