@@ -13,7 +13,7 @@ import typer
 
 from db.engine.session import Database, open_database, sqlite_file
 from db.errors import CompilewatchError, NotFoundError, printable
-from db.interchange.files.opening import job_files
+from db.interchange.files.opening import RUNS_FOLDER, job_files
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
 from db.interchange.read.csv_mapping import not_used
 from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
@@ -49,6 +49,8 @@ from runner.cli.options import (
 )
 from runner.cli.output.documents import print_document
 from runner.config.settings import Settings
+from runner.storage.persistence import import_runs
+from runner.storage.spool import TravellingSpool
 
 # Options of `compilewatch import`: what a file may leave unsaid.
 
@@ -92,7 +94,10 @@ JobOption = Annotated[str | None, typer.Option("--job", help="torch-trace: the j
 
 def import_(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files to read, or folders of jobs' logs.")
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Files to read, or folders of jobs' logs or of a host's trials."
+        ),
     ],
     format_: FormatOption = AUTO,
     dry_run: DryRunOption = False,
@@ -146,6 +151,9 @@ def import_(
     _require_files(paths)
     with _existing_database(settings) if dry_run else database_of(settings) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
+        for path in () if dry_run else paths:
+            if (path / RUNS_FOLDER).is_dir():
+                import_runs(TravellingSpool(path), database)
     return _print(report, as_json=json_)
 
 
@@ -240,7 +248,10 @@ def _require_files(paths: Sequence[Path]) -> None:
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
-    folder = next((path for path in paths if path.is_dir() and not job_files(path)), None)
+    folder = next(
+        (path for path in paths if path.is_dir() and not (job_files(path) or (path / RUNS_FOLDER).is_dir())),
+        None,
+    )
     if folder is not None:
         raise CompilewatchError(
             f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,7 +106,7 @@ def run(
     )
     require_space(settings.data_dir)
     _warn_on_stderr()
-    with database_of(settings) as database:
+    with _database(settings) as database:
         durations = Durations(stored_durations_s(database, plan))
         if minutes is not None:
             plan = by_value(plan, durations)
@@ -115,9 +117,27 @@ def run(
         frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
         report = _judge(plan, frame, database, settings)
     _print(plan, frame, report, settings, json_)
+    if settings.fleet.spool_dir:
+        where = settings.fleet.spool_dir
+        print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
+        print(f"  Type `compilewatch import {where}` where the database is.", file=sys.stderr)
     if unmeasured := budget.unmeasured_text():
         print(f"compilewatch: {unmeasured}", file=sys.stderr)
     return _exit_code(outcome, report)
+
+
+@contextmanager
+def _database(settings: Settings) -> Iterator[Database]:
+    """The configured one; where trials go to `[fleet] spool_dir`, an empty one for this command alone."""
+    if settings.fleet.spool_dir is None:
+        with database_of(settings) as database:
+            yield database
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="compilewatch-run-") as directory,
+        database_of(settings.model_copy(update={"database_url": f"sqlite:///{directory}/run.db"})) as own,
+    ):
+        yield own
 
 
 def _builds(python: list[Path] | None, build: list[str] | None, settings: Settings) -> list[BuildSettings]:

@@ -18,7 +18,7 @@ from runner.plan.plan import Plan
 from runner.process.executor import ENDED, Executor, Job, JobState
 from runner.process.local_executor import LocalExecutor
 from runner.storage.persistence import note_end, store_waiting
-from runner.storage.spool import Spool
+from runner.storage.spool import Announcement, Spool, TravellingSpool
 
 _LOG = logging.getLogger("compilewatch.runner")
 _WAIT_S = 0.2
@@ -69,7 +69,10 @@ def execute(
     announced; nothing is measured then.
     """
     store_waiting(database, spool)
-    announce(plan, database, clock())
+    announce(plan, database, started_at := clock())
+    if isinstance(spool, TravellingSpool):
+        for run in announcements(plan, started_at):
+            spool.put_run(run)
     executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase, admits=admits)
     try:
         measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
@@ -84,17 +87,23 @@ def execute(
 
 def announce(plan: Plan, database: Database, started_at: datetime, *, without: Collection[str] = ()) -> None:
     """Say that the runs of `plan` begin, but those `without`. Raises DatabaseError."""
-    for run in plan.runs:
-        if run.run_id in without:
-            continue
-        start_run(
-            database,
+    for run in announcements(plan, started_at):
+        if run.run_id not in without:
+            start_run(database, **run.model_dump())
+
+
+def announcements(plan: Plan, started_at: datetime) -> list[Announcement]:
+    """How each run of `plan` begins."""
+    return [
+        Announcement(
             run_id=run.run_id,
             suite=run.suite,
             label=run.label,
             started_at=started_at,
             planned_trials=run.planned_trials + (TRIALS_PER_RUN if plan.canaries else 0),
         )
+        for run in plan.runs
+    ]
 
 
 def jobs_of(plan: Plan) -> Iterator[Job]:

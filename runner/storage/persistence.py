@@ -9,9 +9,9 @@ from db.engine.session import Database
 from db.errors import CompilewatchError, DatabaseError, NotFoundError
 from db.records.requests import RunStatus
 from db.records.trial import Trial
-from db.store.trials import end_run, save_trial
+from db.store.trials import end_run, save_trial, start_run
 from db.wording.units import plural
-from runner.storage.spool import Replay, Spool, reason_of
+from runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
 
 _LOG = logging.getLogger("compilewatch.runner")
 
@@ -23,6 +23,8 @@ class NotPersistedError(CompilewatchError):
 def store_waiting(database: Database, spool: Spool) -> Replay:
     """Store every trial and every run's end that waits on disk. Raises DatabaseError; the rest waits on."""
     replay = spool.replay(lambda trial: save_trial(database, trial))
+    if spool.travels:
+        return replay
     for run_id, ended_at, status in spool.waiting_ends():
         try:
             end_run(database, run_id, ended_at, status)
@@ -32,6 +34,17 @@ def store_waiting(database: Database, spool: Spool) -> Replay:
     for path in replay.rejected:
         _LOG.warning("%s was set aside: %s", path, reason_of(path))
     return replay
+
+
+def import_runs(spool: TravellingSpool, database: Database) -> None:
+    """Store how the runs of a directory began and ended, which their trials do not say.
+
+    Raises RecordError for a file that is none of ours, ConflictError for a run that began otherwise.
+    """
+    for announcement in spool.runs():
+        start_run(database, **announcement.model_dump())
+    for run_id, ended_at, status in spool.waiting_ends():
+        end_run(database, run_id, ended_at, status)
 
 
 def persist(trial: Trial, database: Database, spool: Spool) -> bool:
@@ -66,6 +79,8 @@ def _persist_without_disk(trial: Trial, database: Database, refused: Compilewatc
 
 def note_end(run_id: str, ended_at: datetime, status: RunStatus, database: Database, spool: Spool) -> None:
     """Say how a run ended; where the database is away, the end waits on disk like a trial."""
+    if spool.travels:
+        spool.put_end(run_id, ended_at, status)
     try:
         end_run(database, run_id, ended_at, status)
     except DatabaseError as error:

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
-from db.records.fields import aware_utc
+from db.interchange.files.opening import RUNS_FOLDER
+from db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
 from db.records.requests import RunStatus
 from db.records.trial import Trial, parse_trial
+from db.records.validation import first_problem
 from runner.storage.spool_size import spool_size, waiting_files
 
 
@@ -25,11 +29,24 @@ class Replay:
     rejected: tuple[Path, ...]
 
 
+class Announcement(Record):
+    """That a run begins, as `db.store.trials.start_run` takes it."""
+
+    run_id: Identifier
+    suite: Name | None
+    label: Name | None
+    started_at: UtcDatetime
+    planned_trials: Count | None
+
+
 class Spool:
     """A directory of `<trial id>.json` files, and of `ends/<run id>.json` for the ends of runs.
 
     Trial ids sort by time, so names give the order.
     """
+
+    travels = False
+    """Whether its files stay, to be imported where the team's database is."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -122,6 +139,57 @@ class Spool:
             return []
         target.with_suffix(".reason.txt").write_text(reason + "\n", encoding="utf-8")
         return [target]
+
+
+class TravellingSpool(Spool):
+    """Trials and runs of a host that reaches no database, for `compilewatch import DIRECTORY` elsewhere.
+
+    What is replayed here goes to the database of one command, and the files stay. A folder `runs` marks it.
+    """
+
+    travels = True
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._runs = directory / RUNS_FOLDER
+        self._fresh: list[Trial] = []
+
+    def put(self, trial: Trial) -> Path:
+        path = super().put(trial)
+        self._fresh.append(trial)
+        return path
+
+    def put_run(self, announcement: Announcement) -> None:
+        """Write that a run begins. Raises CompilewatchError where the disk refuses."""
+        try:
+            _write(self._runs / f"{announcement.run_id}.json", announcement.model_dump_json())
+        except OSError as error:
+            raise CompilewatchError(
+                f"Nothing can be written to {self.directory}: {error.strerror}.",
+                "Set [fleet] spool_dir to a directory that is writable here.",
+            ) from error
+
+    def runs(self) -> list[Announcement]:
+        """The runs that were begun. Raises RecordError for a file that announces none."""
+        found = []
+        for path in sorted(self._runs.glob("*.json")):
+            try:
+                found.append(Announcement.model_validate_json(path.read_bytes()))
+            except ValidationError as error:
+                problem = first_problem(error, "all of it")
+                raise RecordError(
+                    f"{path}: announces no run ({problem}).", "Take the file away and import again."
+                ) from None
+        return found
+
+    def waiting(self) -> list[Path]:
+        return []
+
+    def replay(self, save: Callable[[Trial], object]) -> Replay:
+        fresh, self._fresh = self._fresh, []
+        for trial in fresh:
+            save(trial)
+        return Replay(len(fresh), ())
 
 
 def reason_of(rejected: Path) -> str:

@@ -16,6 +16,9 @@ release = open(os.path.join(os.path.dirname(__file__), "release")).read()
 # Asked which torch it has, as any interpreter is.
 if sys.argv[1:3] == ["-I", "-c"]:
     told = {{"__version__": release, "version": release, "python": None, "os": None, "packages": {{}}}}
+    if "executable" in sys.argv[3]:
+        # Before a run, what it is; before a trial of a fleet, which build it is.
+        told |= {{"python": "3.11.2", "torch": release, "error": None, "device_count": 0}}
     print(json.dumps(told | dict.fromkeys(["git", "cuda", "hip", "triton"])))
     sys.exit()
 spec = json.loads(sys.stdin.buffer.readline())

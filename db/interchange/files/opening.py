@@ -158,12 +158,21 @@ def job_files(folder: Path) -> list[Path]:
     return sorted({path for pattern in _OF_JOBS for path in folder.glob(pattern) if path.is_file()})
 
 
+RUNS_FOLDER = "runs"
+"""In a directory of trials on their way from a host without a database; it says how their runs began."""
+
+
+def spool_files(folder: Path) -> list[Path]:
+    """The trials of a directory that `[fleet] spool_dir` named; none of any other."""
+    return sorted(folder.glob("*.json")) if (folder / RUNS_FOLDER).is_dir() else []
+
+
 def input_files(path: Path) -> list[InputFile]:
-    """What `path` holds: itself, the members of a zip in the order of their names, or the logs in a folder.
+    """What `path` holds: itself, the members of a zip in the order of their names, or those of a folder.
 
     Raises RecordError when it cannot be read or breaks a bound.
     """
-    if path.is_dir() and (logs := job_files(path)):
+    if path.is_dir() and (logs := job_files(path) or spool_files(path)):
         return [file for log in logs for file in input_files(log)]
 
     def beside(name: str) -> tuple[str, Content] | None:

@@ -25,7 +25,7 @@ from runner.plan.durations import Case, Durations
 from runner.plan.plan import Plan
 from runner.plan.time_budget import TimeBudget
 from runner.process.execution import RunOutcome, execute
-from runner.storage.spool import Spool
+from runner.storage.spool import Spool, TravellingSpool
 
 
 class TimeLeft:
@@ -189,7 +189,8 @@ def measure(
     Nothing is begun that is not expected to end within `seconds`; the budget says what was left out.
     """
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
-    spool = Spool(settings.data_dir / "spool")
+    directory = settings.fleet.spool_dir
+    spool = TravellingSpool(directory) if directory else Spool(settings.data_dir / "spool")
     budget = TimeBudget(seconds, durations, canaries=plan.canaries)
     time_left = TimeLeft(cases, durations, budget.remaining_s)
     with stop_signal() as stop, run_progress(len(cases), time_left) as progress:

@@ -1,0 +1,112 @@
+"""Trials of a host that reaches no database: written to a directory, imported elsewhere, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from db.engine.session import Database, open_database
+from db.queries.filters import Filters
+from db.queries.records import trial_records
+from db.records.requests import RunStatus
+from db.records.trial import Trial, parse_trial
+from db.tables.trials import RUN
+from tests.runner.fleet_processes import wait_until
+from tests.runner.quick_measurement import configuration, interpreter
+from tests.runner.terminal import COMMAND, compilewatch, environment
+
+AWAY = "postgresql://nobody@127.0.0.1:9/none"
+
+
+def node(directory: Path, *, seconds: float = 0.02, rounds: int = 3) -> dict[str, str]:
+    """The environment of a host whose configuration names a directory, and a database that is not there."""
+    python = interpreter(directory / "build", seconds=seconds)
+    spool = directory / "spool"
+    more = f'[fleet]\nspool_dir = "{spool}"\n'
+    config = configuration(directory, python, more, rounds=rounds)
+    return {"COMPILEWATCH_CONFIG": str(config), "COMPILEWATCH_DATABASE_URL": AWAY}
+
+
+def files_of(spool: Path) -> list[Trial]:
+    return [parse_trial(path.read_bytes(), where=path.name) for path in sorted(spool.glob("*.json"))]
+
+
+def runs_of(database: Database) -> list[dict[str, object]]:
+    names = ("run_id", "suite", "label", "started_at", "ended_at", "planned_trials", "status", "trials")
+    with database.read() as connection:
+        rows = connection.execute(select(*(RUN.c[name] for name in names)).order_by(RUN.c.run_id))
+        return [dict(row) for row in rows.mappings()]
+
+
+def test_what_a_host_without_a_database_measured_comes_in_exactly(tmp_path: Path) -> None:
+    variables = node(tmp_path / "node")
+    spool = tmp_path / "node" / "spool"
+    for label in ("monday", "tuesday"):
+        ran = compilewatch("run", "--label", label, cwd=tmp_path, **variables)
+        assert ran.returncode == 0, ran.stderr
+        assert f"compilewatch import {spool}" in ran.stderr
+    written = files_of(spool)
+    assert len(written) == 6
+    url = f"sqlite:///{tmp_path / 'team.db'}"
+    for line in (
+        f"{spool} (trial) brought 6 trials.",
+        f"{spool} (trial) brought 0 trials, 6 were there already.",
+    ):
+        got = compilewatch("import", str(spool), "--db", url, cwd=tmp_path)
+        assert got.returncode == 0, got.stderr
+        assert got.stdout.startswith(line.partition(",")[0].rstrip(".")), got.stdout
+        with open_database(url) as database:
+            assert sorted(trial_records(database, Filters()), key=lambda each: each.trial_id) == written
+            first, second = runs_of(database)
+            for run, label in ((first, "monday"), (second, "tuesday")):
+                announced = json.loads((spool / "runs" / f"{run['run_id']}.json").read_text())
+                assert {name: announced[name] for name in ("suite", "label", "planned_trials")} == {
+                    "suite": "quick",
+                    "label": label,
+                    "planned_trials": 3,
+                }
+                assert (run["label"], run["planned_trials"], run["trials"]) == (label, 3, 3)
+                assert run["status"] is RunStatus.FINISHED
+                assert run["started_at"] < run["ended_at"]  # type: ignore[operator]
+    assert files_of(spool) == written
+
+
+def test_what_a_killed_run_had_measured_comes_in(tmp_path: Path) -> None:
+    variables = node(tmp_path / "node", seconds=0.5, rounds=50)
+    spool = tmp_path / "node" / "spool"
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "run"], cwd=tmp_path, env=environment(**variables), stdout=log, stderr=log
+        )
+    wait_until(lambda: len(files_of(spool)) >= 2, 60, (tmp_path / "log").read_text())
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    written = files_of(spool)
+    url = f"sqlite:///{tmp_path / 'team.db'}"
+    assert compilewatch("import", str(spool), "--db", url, cwd=tmp_path).returncode == 0
+    with open_database(url) as database:
+        (run,) = runs_of(database)
+        assert (run["status"], run["trials"], run["planned_trials"]) == (RunStatus.RUNNING, len(written), 50)
+
+
+@pytest.mark.parametrize("content", ["{}", "nothing", '{"run_id": "../x"}'])
+def test_a_file_that_announces_no_run_is_a_sentence(content: str, tmp_path: Path) -> None:
+    variables = node(tmp_path / "node", rounds=1)
+    spool = tmp_path / "node" / "spool"
+    compilewatch("run", cwd=tmp_path, **variables)
+    (spool / "runs" / "other.json").write_text(content, encoding="utf-8")
+    got = compilewatch("import", str(spool), "--db", f"sqlite:///{tmp_path / 'team.db'}", cwd=tmp_path)
+    assert got.returncode == 2
+    assert "announces no run" in got.stderr
+    assert "Traceback" not in got.stderr
+
+
+def test_a_worker_needs_a_database(tmp_path: Path) -> None:
+    got = compilewatch("worker", "--gpu", "cpu", cwd=tmp_path, **node(tmp_path / "node"))
+    assert got.returncode == 2
+    assert "Measure with `compilewatch run`" in got.stderr
