@@ -39,7 +39,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults fuzz mutants audit lint fix bench docs screenshots walk look release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds test-slurm faults fuzz mutants audit lint fix bench docs screenshots walk look release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -144,6 +144,15 @@ test-builds: dev ## what each installed release of torch gives (BUILDS=directory
 
 faults: dev ## inject a thousand faults, kill a fleet's processes for minutes, print the table; about an hour
 	$(BIN)/python -m pytest -m 'faults or slow' tests/faults $(PYTEST_ARGS)
+
+# Without Slurm the test is skipped, and says so.
+test-slurm: dev ## two hundred trials on a real Slurm of two nodes, whose jobs are pre-empted and killed
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v slurmctld >/dev/null; then \
+	    echo "Installing Debian's Slurm"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge; } >/dev/null \
+	        || echo "Slurm could not be installed; the test will be skipped." >&2; \
+	fi
+	$(BIN)/python -m pytest -s -m slurm tests/faults/test_slurm.py $(PYTEST_ARGS)
 
 fuzz: dev ## bend configurations, records, links, requests, sockets, states and what workers send, up to 5,000 times each
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \

@@ -1,0 +1,163 @@
+"""Workers as jobs of a real Slurm, launched by the service, pre-empted, cancelled and killed.
+
+make test-slurm prints what docs/measured/fleet.md records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import Database, open_database
+from db.queries.filters import Filters
+from db.queries.fleet import fleet_workers, launches, queue_lengths
+from db.queries.records import trial_records
+from db.queries.schedules import requests
+from db.records.fleet import LaunchState
+from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
+from db.store.requests import new_request, save_request
+from tests.faults.slurm_cluster import KILL_WAIT_S, Cluster, Unavailable, slurm_cluster
+from tests.runner.fleet_processes import Host, service, wait_until
+from tests.runner.terminal import ROOT
+
+TRIALS = 200
+TRIAL_S = 0.3
+IDLE_S = 5
+FAULT_EVERY_S = 4.0
+OVER_WITHIN_S = 700.0
+
+# Both nodes are this host: a name and a folder of its own make each one a host.
+_WORKER = """#!/bin/sh
+node={folder}/$SLURMD_NODENAME
+mkdir -p "$node/tmp"
+export TMPDIR="$node/tmp" COMPILEWATCH_DATA_DIR="$node/data"
+exec unshare --uts sh -c 'hostname "$0" && exec "$@"' "$SLURMD_NODENAME" \\
+    {python} -m runner worker --gpu cpu --exit-when-idle {idle_s}
+"""
+_LAUNCH = """
+[fleet.launch.cpu]
+command = {command}
+at_most = 2
+start_s = 120
+backoff_s = 2
+
+[policy.confirm]
+budget_trials = 0
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(slurm_cluster(tmp_path / "slurm"))
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+        yield cluster
+
+
+def boss_of(cluster: Cluster, folder: Path, url: str, python: str) -> Host:
+    """A service that launches workers with sbatch."""
+    boss = service(folder / "boss", url, seconds=TRIAL_S)
+    script = folder / "worker.sh"
+    script.write_text(_WORKER.format(folder=folder, python=python, idle_s=IDLE_S), encoding="utf-8")
+    batch = [
+        *("sbatch", "--parsable", "--no-requeue", "--partition", "low", "--chdir", str(ROOT)),
+        *("--output", str(folder / "job-%j.log"), str(script)),
+    ]
+    with boss.config.open("a", encoding="utf-8") as file:
+        file.write(_LAUNCH.format(command=json.dumps(batch)))
+    boss.environment.update(cluster.environment)
+    return boss
+
+
+def faults(cluster: Cluster, done: Iterator[bool], seed: int) -> Counter[str]:
+    """Pre-empt, cancel or kill a worker every few seconds, until it is done."""
+    chance, injected = random.Random(seed), Counter[str]()
+    kinds = itertools.cycle(("pre-empted", "killed", "cancelled"))
+    while not next(done):
+        running = cluster.jobs("low", "running")
+        if running:
+            kind, job = next(kinds), chance.choice(running)
+            with contextlib.suppress(subprocess.CalledProcessError):
+                if kind == "pre-empted":
+                    node = cluster.ask("squeue", "-h", "-j", job, "-o", "%N")
+                    cluster.ask(
+                        "sbatch",
+                        "--partition",
+                        "high",
+                        "--nodelist",
+                        node,
+                        "--output",
+                        "/dev/null",
+                        "--wrap",
+                        "sleep 1",
+                    )
+                elif kind == "killed":
+                    cluster.ask("scancel", "--signal=KILL", "--full", job)
+                else:
+                    cluster.ask("scancel", job)
+                injected[kind] += 1
+        time.sleep(FAULT_EVERY_S)
+    return injected
+
+
+@pytest.mark.slurm
+@pytest.mark.timeout(880)
+def test_no_trial_is_lost_or_doubled_whatever_slurm_does_to_its_job(
+    cluster: Cluster, tmp_path: Path, postgres_database_url: str
+) -> None:
+    url = postgres_database_url
+    with open_database(url) as database:
+        for number in (1, 2):
+            spec = RequestSpec(suite="quick", trials=TRIALS // 2)
+            request = new_request(f"request-{number}", RequestKind.MANUAL, spec, by="x", at=datetime.now(UTC))
+            save_request(database, request)
+        boss = boss_of(cluster, tmp_path, url, sys.executable)
+        boss.start()
+        began = time.monotonic()
+
+        def is_done() -> Iterator[bool]:
+            while True:
+                assert time.monotonic() - began < OVER_WITHIN_S, report(database, cluster, boss)
+                yield not requests(database, states=UNFINISHED)
+
+        try:
+            injected = faults(cluster, is_done(), seed=1)
+            took_s = time.monotonic() - began
+            given_back_s = wait_until(
+                lambda: not cluster.jobs("low"), IDLE_S + KILL_WAIT_S + 30, report(database, cluster, boss)
+            )
+        finally:
+            assert boss.stop() == 0, boss.log.read_text()[-3000:]
+        trials = list(trial_records(database, Filters()))
+        outcomes = Counter(trial.failure.kind.value if trial.failure else "ok" for trial in trials)
+        workers, brought = fleet_workers(database), launches(database, limit=1000)
+        states = Counter(each.state(datetime.now(UTC)).value for each in brought)
+        print(f"\n{TRIALS} trials in {took_s:.0f} s: {dict(outcomes)}; {dict(injected)}")
+        print(f"{len(workers)} workers; launches: {dict(states)}")
+        print(f"idle for {IDLE_S} s, all allocations given back {given_back_s:.1f} s after the last request")
+        assert len(trials) == len({trial.trial_id for trial in trials}) == TRIALS
+        assert outcomes == {"ok": TRIALS}
+        assert {request.state for request in requests(database)} == {RequestState.FINISHED}
+        assert queue_lengths(database) == {}
+        assert min(injected.values()) >= 3
+        assert states[LaunchState.STARTED.value] >= 3
+
+
+def report(database: Database, cluster: Cluster, boss: Host) -> str:
+    """What a person wants to know where it does not end."""
+    lines = [boss.log.read_text()[-2000:], cluster.ask("squeue"), str(queue_lengths(database))]
+    lines += [f"{each.launched_at} {each.exit_code} {each.output}" for each in launches(database)]
+    return "\n".join(lines)
