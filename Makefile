@@ -39,7 +39,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds test-slurm faults fuzz mutants audit lint fix bench docs screenshots walk look release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz mutants audit lint fix bench docs screenshots walk look release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile

@@ -71,8 +71,8 @@ def execute(
     store_waiting(database, spool)
     announce(plan, database, started_at := clock())
     if isinstance(spool, TravellingSpool):
-        for run in announcements(plan, started_at):
-            spool.put_run(run)
+        for announcement in announcements(plan, started_at):
+            spool.put_run(announcement)
     executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase, admits=admits)
     try:
         measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
