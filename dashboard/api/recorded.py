@@ -19,6 +19,7 @@ from dashboard.api.stored import Listing
 from dashboard.reports.content import Content, content_of
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
+from db.queries.causes import recorded_explanations
 from db.queries.regressions import regression_state, regressions_frame
 from db.queries.reports import find_report, reports_frame, reports_revision
 from db.records.regressions import Regression, TriageEvent, TriageState
@@ -48,7 +49,9 @@ REPORTS = Listing("reports", "key", _reports, moment="created_at")
 
 
 class RegressionAnswer(BaseModel):
-    """One recorded verdict, its state, and who said what about it, oldest first."""
+    """One recorded verdict, its state, who said what about it, oldest first, and why the case changed, in
+    sentences where records show it.
+    """
 
     model_config = ConfigDict(extra="forbid", serialize_by_alias=True, populate_by_name=True)
 
@@ -57,6 +60,7 @@ class RegressionAnswer(BaseModel):
     revised_by: str | None
     regression: Regression
     triage: tuple[TriageEvent, ...]
+    explanation: tuple[str, ...]
 
 
 def regression(database: Database, values: Values) -> Answer:
@@ -65,11 +69,13 @@ def regression(database: Database, values: Values) -> Answer:
     state = regression_state(database, wanted)
     if state.regression.regression_id != wanted:
         raise NotFoundError(f"There is no regression {one_line(wanted)}.", "See /api/v1/regressions.")
+    (explained,) = recorded_explanations(database, [state.regression])
     answer = RegressionAnswer(
         state=state.state,
         revised_by=state.revised_by,
         regression=state.regression,
         triage=state.triage,
+        explanation=tuple(explained),
     )
     document = answer.model_dump(mode="json")
     return Answer(document, document["triage"], tuple(TriageEvent.model_fields))

@@ -26,12 +26,13 @@ class Part(BaseModel):
 
 
 class Lines(Part):
-    """Sentences, each a paragraph, or with `listed` an item of a list."""
+    """Sentences, each a paragraph, or with `listed` an item of a list, or with `code` a line of code."""
 
     kind: Literal["lines"] = "lines"
     title: str = ""
     lines: tuple[str, ...]
     listed: bool = False
+    code: bool = False
 
 
 class Figures(Part):

@@ -46,6 +46,7 @@ from db.judge.results import Comparison
 from db.judge.vocabulary import Metric
 from db.metrics.groups import row_dicts
 from db.queries import facets
+from db.queries.causes import traced_changes
 from db.queries.filters import Filters
 from db.queries.reports import sign_offs
 from db.queries.sides import resolve_side
@@ -150,10 +151,10 @@ def _compared(
     built = _built(judged, choices)
     before, after = built.values()
     differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
-    beside = upgrade.Beside(differs)
+    beside = upgrade.Beside(differs, code=traced_changes(reader(), judged))
     if link is not None:
-        beside = upgrade.Beside(
-            differs,
+        beside = replace(
+            beside,
             recorded=inbox.chosen(read_regressions(snapshot), upgrade.inbox_link(link)),
             signed=sign_offs(reader(), str(link.machine), str(link.base), str(link.head)),
             in_focus=upgrade.in_focus(snapshot, link, judged, labels),

@@ -30,7 +30,8 @@ dd{margin:0;font-size:1.35rem;font-weight:650;font-variant-numeric:tabular-nums}
 p,ul,figure{max-width:1040px}
 figure{margin:1.25rem 0;overflow-x:auto}
 svg{width:100%;min-width:600px;height:auto;display:block;overflow:visible}
-.wide{overflow-x:auto}
+.wide,pre{overflow-x:auto}
+pre{background:var(--wash);border-radius:8px;padding:.75rem;font-size:.8rem;line-height:1.35}
 table{border-collapse:collapse;min-width:min(100%,1040px);font-size:.87rem;margin:.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line);
 overflow-wrap:break-word;max-width:22rem}
@@ -42,7 +43,7 @@ tr.improved td:first-child{box-shadow:inset 4px 0 #0072b2}
 tr.inconclusive td:first-child{box-shadow:inset 4px 0 #e0c65a}
 footer{margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.75rem}
 @page{margin:14mm}
-@media print{body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}
+@media print{body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}pre{white-space:pre-wrap}
 table{width:100%;font-size:7.5pt}th,td{padding:.15rem .3rem;max-width:9rem}td.n,td.s{white-space:normal}
 h2{break-after:avoid}figure,tr,dl{break-inside:avoid}figure{overflow:visible}svg{min-width:0}thead{display:table-header-group}}
 """
@@ -133,6 +134,9 @@ def _lines(section: Lines) -> str:
     if section.listed:
         items = "".join(f"<li>{_text(line)}</li>" for line in section.lines)
         return f"{_heading(section.title)}<ul>{items}</ul>"
+    if section.code:
+        code = "\n".join(map(_text, section.lines))
+        return f"{_heading(section.title)}<pre>{code}</pre>"
     return _heading(section.title) + "".join(f"<p>{_text(line)}</p>" for line in section.lines)
 
 

@@ -29,7 +29,7 @@ def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
         case parts.Headline():
             section: Section = Lines(lines=(part.text,))
         case parts.Lines():
-            section = Lines(title=part.title, lines=part.lines, listed=part.listed or part.code)
+            section = Lines(title=part.title, lines=part.lines, listed=part.listed, code=part.code)
         case parts.Empty():
             section = Lines(lines=(f"{part.reason} {part.next_step}".strip(),))
         case parts.Figures():

@@ -1,20 +1,29 @@
-"""What the compiler did differently on two builds, as a list of sentences; what neither side knows is left
+"""What the compiler did, and what it did differently on two builds, as texts; what neither side knows is left
 out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
 
-from db.records.evidence import CompilerEvent, CompilerFacts
-from db.wording.units import count, plural, size
+from db.records.evidence import AutotunedOperation, CompilerEvent, CompilerFacts
+from db.records.sampling import GeneratedSource
+from db.wording.units import count, duration, plural, size
 
 NAMED = 2
 """So many reasons are named where something is new."""
 
+_LISTED = 5
+MOST_LINES = 120
+"""As long as the difference of one graph's code is at most."""
+LONGEST_LINE = 160
+
 
 def compiler_changes(base: CompilerFacts, head: CompilerFacts) -> list[str]:
-    """What changed from `base` to `head`: graphs, breaks, recompilations, CUDA graphs, code, caches."""
+    """What changed from `base` to `head`: graphs, breaks, recompilations, CUDA graphs, code,
+    autotuning, caches."""
     return [
         *_counts("graph", base.graphs, head.graphs),
         *_counts("captured operation", base.ops_captured, head.ops_captured),
@@ -25,6 +34,7 @@ def compiler_changes(base: CompilerFacts, head: CompilerFacts) -> list[str]:
         *_counts("CUDA graph", base.cudagraph_launches, head.cudagraph_launches, " a step"),
         *_reasons("skipped CUDA graph", base.cudagraph_skips, head.cudagraph_skips),
         *_code(base, head),
+        *_autotuning(base, head),
         *_caches(base, head),
     ]
 
@@ -78,6 +88,54 @@ def _code(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:
         yield f"generated code differs in {count(differing)} of {of} ({sizes[0]} became {sizes[1]})"
 
 
+def _autotuning(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:
+    """Operations that both sides timed candidates for: other implementations by name, other configurations by
+    their number, since those of equal speed are taken by chance.
+    """
+    before = {(each.operation, each.inputs): each for each in base.autotuned or ()}
+    after = {(each.operation, each.inputs): each for each in head.autotuned or ()}
+    pairs = [(each, after[key]) for key, each in before.items() if key in after]
+    other = [(old, new) for old, new in pairs if old.candidate != new.candidate]
+    for old, new in other[:NAMED]:
+        of = f" of {new.inputs}" if new.inputs else ""
+        yield f"autotuning took {_timed(new)} for {new.operation}{of} instead of {_timed(old)}"
+    if len(other) > NAMED:
+        yield f"autotuning took other kernels for {plural(len(other) - NAMED, 'more operation')}"
+    configured = sum(
+        old.candidate == new.candidate and old.configuration != new.configuration for old, new in pairs
+    )
+    if configured:
+        of = plural(len(pairs), "kernel")
+        yield f"autotuning took other configurations for {count(configured)} of {of}"
+
+
+def generated_text(facts: CompilerFacts) -> str | None:
+    """Kernels and size of the code for each graph, with its hash; None where nothing was generated."""
+    graphs = facts.generated
+    if not graphs:
+        return None
+    each = [f"{plural(graph.kernels, 'kernel')}, {size(graph.size_bytes)}, {graph.hash}" for graph in graphs]
+    rest = f"; {plural(len(each) - _LISTED, 'more graph')}" if len(each) > _LISTED else ""
+    return f"{'; '.join(each[:_LISTED])}{rest}"
+
+
+def autotuned_texts(facts: CompilerFacts) -> list[str]:
+    """Of every operation that was autotuned the kernel that was taken; the last line counts the rest."""
+    lines = []
+    for each in facts.autotuned or ():
+        of = f" of {each.inputs}" if each.inputs else ""
+        what = each.candidate if each.candidate != each.operation else each.configuration or "default"
+        time = "" if each.time_ns is None else f" ({duration(each.time_ns)})"
+        lines.append(f"{each.operation}{of}: {what}{time}, of {plural(each.candidates, 'candidate')}")
+    more = len(lines) - _LISTED
+    return lines if more <= 0 else [*lines[:_LISTED], plural(more, "more operation")]
+
+
+def _timed(operation: AutotunedOperation) -> str:
+    time = "" if operation.time_ns is None else f" ({duration(operation.time_ns)})"
+    return f"{operation.candidate}{time}"
+
+
 def _caches(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:
     if base.cache is None or head.cache is None:
         return
@@ -86,3 +144,29 @@ def _caches(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:
             before, after = (getattr(each.cache, f"{name}_{answer}") for each in (base, head))
             if before is not None and after is not None and before != after:
                 yield f"{answer} of the {what}: {count(before)} became {count(after)}"
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """How the generated code of one graph differs: a unified diff, line by line; `graph` counts from 1."""
+
+    graph: int
+    lines: tuple[str, ...]
+
+
+def source_changes(
+    base: Sequence[GeneratedSource], head: Sequence[GeneratedSource]
+) -> Iterator[SourceChange]:
+    """Graph by graph in the order they were written, those that differ; a graph of one side is new."""
+    for number in range(max(len(base), len(head))):
+        before, after = (side[number].source if number < len(side) else "" for side in (base, head))
+        if before != after:
+            yield SourceChange(number + 1, tuple(_diff(before.splitlines(), after.splitlines())))
+
+
+def _diff(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    lines = list(unified_diff(before, after, "base", "head", lineterm=""))
+    for line in lines[:MOST_LINES]:
+        yield line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
+    if len(lines) > MOST_LINES:
+        yield plural(len(lines) - MOST_LINES, "more line")

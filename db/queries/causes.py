@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from db.cause.compiler_change import compiler_changes
+from db.cause.compiler_change import SourceChange, compiler_changes, source_changes
 from db.cause.profile_change import is_disturbed
 from db.cause.sentences import Cause, Watched, cause_between
 from db.engine.session import Database
@@ -17,7 +17,7 @@ from db.judge.results import Row as Judged
 from db.judge.vocabulary import Metric, Verdict, WhoMoved
 from db.records.evidence import CompilerFacts
 from db.records.regressions import Regression
-from db.records.sampling import Profile
+from db.records.sampling import Profile, Trace
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
 
 Case = tuple[str, str]
@@ -53,42 +53,66 @@ class Explanation:
 
 def explanations(database: Database, comparison: Comparison) -> dict[Case, Explanation]:
     """Of every case that changed, in the order of the rows; those of which nothing is known are absent."""
-    changed = {
-        (row.case.workload_id, row.case.strategy_id): None
-        for row in comparison.rows
-        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
-    }
-    by_case = causes(database, comparison)
-    base, head = comparison.base, comparison.head
-    compiled = _compiler_changes(database, base, head, comparison.machine_id, changed)
-    return {
-        case: Explanation(by_case.get(case), tuple(compiled.get(case, ())))
-        for case in changed
-        if case in by_case or compiled.get(case)
-    }
+    sides = comparison.base, comparison.head
+    by_case = _explained(database, sides, comparison.machine_id, _changed(comparison.rows))
+    return {case: each for case, each in by_case.items() if each.cause or each.compiler}
+
+
+def _changed(rows: Iterable[Judged]) -> dict[Case, list[Judged]]:
+    """The rows that say that a case changed, by case, in their order."""
+    by_case: dict[Case, list[Judged]] = {}
+    for row in rows:
+        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
+            by_case.setdefault((row.case.workload_id, row.case.strategy_id), []).append(row)
+    return by_case
+
+
+def _moved(changed: Mapping[Case, Sequence[Judged]]) -> dict[Case, Moved]:
+    """What is to be explained of each case, by the first row that says something of its time."""
+    moved = {case: next(filter(None, map(moved_of, rows)), None) for case, rows in changed.items()}
+    return {case: what for case, what in moved.items() if what is not None}
+
+
+def _explained(
+    database: Database,
+    sides: tuple[BuildSide, BuildSide],
+    machine_id: str | None,
+    changed: Mapping[Case, Sequence[Judged]],
+) -> dict[Case, Explanation]:
+    causes_by_case = causes_between(database, *sides, machine_id, _moved(changed))
+    compiled = _compiler_changes(database, *sides, machine_id, changed)
+    return {case: Explanation(causes_by_case.get(case), tuple(compiled.get(case, ()))) for case in changed}
+
+
+def traced_changes(database: Database, comparison: Comparison) -> dict[Case, list[SourceChange]]:
+    """How the generated code of every case that changed differs, by the newest trace of each side; one
+    without a trace on both sides, or with the same code, is absent.
+    """
+    wanted = _changed(comparison.rows)
+    before, after = _newest_of_sides(
+        database, TRIAL_DETAIL.c.trace, (comparison.base, comparison.head), comparison.machine_id, wanted
+    )
+    by_case = {}
+    for case in wanted:
+        if case in before and case in after:
+            base, head = (Trace.model_validate(side[case][0].part).sources for side in (before, after))
+            if base and head and (changes := list(source_changes(base, head))):
+                by_case[case] = changes
+    return by_case
 
 
 def explained_case(
     database: Database, base: BuildSide, head: BuildSide, machine_id: str | None, rows: Sequence[Judged]
 ) -> list[str]:
     """Why one case changed, in sentences, by the verdicts `rows` on it; nothing where it did not."""
-    changed = [row for row in rows if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
-    if not changed:
-        return []
-    case = changed[0].case.workload_id, changed[0].case.strategy_id
-    moved = next(filter(None, map(moved_of, changed)), None)
-    by_case = causes_between(database, base, head, machine_id, {case: moved} if moved else {})
-    compiled = _compiler_changes(database, base, head, machine_id, [case])
-    return Explanation(by_case.get(case), tuple(compiled.get(case, ()))).sentences
+    by_case = _explained(database, (base, head), machine_id, _changed(rows))
+    return [sentence for each in by_case.values() for sentence in each.sentences]
 
 
 def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
     """Of every case whose time moved, why; only where profiles of both sides show it."""
-    moved: dict[Case, Moved] = {}
-    for row in comparison.rows:
-        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and (what := moved_of(row)):
-            moved.setdefault((row.case.workload_id, row.case.strategy_id), what)
-    return causes_between(database, comparison.base, comparison.head, comparison.machine_id, moved)
+    base, head, moved = comparison.base, comparison.head, _moved(_changed(comparison.rows))
+    return causes_between(database, base, head, comparison.machine_id, moved)
 
 
 def explanation_documents(
@@ -115,14 +139,7 @@ def _compiler_changes(
     cases: Collection[Case],
 ) -> dict[Case, list[str]]:
     """What the compiler did differently, by the newest trial of each side that has compiler facts."""
-    if not cases or machine_id is None:
-        return {}
-    workloads = {workload for workload, _ in cases}
-    with database.read() as connection:
-        before, after = (
-            _newest(connection, TRIAL_DETAIL.c.compiler, _of(side, other), machine_id, workloads)
-            for side, other in ((base, head), (head, base))
-        )
+    before, after = _newest_of_sides(database, TRIAL_DETAIL.c.compiler, (base, head), machine_id, cases)
     return {
         case: compiler_changes(
             CompilerFacts.model_validate(before[case][0].part),
@@ -131,6 +148,30 @@ def _compiler_changes(
         for case in cases
         if case in before and case in after
     }
+
+
+def _newest_of_sides(
+    database: Database,
+    column: ColumnElement[Any],
+    sides: Sequence[BuildSide],
+    machine_id: str | None,
+    cases: Collection[Case],
+    *,
+    most: int = 1,
+) -> tuple[dict[Case, list[_Part]], dict[Case, list[_Part]]]:
+    """`_newest` of both sides, the base first."""
+    if not cases or machine_id is None:
+        return {}, {}
+    base, head = sides
+    of_cases = and_(
+        SERIES.c.machine_id == machine_id, SERIES.c.workload_id.in_({workload for workload, _ in cases})
+    )
+    with database.read() as connection:
+        before, after = (
+            _newest(connection, column, and_(of_cases, of_side), most)
+            for of_side in (_of(base, head), _of(head, base))
+        )
+    return before, after
 
 
 def moved_of(row: Judged) -> Moved | None:
@@ -144,15 +185,21 @@ def moved_of(row: Judged) -> Moved | None:
     return None if not change else Moved(change > 0, eager)
 
 
-def recorded_causes(database: Database, regressions: Sequence[Regression]) -> dict[Case, Cause]:
-    """Why the cases of recorded regressions between the same sides of one machine changed."""
-    moved = {
-        (each.row.case.workload_id, each.row.case.strategy_id): shift
-        for each in regressions
-        if (shift := moved_of(each.row))
-    }
-    first = regressions[0]
-    return causes_between(database, first.base, first.head, first.machine_id, moved)
+def recorded_explanations(database: Database, regressions: Sequence[Regression]) -> list[list[str]]:
+    """Why the case of each recorded regression changed, in sentences; none where nothing is known of it."""
+    events: dict[Any, list[Regression]] = {}
+    for each in regressions:
+        events.setdefault((each.machine_id, each.base_key, each.head_key), []).append(each)
+    sentences: dict[str, list[str]] = {}
+    for event in events.values():
+        first = event[0]
+        changed = _changed(each.row for each in event)
+        explained = _explained(database, (first.base, first.head), first.machine_id, changed)
+        for each in event:
+            case = each.row.case.workload_id, each.row.case.strategy_id
+            if case in explained:
+                sentences[each.regression_id] = explained[case].sentences
+    return [sentences.get(each.regression_id, []) for each in regressions]
 
 
 def causes_between(
@@ -163,13 +210,9 @@ def causes_between(
     moved: Mapping[Case, Moved],
 ) -> dict[Case, Cause]:
     """Why the cases of `moved` changed between two sides; one for which profiles show nothing is absent."""
-    if not moved or machine_id is None:
-        return {}
-    with database.read() as connection:
-        before, after = (
-            _profiles(connection, side, other, machine_id, {workload for workload, _ in moved})
-            for side, other in ((base, head), (head, base))
-        )
+    column = TRIAL_DETAIL.c.profile
+    sides = _newest_of_sides(database, column, (base, head), machine_id, moved, most=_NEWEST)
+    before, after = map(_profiles, sides)
     by_case = {}
     for case, what in moved.items():
         if case in before and case in after:
@@ -203,14 +246,11 @@ class _Profiled(NamedTuple):
     eager: Watched | None
 
 
-def _profiles(
-    connection: Connection, side: BuildSide, other: BuildSide, machine_id: str, workloads: Collection[str]
-) -> dict[Case, _Profiled]:
-    """The newest profile of every case on a side that nothing disturbed, with the latency of its trial; where
-    all were disturbed, the newest.
+def _profiles(parts: Mapping[Case, list[_Part]]) -> dict[Case, _Profiled]:
+    """The newest profile of every case that nothing disturbed, with the latency of its trial; where all were
+    disturbed, the newest.
     """
-    newest = _newest(connection, TRIAL_DETAIL.c.profile, _of(side, other), machine_id, workloads)
-    profiles = {case: [_profiled(row) for row in rows] for case, rows in newest.items()}
+    profiles = {case: [_profiled(row) for row in rows] for case, rows in parts.items()}
     return {
         case: next((each for each in some if not is_disturbed(each.own.side, each.own.timed_ns)), some[0])
         for case, some in profiles.items()
@@ -227,12 +267,11 @@ def _profiled(row: _Part) -> _Profiled:
 def _newest(
     connection: Connection,
     column: ColumnElement[Any],
-    of_side: ColumnElement[bool],
-    machine_id: str,
-    workloads: Collection[str],
+    of_trials: ColumnElement[bool],
+    most: int,
 ) -> dict[Case, list[_Part]]:
-    """Of every case on a side the newest trials that have a part of the record, the newest first: that part
-    and their latencies.
+    """Of every case among `of_trials` the newest trials that have a part of the record, `most` of them, the
+    newest first: that part and their latencies.
     """
     order = (TRIAL.c.started_at.desc(), TRIAL.c.trial_id.desc())
     rank = func.row_number().over(partition_by=TRIAL.c.series_id, order_by=order).label("rank")
@@ -240,12 +279,7 @@ def _newest(
         select(TRIAL.c.trial_id, TRIAL.c.series_id, rank)
         .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
-        .where(
-            of_side,
-            SERIES.c.machine_id == machine_id,
-            SERIES.c.workload_id.in_(workloads),
-            column.is_not(None),
-        )
+        .where(of_trials, column.is_not(None))
         .subquery()
     )
     statement = (
@@ -257,7 +291,7 @@ def _newest(
         .join(TRIAL, TRIAL.c.trial_id == ranked.c.trial_id)
         .join(SERIES, SERIES.c.series_id == ranked.c.series_id)
         .join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == ranked.c.trial_id)
-        .where(ranked.c.rank <= _NEWEST)
+        .where(ranked.c.rank <= most)
         .order_by(ranked.c.rank)
     )
     newest: dict[Case, list[_Part]] = {}

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Text, cast, select
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.judge.vocabulary import METRIC_UNITS, Verdict
+from db.queries.causes import recorded_explanations
 from db.queries.frames import MOMENT, frame_of
 from db.records.regressions import Regression, TriageEvent, TriageState, side_title
 from db.tables.trials import REGRESSION, TRIAGE_EVENT
@@ -49,6 +50,7 @@ REGRESSION_COLUMNS: dict[str, str] = {
     "reason": "str",
     "timing_method": "str",
     "bound": "str",
+    "explanation": "str",
 }
 _PAGE = 500
 
@@ -94,6 +96,7 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
 
     With `revised` also the verdicts that others replaced, and those that took a regression back. `base` and
     `head` are titles of the sides, `base_value` and `head_value` numbers in `unit`, "never" or a status.
+    `explanation` says why the case changed, where records show it.
     """
     with db.read() as connection:
         documents = connection.scalars(
@@ -105,10 +108,12 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
         for each in states
         if revised or (each.revised_by is None and each.regression.row.verdict is Verdict.REGRESSED)
     ]
-    return frame_of([_cells(each) for each in shown], REGRESSION_COLUMNS)
+    explained = recorded_explanations(db, [each.regression for each in shown])
+    cells = [_cells(each, sentences) for each, sentences in zip(shown, explained, strict=True)]
+    return frame_of(cells, REGRESSION_COLUMNS)
 
 
-def _cells(state: RegressionState) -> tuple[object, ...]:
+def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ...]:
     regression, row = state.regression, state.regression.row
     low, high = row.interval or (None, None)
     last = state.triage[-1] if state.triage else None
@@ -144,6 +149,7 @@ def _cells(state: RegressionState) -> tuple[object, ...]:
         row.reason,
         row.case.timing_method,
         row.bound,
+        " ".join(sentences) or None,
     )
 
 

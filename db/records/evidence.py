@@ -206,6 +206,25 @@ class GeneratedGraph(Record):
     """How many."""
 
 
+class AutotunedOperation(Record):
+    """An operation that the compiler timed candidates for, and the one that it took."""
+
+    operation: Name
+    """As the compiler calls it, e.g. `addmm`; or the Triton kernel whose launch configurations were tried."""
+    inputs: Text | None = None
+    """Sizes and dtypes, e.g. `64x512 float32, 512x512 float32`; null for a Triton kernel."""
+    candidate: Name
+    """The implementation that was taken, without its number; a Triton kernel has one."""
+    configuration: Text | None = None
+    """Block sizes, warps and stages of a Triton candidate; null for others."""
+    time_ns: Nanoseconds | None = None
+    """What it took when it was tried, in nanoseconds; null where a later search found it."""
+    candidates: Count
+    """How many were timed."""
+    count: Count = 1
+    """Operations of this name and these inputs."""
+
+
 class CompilerFacts(Record):
     """What the compiler did with the workload. `graphs` 0 means that nothing was compiled."""
 
@@ -229,6 +248,8 @@ class CompilerFacts(Record):
     """Hits and misses of the compiler's caches; null where unknown."""
     generated: list[GeneratedGraph] | None = None
     """Version 2: Inductor's code, graph by graph in the order it was written; null where there is none."""
+    autotuned: list[AutotunedOperation] | None = None
+    """Version 2: what was autotuned in this process; null where nothing was, or torch does not tell."""
 
 
 class Numerics(Record):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from db.records.fields import Bytes, Count, Finite, Flag, Name, Nanoseconds, Record, Text, Triple
+from db.records.fields import Bytes, Count, Finite, Flag, LogTail, Name, Nanoseconds, Record, Text, Triple
 
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
@@ -165,8 +165,17 @@ class Profile(Record):
     """What the operators of an eager step read and write, each input and output once; null where unknown."""
 
 
+class GeneratedSource(Record):
+    """The code that the compiler wrote for one graph, without comments, headers and launch settings."""
+
+    hash: Name
+    """That of the graph's kernels in `compiler.generated`."""
+    source: LogTail
+    """The kernels, then the function that calls them; the first 60,000 characters."""
+
+
 class Trace(Record):
-    """Where the compiler's own log of the case lies, on the machine that measured it."""
+    """The compiler's own log of the case, on the machine that measured it, and the code that it wrote."""
 
     directory: Text
     """Below that machine's data directory."""
@@ -174,3 +183,5 @@ class Trace(Record):
     """Of the whole directory, in bytes."""
     report: Text | None = None
     """First page of tlparse's report, below the data directory; null where tlparse is not installed."""
+    sources: list[GeneratedSource] | None = None
+    """Version 2: of the first eight graphs, in the order they were written; null where there is none."""

@@ -113,7 +113,8 @@ _OWN_FIELDS = {1: _HOST_TIMES, 2: ("timing", *DEVICE_TIMES, *CONTROL_TIMES)}
 _OWN_PARTS = {
     2: {
         "numerics": {"rms_exact", "dtype"},
-        "compiler": {"generated"},
+        "compiler": {"generated", "autotuned"},
+        "trace": {"sources"},
         "host_state": {
             "launching_cpu",
             "launching_cpu_siblings",

@@ -15,6 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
 from db.engine.session import Database
@@ -275,6 +276,14 @@ def list_(
         if not any(row["timing"] for row in rows):
             columns = tuple(name for name in _SHOWN[subject] if name != "timing")
     console().print(_table(rows, columns))
+    if subject is Subject.REGRESSIONS:
+        why = [
+            f"{row['workload']} / {row['strategy']}: {row['explanation']}"
+            for row in rows
+            if row["explanation"]
+        ]
+        for line in dict.fromkeys(why):
+            console().print(Text(line))
     return 0
 
 
@@ -337,6 +346,8 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     facts += memory_texts(memory) if memory is not None else []
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs))]
+        facts += [("generated code", text)] if (text := generated_text(compiler)) else []
+        facts += [("autotuned", text) for text in autotuned_texts(compiler)]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]
         events += [("recompile", event) for event in compiler.recompiles or ()]
         facts += [

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.records.sampling import Profile
+from db.records.sampling import GeneratedSource, Profile
 from db.records.trial import CacheState, Status, StrategyKind, Trial
 from db.records.validation import first_problem
 from runner.device.idle import wait_until_idle
@@ -114,9 +114,24 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
             "trace",
             environment={"TORCH_TRACE": str(directory)},
         )
-        if _record_of_pass(listen(attempt, scratch, role, lock), "trace", trial) is not None:
-            trial = trial.model_copy(update={"trace": trace_in(data_dir, trial.trial_id)})
+        record = _record_of_pass(listen(attempt, scratch, role, lock), "trace", trial)
+        if record is not None:
+            trace = trace_in(data_dir, trial.trial_id)
+            if trace is not None:
+                trace = trace.model_copy(update={"sources": _sources(record, trial)})
+            trial = trial.model_copy(update={"trace": trace})
     return trial
+
+
+def _sources(record: Record, trial: Trial) -> list[GeneratedSource] | None:
+    """The code that the compiler wrote, without what a log may not hold either."""
+    try:
+        found = [GeneratedSource.model_validate(each) for each in record.sources or ()]
+    except ValidationError as error:
+        problem = first_problem(error, "all of it")
+        _LOG.warning("The generated code of %s is none: %s", trial.workload.name, problem)
+        return None
+    return [each.model_copy(update={"source": scrub(each.source)}) for each in found] or None
 
 
 def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from db.cause.sentences import Cause
 from db.engine.session import Database
 from db.judge.vocabulary import CauseClass
-from db.queries.causes import Case, recorded_causes
+from db.queries.causes import recorded_explanations
 from db.records.ids import identity
 from db.records.regressions import NotificationState, Regression, side_title
 from db.records.schedules import Schedule, ScheduleWatch
@@ -54,7 +53,7 @@ def notify(
     for channel in channels:
         claimed = claim_notifications(db, channel.name, at=datetime.now(UTC))
         for event in events_of(claimed):
-            message = message_of(event, settings.base_url, recorded_causes(db, event))
+            message = message_of(event, settings.base_url, recorded_explanations(db, event))
             state, problem = send(channel, message, settings, pause)
             end_notifications(
                 db,
@@ -79,19 +78,18 @@ def events_of(regressions: Sequence[Regression]) -> list[tuple[Regression, ...]]
 
 
 def message_of(
-    event: Sequence[Regression], base_url: str | None, causes: Mapping[Case, Cause] | None = None
+    event: Sequence[Regression], base_url: str | None, explained: Sequence[Sequence[str]] = ()
 ) -> Message:
     """Title, one line per number, why each case changed where that is known, the cause class and the link;
-    `event` has at least one regression.
+    `event` has at least one regression, and `explained` the sentences on each.
     """
     first = event[0]
     base, head = (side_title(side, first.changed_components) for side in (first.base, first.head))
     cases = {(each.row.workload, each.row.strategy) for each in event}
-    named = {(each.row.case.workload_id, each.row.case.strategy_id): each.row for each in event}
-    why = (
-        f"{row.workload} / {row.strategy}: {causes[case].sentence}"
-        for case, row in named.items()
-        if causes and case in causes
+    why = dict.fromkeys(
+        f"{each.row.workload} / {each.row.strategy}: {sentence}"
+        for each, sentences in zip(event, explained, strict=False)
+        for sentence in sentences
     )
     subject = " / ".join(next(iter(cases))) if len(cases) == 1 else plural(len(cases), "case")
     classes = sorted({each.row.cause for each in event if each.row.cause})

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import re
+import textwrap
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
 from runner.worker import internals
 
 _TEXT_LIMIT = 2_000
+_NAME_LIMIT = 200
 _LIST_LIMIT = 100
+_SOURCE_LIMIT = 60_000
+_SOURCES = 8
 
 # torch/_dynamo/symbolic_convert.py and convert_frame.py: "Graph break in user code at FILE:LINE" and
 # "Graph Break Reason: ..." (2.7+) or "Reason: ..." (2.6).
@@ -156,17 +162,16 @@ def _answers(cache: str, counted: dict[str, int], prefix: str) -> dict[str, int 
 _KERNEL = re.compile(r"= async_compile\.\w+\(.*?'''(.*?)'''", re.DOTALL)
 # Before it: headers of a release, and settings that name the device and the caches.
 _BODY = re.compile(r"^(extern \"C\"|def \w+\()", re.MULTILINE)
+# The function that calls the kernels, from 2.9 on the method of a class, up to what follows it.
+_CALL = re.compile(r"^ *def call\(.*?(?=^(?:def |class |runner = |if __name__)|\Z)", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"^\s*(#(?! *pragma)|//).*\n", re.MULTILINE)
 
 
 def generated_graph(source: str) -> dict[str, Any] | None:
     """`GeneratedGraph` of the record for one module that Inductor wrote; None where it is of no graph."""
-    if "def call(" not in source:
+    if _CALL.search(source) is None:
         return None
-    bodies = []
-    for text in _KERNEL.findall(source):
-        begin = _BODY.search(text)
-        bodies.append(_COMMENT.sub("", text[begin.start() :] if begin else text).strip())
+    bodies = _kernels(source)
     whole = "\n".join(bodies).encode()
     return {
         "hash": hashlib.sha256(whole).hexdigest()[:16],
@@ -175,18 +180,81 @@ def generated_graph(source: str) -> dict[str, Any] | None:
     }
 
 
-def generated() -> list[dict[str, Any]] | None:
-    """One entry for each graph that Inductor wrote code for; None where it wrote none, or this release does
-    not tell.
+def generated_source(source: str) -> dict[str, Any] | None:
+    """`GeneratedSource` of the record: the kernels and the function that calls them, without comments."""
+    graph, call = generated_graph(source), _CALL.search(source)
+    if graph is None or call is None:
+        return None
+    called = _COMMENT.sub("", textwrap.dedent(call.group()))
+    text = "\n\n".join([*_kernels(source), called.strip()])
+    if len(text) > _SOURCE_LIMIT:
+        cut = text[:_SOURCE_LIMIT].rpartition("\n")[0]
+        text = f"{cut}\n{text[len(cut) :].count(chr(10))} more lines"
+    return {"hash": graph["hash"], "source": text}
+
+
+def _kernels(source: str) -> list[str]:
+    bodies = []
+    for text in _KERNEL.findall(source):
+        begin = _BODY.search(text)
+        bodies.append(_COMMENT.sub("", text[begin.start() :] if begin else text).strip())
+    return bodies
+
+
+def _of_graphs(describe: Callable[[str], dict[str, Any] | None], limit: int) -> list[dict[str, Any]] | None:
+    """What `describe` makes of each graph's module, in the order they were written; None where there are
+    none, or this release does not tell.
     """
     graphs = []
     for path in internals.generated_modules():
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            graphs.append(generated_graph(Path(path).read_text(encoding="utf-8")))
-    return [graph for graph in graphs if graph is not None][:_LIST_LIMIT] or None
+            graphs.append(describe(Path(path).read_text(encoding="utf-8")))
+    return [graph for graph in graphs if graph is not None][:limit] or None
 
 
-def facts(messages: list[tuple[str, str]], *, cudagraphs_requested: bool) -> dict[str, Any]:
+def sources() -> list[dict[str, Any]] | None:
+    """The code that Inductor wrote, of the first graphs."""
+    return _of_graphs(generated_source, _SOURCES)
+
+
+def autotuned(tunings: list[internals.Tuning] | None) -> list[dict[str, Any]] | None:
+    """`AutotunedOperation` of the record for every operation that candidates were timed for; None where none
+    were, or this release does not tell.
+    """
+    counts = Counter((tuning.operation, tuning.inputs) for tuning in tunings or ())
+    last = {(tuning.operation, tuning.inputs): tuning for tuning in tunings or ()}
+    operations = (_chosen(tuning, counts[key]) for key, tuning in last.items())
+    return [each for each in operations if each is not None][:_LIST_LIMIT] or None
+
+
+def _chosen(tuning: internals.Tuning, count: int) -> dict[str, Any] | None:
+    """Inductor takes the fastest. A Triton kernel says itself which one, as it may go on searching from it;
+    what it finds then has no time.
+    """
+    timed = {name: ms for name, ms in tuning.timed_ms.items() if math.isfinite(ms)}
+    if not timed:
+        return None
+    candidate, configuration = min(timed, key=lambda name: timed[name])
+    if tuning.kernel is not None:
+        configuration = internals.chosen_configuration(tuning.kernel) or configuration
+    ms = timed.get((candidate, configuration))
+    return {
+        "operation": tuning.operation[:_NAME_LIMIT],
+        "inputs": tuning.inputs and tuning.inputs[:_TEXT_LIMIT],
+        "candidate": candidate[:_NAME_LIMIT],
+        "configuration": configuration[:_TEXT_LIMIT] or None,
+        "time_ns": None if ms is None else round(ms * 1e6),
+        "candidates": len(tuning.timed_ms),
+        "count": count,
+    }
+
+
+def facts(
+    messages: list[tuple[str, str]],
+    tunings: list[internals.Tuning] | None = None,
+    *,
+    cudagraphs_requested: bool,
+) -> dict[str, Any]:
     """`CompilerFacts` of the record. With `graphs` 0 nothing was compiled, whatever else is counted."""
     counted, metrics = internals.counters(), internals.compilation_metrics()
     stats = counted.get("stats", {})
@@ -199,5 +267,6 @@ def facts(messages: list[tuple[str, str]], *, cudagraphs_requested: bool) -> dic
         "recompile_limit_hit": recompile_limit_hit(messages, metrics),
         "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_requested else None,
         "cache": cache_counters(counted),
-        "generated": generated(),
+        "generated": _of_graphs(generated_graph, _LIST_LIMIT),
+        "autotuned": autotuned(tunings),
     }

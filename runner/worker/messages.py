@@ -168,6 +168,8 @@ class Record:
     profile: dict[str, Any] | None = None
     canaries: dict[str, dict[str, Any]] | None = None
     """Parts of a record by the canary's name."""
+    sources: list[dict[str, Any]] | None = None
+    """The code that the compiler wrote, of a process that traces."""
     probes: dict[str, Any] | None = None
 
 

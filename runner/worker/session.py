@@ -129,6 +129,7 @@ class Session:
         self._launching_cpu = None if self._device.type == "cpu" else affinity.pin_launching_thread()
         self._artifacts = Path(spec.artifacts)
         self._log: list[tuple[str, str]] = []
+        self._tunings: list[internals.Tuning] | None = None
         self._log_context = contextlib.ExitStack()
 
     @contextlib.contextmanager
@@ -173,6 +174,7 @@ class Session:
     def _compile(self) -> Variant:
         """`torch.compile` and the first call of what it returns, split into its phases."""
         self._log = self._log_context.enter_context(internals.collect_log())
+        self._tunings = self._log_context.enter_context(internals.collect_autotuning())
         self._compile_peak = memory.CompilePeak(self._device)
         clock = phases.PhaseClock(time.monotonic_ns)
         self._first_iteration = first = streams.FirstIteration(self._log)
@@ -302,6 +304,7 @@ class Session:
         with self._phase("warmup"), grad_context(self._subject.built.task):
             for _ in range(SETTLING_CALLS):
                 self._subject.step()
+        self._record.sources = compiler_facts.sources()
 
     def profile(self) -> None:
         """Both sides under the profiler, and what eager computes and moves."""
@@ -346,6 +349,6 @@ class Session:
 
     def _compiler_facts(self) -> dict[str, Any]:
         requested = compiling.uses_cudagraphs(self._strategy, self._device.type)
-        facts = compiler_facts.facts(self._log, cudagraphs_requested=requested)
+        facts = compiler_facts.facts(self._log, self._tunings, cudagraphs_requested=requested)
         self._log_context.close()
         return facts | {"cudagraph_launches": self._graph_launches}

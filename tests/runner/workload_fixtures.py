@@ -37,6 +37,12 @@ def relu_function():
     return Built(lambda x: torch.relu(x * 2 - 0.5), (torch.randn(64, 64),), "function")
 
 
+def batched_product(size=64):
+    """For which Inductor has a C++ kernel beside torch's own, also where neither factor is constant."""
+    torch.manual_seed(0)
+    return Built(torch.bmm, (torch.randn(4, size, size), torch.randn(4, size, size)), "function")
+
+
 def slow_step(seconds=0.05):
     return Built(lambda x: (time.sleep(seconds), x + 1)[1], (torch.ones(4),), "function")
 

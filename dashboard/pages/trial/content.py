@@ -11,6 +11,7 @@ import pandas as pd
 
 from dashboard.read.shaping import BUILD_COMPONENTS, number
 from dashboard.render.foreign_text import readable
+from db.cause.compiler_change import autotuned_texts, generated_text
 from db.metrics.device_times import bound_of
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.strategies import names_code
@@ -152,6 +153,8 @@ def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
         "Graphs": units.count(facts.graphs),
         "Ops captured": units.count(facts.ops_captured),
         "CUDA graph launches": units.count(facts.cudagraph_launches),
+        "Generated code": generated_text(facts) or units.MISSING,
+        "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
         "Recompile limit hit": _yes(facts.recompile_limit_hit),
         "FX graph cache": _answers(cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses),
         "AOTAutograd cache": _answers(

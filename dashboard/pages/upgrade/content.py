@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -42,9 +42,11 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import verdict_words
 from dashboard.render.verdict_words import SIDES_HELP, interval_title
 from dashboard.write import sign_offs
+from db.cause.compiler_change import SourceChange
 from db.judge.compare.whole import sentences
 from db.judge.results import CaseKey, Comparison, LatencyChange, Row
 from db.judge.vocabulary import Metric, Verdict
+from db.queries.causes import Case
 from db.queries.regressions import RegressionState
 from db.records.reports import SignOff
 from db.wording import units
@@ -54,6 +56,8 @@ from db.wording.metrics import METRICS
 
 LONGEST_LINE = 300
 """As much of one text as a report shows."""
+MOST_CODE_LINES = 300
+"""As many lines of generated code."""
 NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
 NOT_SIGNED = "Nobody has signed this upgrade off yet."
 _TONES: dict[Verdict, Tone] = {
@@ -86,14 +90,15 @@ _EMPTY: tuple[Part, ...] = ()
 @dataclass(frozen=True)
 class Beside:
     """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), what is recorded of
-    it, the decisions on the upgrade, oldest first, and the parts on the case in focus. None where a
-    comparison is of no two builds, for which nobody decides.
+    it, the decisions on the upgrade, oldest first, the parts on the case in focus, and how the generated code
+    of a case differs. None where a comparison is of no two builds, for which nobody decides.
     """
 
     differs: pd.DataFrame
     recorded: Sequence[RegressionState] | None = None
     signed: Sequence[SignOff] | None = None
     in_focus: tuple[Part, ...] = ()
+    code: Mapping[Case, Sequence[SourceChange]] = field(default_factory=dict)
 
 
 def page(snapshot: Snapshot, link: Link, signed: Sequence[SignOff] | None = None) -> PageContent:
@@ -145,7 +150,11 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
         ),
         link,
         builds=(*comparison.head.build_ids, *comparison.base.build_ids),
-        appendix=lambda: (*_every_verdict(comparison, labels), *_whole_note(beside.signed)),
+        appendix=lambda: (
+            *_every_verdict(comparison, labels),
+            *_code(comparison, labels, beside.code),
+            *_whole_note(beside.signed),
+        ),
     )
 
 
@@ -418,6 +427,26 @@ def _left_out(comparison: Comparison) -> tuple[Part, ...]:
         *parts.listed(title, lines),
         *parts.table("left-out", alt, table, _LEFT_OUT, title=every, folded=True),
     )
+
+
+def _code(
+    comparison: Comparison, labels: Mapping[str, str], found: Mapping[Case, Sequence[SourceChange]]
+) -> tuple[Part, ...]:
+    """The generated code of base and head, graph by graph, as long as a report has room for it."""
+    rows = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+    shown: list[Part] = []
+    room, left_out = MOST_CODE_LINES, 0
+    for case, changes in found.items():
+        title = f"{verdict_words.workload_label(rows[case].case, labels)} with {rows[case].strategy}"
+        for change in changes:
+            if len(change.lines) > room:
+                left_out += 1
+                continue
+            room -= len(change.lines)
+            what = f"Generated code of {title}, graph {change.graph}: base (-), head (+)"
+            shown.append(Lines(change.lines, what, code=True))
+    rest = f"The code of {units.plural(left_out, 'more graph')} differs." if left_out else ""
+    return (*shown, *parts.noted([rest]))
 
 
 def _every_verdict(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Table, ...]:

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from dashboard.links.links import Link, Page, href
-from dashboard.reports.freeze import freeze_link
+from dashboard.reports.freeze import freeze_comparison, freeze_link
+from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.store.regressions import record_comparison
 from db.store.trials import save_trials
 from tests.builders import START
 from tests.dashboard.conftest import DATABASE, opened, texts
-from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
+from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history, traced_history
 from tests.regression_cases import RUN_0, RUN_1, judged
 
 
@@ -45,3 +46,21 @@ def test_a_page_and_its_report_carry_the_sentence(links: list[Link], number: int
     assert SENTENCE in texts(test).replace("\\", "")
     frozen = freeze_link(href(links[number]), title=None, by="ann", at=START)
     assert SENTENCE in [line for part in frozen.sections if part.kind == "lines" for line in part.lines]
+
+
+def test_a_report_has_the_code_of_both_builds_escaped_and_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    more = "".join(f"\nx{number} = {number}" for number in range(500))
+    sources = {RUN_0: "a<b> = 1", RUN_1: f"a<b> = <script>{more}"}
+    with open_database(url, migrate=True) as database:
+        save_trials(database, traced_history(**sources))
+    monkeypatch.setenv(DATABASE, url)
+    frozen = freeze_comparison("torch=2.12.0", "torch=2.13.0", title=None, by="ann", at=START)
+    (code,) = (part for part in frozen.sections if part.kind == "lines" and part.code)
+    assert code.title == "Generated code of mlp with default, graph 1: base (-), head (+)"
+    assert code.lines[-1] == "385 more lines"
+    page = render(frozen)
+    assert "<pre>--- base\n+++ head\n@@ -1 +1,501 @@\n-a&lt;b&gt; = 1\n+a&lt;b&gt; = &lt;script&gt;" in page
+    assert "<script" not in page

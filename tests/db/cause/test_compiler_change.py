@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from db.cause.compiler_change import compiler_changes
-from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts, GeneratedGraph
-from runner.worker.compiler_facts import generated_graph
+from db.cause.compiler_change import autotuned_texts, compiler_changes, generated_text, source_changes
+from db.records.evidence import (
+    AutotunedOperation,
+    CacheCounters,
+    CompilerEvent,
+    CompilerFacts,
+    GeneratedGraph,
+)
+from db.records.sampling import GeneratedSource
+from runner.worker.compiler_facts import generated_graph, generated_source
 
 BREAK = CompilerEvent(reason="print", location="model.py:10", count=2)
 
@@ -112,3 +119,96 @@ def test_code_has_one_hash_wherever_it_was_written():
     assert changed["hash"] != one["hash"]
     assert changed["size_bytes"] == one["size_bytes"] + len(" + 1")
     assert generated_graph("import triton\n") is None
+
+
+def tuned(candidate, configuration=None, ns=None, operation="bmm", inputs="4x64x64 float32"):
+    return AutotunedOperation(
+        operation=operation,
+        inputs=inputs,
+        candidate=candidate,
+        configuration=configuration,
+        time_ns=ns,
+        candidates=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "expected"),
+    [
+        (
+            [tuned("triton_bmm", "BLOCK_M=64", 12_000)],
+            [tuned("bmm", None, 15_000)],
+            ["autotuning took bmm (15.0 µs) for bmm of 4x64x64 float32 instead of triton_bmm (12.0 µs)"],
+        ),
+        (
+            [tuned("triton_bmm", "BLOCK_M=64"), tuned("mm", operation="mm")],
+            [tuned("triton_bmm", "BLOCK_M=128"), tuned("mm", operation="mm")],
+            ["autotuning took other configurations for 1 of 2 kernels"],
+        ),
+        ([tuned("bmm", None, 1)], [tuned("bmm", None, 2)], []),
+        (
+            [tuned("a", inputs=str(number)) for number in range(4)],
+            [tuned("b", inputs=str(number)) for number in range(4)],
+            [
+                "autotuning took b for bmm of 0 instead of a",
+                "autotuning took b for bmm of 1 instead of a",
+                "autotuning took other kernels for 2 more operations",
+            ],
+        ),
+        # An operation that one side did not tune, as from a warm cache, is no choice.
+        ([tuned("a")], [tuned("b", operation="mm")], []),
+        (None, [tuned("b")], []),
+    ],
+)
+def test_another_kernel_is_named_and_other_configurations_are_counted(base, head, expected):
+    found = compiler_changes(CompilerFacts(autotuned=base), CompilerFacts(autotuned=head))
+    assert found == expected
+
+
+def test_code_and_autotuning_are_read_as_lines():
+    facts = CompilerFacts(
+        generated=code(("1a2b", 2048, 5), ("3c4d", 100, 1)),
+        autotuned=[
+            tuned("cpp_CppBmm", None, 12_000),
+            tuned("triton_poi_0", "XBLOCK: 256", operation="triton_poi_0", inputs=None),
+        ],
+    )
+    assert generated_text(facts) == "5 kernels, 2.00 KiB, 1a2b; 1 kernel, 100 B, 3c4d"
+    assert autotuned_texts(facts) == [
+        "bmm of 4x64x64 float32: cpp_CppBmm (12.0 µs), of 2 candidates",
+        "triton_poi_0: XBLOCK: 256, of 2 candidates",
+    ]
+    assert (generated_text(CompilerFacts()), autotuned_texts(CompilerFacts())) == (None, [])
+    many = CompilerFacts(autotuned=[tuned("a", inputs=str(number)) for number in range(9)])
+    assert autotuned_texts(many)[5:] == ["4 more operations"]
+
+
+def test_the_source_of_a_graph_has_its_kernels_and_the_function_that_calls_them():
+    wrapped = MODULE.format(folder="a1", more="").replace(
+        "def call(args):\n    pass\n",
+        "class Runner:\n    def call(self, args):\n        # Topologically Sorted\n        return ()\n\n"
+        "runner = Runner()\n",
+    )
+    whole = generated_source(wrapped)
+    assert whole["hash"] == generated_graph(wrapped)["hash"]
+    assert whole["source"].endswith("}\n\ndef call(self, args):\n    return ()")
+    assert "kernel path" not in whole["source"]
+    long = generated_source(MODULE.format(folder="a1", more="\n    tmp1 = 1" * 9_000))
+    assert len(long["source"]) < 60_100
+    assert long["source"].endswith("more lines")
+
+
+def test_sources_differ_graph_by_graph():
+    first, second = (GeneratedSource(hash="a", source=text) for text in ("a\nb\nc", "a\nx\nc"))
+    assert list(source_changes([first, second], [first, second])) == []
+    (change,) = source_changes([first, first], [first, second])
+    assert (change.graph, change.lines) == (
+        2,
+        ("--- base", "+++ head", "@@ -1,3 +1,3 @@", " a", "-b", "+x", " c"),
+    )
+    (new,) = source_changes([first], [first, second])
+    assert new.lines[2:] == ("@@ -0,0 +1,3 @@", "+a", "+x", "+c")
+    long = GeneratedSource(hash="b", source="\n".join(["y" * 300] * 200))
+    (bounded,) = source_changes([first], [long])
+    assert len(bounded.lines) == 121
+    assert max(map(len, bounded.lines)) == 161

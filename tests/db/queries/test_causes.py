@@ -6,12 +6,19 @@ import json
 
 import pytest
 
-from db.engine.session import Database
+from db.engine.session import Database, open_database
 from db.judge import gateway
 from db.judge.compare.sides import Selection
-from db.queries.causes import causes, explanation_documents, explanations, recorded_causes
-from db.queries.regressions import standing_regressions
-from db.records.sampling import Profile
+from db.queries.causes import (
+    causes,
+    explanation_documents,
+    explanations,
+    recorded_explanations,
+    traced_changes,
+)
+from db.queries.regressions import regressions_frame, standing_regressions
+from db.records.sampling import GeneratedSource, Profile, Trace
+from db.records.trial import SCHEMAS
 from db.store.regressions import record_comparison
 from db.store.trials import save_trials
 from runner.cli.app import app
@@ -110,16 +117,39 @@ def test_a_recorded_regression_and_its_message_carry_the_sentence(sqlite_databas
     save_trials(sqlite_database, explained_history(BEFORE, AFTER))
     record_comparison(sqlite_database, compared(sqlite_database), at=START)
     event = [each.regression for each in standing_regressions(sqlite_database)]
-    found = recorded_causes(sqlite_database, event)
+    found = recorded_explanations(sqlite_database, event)
     lines = message_of(event, None, found).lines
     assert lines[-1] == f"mlp / default: {SENTENCE}"
     assert len(lines) == len(event) + 1
     assert len(message_of(event, None).lines) == len(event)
+    frame = regressions_frame(sqlite_database)
+    of_case = (frame["workload"] == "mlp") & (frame["strategy"] == "default")
+    assert set(frame.loc[of_case, "explanation"]) == {SENTENCE}
+    assert frame.loc[~of_case, "explanation"].isna().all()
+    assert recorded_explanations(sqlite_database, []) == []
+
+
+def test_a_recorded_regression_without_evidence_has_no_sentence(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, explained_history(BEFORE, None))
+    record_comparison(sqlite_database, compared(sqlite_database), at=START)
+    assert regressions_frame(sqlite_database)["explanation"].isna().all()
+
+
+def test_the_list_of_regressions_says_why_in_text_and_json(sqlite_url: str, capsys) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, explained_history(BEFORE, AFTER))
+        record_comparison(database, compared(database), at=START)
+    assert exit_code_of(app, ["list", "regressions", "--db", sqlite_url]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.count(SENTENCE) == 1, "once for a case, whatever its figures"
+    assert f"mlp / default: {SENTENCE}" in text
+    exit_code_of(app, ["list", "regressions", "--json", "--db", sqlite_url])
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    explained = {(row["workload"], row["strategy"]) for row in rows if row["explanation"] == SENTENCE}
+    assert explained == {("mlp", "default")}
 
 
 def test_the_command_says_it_in_text_markdown_and_json(sqlite_url: str, capsys) -> None:
-    from db.engine.session import open_database
-
     with open_database(sqlite_url) as database:
         save_trials(database, explained_history(BEFORE, AFTER))
     sides = ("torch=2.12.0", "torch=2.13.0", "--db", sqlite_url)
@@ -144,3 +174,27 @@ def test_what_the_compiler_did_differently_is_listed(database: Database) -> None
     noun = "graph" if graphs == 1 else "graphs"
     assert found.cause is None
     assert found.sentences == [f"The compiler did differently: {graphs} {noun} became {graphs + 2}."]
+
+
+def traced_history(**sources: str):
+    """The history with a trace on every trial of mlp / default; run -> generated code."""
+    trials = stepping_history(1.0, 1.3, builds=("2.12.0", "2.13.0"))
+    for number, trial in enumerate(trials):
+        if (trial.workload.name, trial.strategy.name) == ("mlp", "default") and trial.run_id in sources:
+            code = [GeneratedSource(hash="ab", source=sources[trial.run_id])]
+            trace = Trace(directory="traces/T", size_bytes=9, sources=code)
+            update = {"trace": trace, "schema_": SCHEMAS[2]}
+            trials[number] = trial.model_copy(update=update)
+    return trials
+
+
+def test_generated_code_is_compared_where_both_sides_were_traced(database: Database) -> None:
+    save_trials(database, traced_history(**{RUN_0: "a = 1\nb = 2", RUN_1: "a = 1\nb = 3"}))
+    ((change,),) = traced_changes(database, compared(database)).values()
+    assert change.lines[-3:] == (" a = 1", "-b = 2", "+b = 3")
+
+
+@pytest.mark.parametrize("sources", [{RUN_1: "b"}, {RUN_0: "b", RUN_1: "b"}])
+def test_without_two_different_sources_nothing_is_compared(sqlite_database: Database, sources) -> None:
+    save_trials(sqlite_database, traced_history(**sources))
+    assert traced_changes(sqlite_database, compared(sqlite_database)) == {}

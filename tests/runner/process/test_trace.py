@@ -96,6 +96,9 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
     # Three processes: the timed one, the profiled one from its caches, the traced one from empty ones.
     assert heard.count("first_call") == 3
     assert heard.index("sampling") < heard.index("profile")
+    (source,) = trial.trace.sources
+    assert source.hash == trial.compiler.generated[0].hash
+    assert "def call(" in source.source
     assert trial.profile is not None
     assert (trial.profile.control.operators, trial.profile.own.operators) == (3, 0)
     assert trial.profile.flops == 0

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from runner.worker import compiler_facts, internals
 from runner.worker.steps import grad_context
@@ -172,3 +173,57 @@ def test_a_graph_that_a_cache_refuses_is_counted_apart():
 def test_torch_has_the_counters_by_these_names(file, counters):
     source = (Path(torch.__file__).parent / file).read_text(encoding="utf-8")
     assert [name for name in ("hit", "miss", "bypass") if f'"{counters}_{name}"' not in source] == []
+
+
+class Launcher:
+    n_regs = n_spills = shared = 0
+
+    def __init__(self, config):
+        self.config = config
+
+
+class Kernel(CachingAutotuner):
+    """A Triton kernel of two configurations, timed by torch's own loop; nothing is launched."""
+
+    reset_to_zero_arg_names = ()
+
+    def __init__(self):
+        self.inductor_meta = {"kernel_name": "triton_poi_fused_add_0"}
+        self.launchers = [Launcher("XBLOCK: 64"), Launcher("XBLOCK: 128")]
+        self.coordesc_tuner = SimpleNamespace(cache_benchmark_result=lambda *_: None)
+        self.compile_id = self.is_backward = None
+
+    def bench(self, launcher, *_arguments, **_options):
+        return {"XBLOCK: 64": 0.5, "XBLOCK: 128": 0.25}.get(launcher.config, 1.0)
+
+
+def test_the_configuration_of_a_kernel_is_the_one_it_is_launched_with():
+    with internals.collect_autotuning() as tunings:
+        kernel = Kernel()
+        timed = kernel.benchmark_all_configs()
+    assert sorted(timed.values()) == [0.25, 0.5]
+    (found,) = compiler_facts.autotuned(tunings)
+    assert (found["operation"], found["candidate"], found["inputs"]) == (
+        *["triton_poi_fused_add_0"] * 2,
+        None,
+    )
+    assert (found["configuration"], found["time_ns"], found["candidates"]) == ("XBLOCK: 128", 250_000, 2)
+    # A search that goes on from there ends at a configuration without a time.
+    kernel.launchers = [Launcher("XBLOCK: 512")]
+    (searched,) = compiler_facts.autotuned(tunings)
+    assert (searched["configuration"], searched["time_ns"]) == ("XBLOCK: 512", None)
+    kernel.benchmark_all_configs()
+    assert len(tunings) == 1, "nothing is watched any more"
+
+
+def test_an_operation_is_tuned_once_for_all_of_its_inputs():
+    def tuning(ms, inputs="2x2 float32"):
+        return internals.Tuning("mm", inputs, {("mm", ""): ms, ("triton_mm", "BLOCK_M=16"): 2.0})
+
+    found = compiler_facts.autotuned([tuning(1.0), tuning(1.0), tuning(3.0, "4x4 float32")])
+    assert [(each["candidate"], each["configuration"], each["count"]) for each in found] == [
+        ("mm", None, 2),
+        ("triton_mm", "BLOCK_M=16", 1),
+    ]
+    failed = internals.Tuning("mm", "", {("mm", ""): float("inf")})
+    assert compiler_facts.autotuned([failed]) is compiler_facts.autotuned(None) is None

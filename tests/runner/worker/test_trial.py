@@ -186,3 +186,16 @@ def test_a_foreign_interpreter_measures_its_own_torch(tmp_path):
     assert trial.status is Status.OK, trial.failure
     assert trial.build.torch == torch.__version__.partition("+")[0]
     assert trial.build.packages == {}
+
+
+@pytest.mark.slow
+def test_what_autotuning_took_is_recorded_with_its_time():
+    trial = measure(
+        "batched_product", compiled("inductor", mode="max-autotune-no-cudagraphs"), task="function"
+    )
+    assert trial.status is Status.OK, trial.failure
+    (found,) = trial.compiler.autotuned
+    assert (found.operation, found.inputs) == ("bmm", "4x64x64 float32, 4x64x64 float32")
+    assert found.candidate == "bmm" or found.candidate.startswith("cpp_")
+    assert (found.candidates, found.count) == (2, 1)
+    assert found.time_ns > 0
