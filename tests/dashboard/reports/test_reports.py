@@ -103,14 +103,14 @@ def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(
     )
     assert made.returncode == 0, made.stderr
     report_id = made.stdout.strip()
-    shown = json.loads(compilewatch(copied_url, "report", "show", report_id, "--json").stdout)
+    shown = json.loads(in_this_process(copied_url, "report", "show", report_id, "--json").stdout)
     compared = json.loads(in_this_process(copied_url, "compare", *sides, "--json").stdout)
     del compared["targets"], compared["recorded"]
     assert shown["content"]["data"]["comparison"] == compared
     assert (shown["title"], shown["created_by"]) == ("To 2.13", "ann")
 
     file = tmp_path / "report.html"
-    assert compilewatch(copied_url, "report", "export", report_id, "--output", str(file)).returncode == 0
+    assert in_this_process(copied_url, "report", "export", report_id, "--output", str(file)).returncode == 0
     page = file.read_text()
     check_page(page)
     assert "<title>To 2.13 · compilewatch</title>" in page
@@ -144,12 +144,14 @@ def test_a_report_needs_none_of_the_rows_it_was_made_from(
 
 
 def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(copied_url: str) -> None:
-    report_id = compilewatch(copied_url, "report", "create", "--link", "modes", "--by", "ann").stdout.strip()
+    report_id = in_this_process(
+        copied_url, "report", "create", "--link", "modes", "--by", "ann"
+    ).stdout.strip()
     app = Starlette(routes=[reports()])
     there = ask(app, f"/report/{report_id}")
     assert there.status == 200
     assert there.headers["cache-control"] == "no-store"
-    done = compilewatch(copied_url, "report", "revoke", report_id, "--by", "ben")
+    done = in_this_process(copied_url, "report", "revoke", report_id, "--by", "ben")
     assert done.returncode == 0
     assert "ben" in done.stdout
     gone = ask(app, f"/report/{report_id}")
@@ -158,10 +160,10 @@ def test_a_revoked_report_is_gone_and_an_unknown_one_never_was(copied_url: str) 
     assert b"bert-base" not in gone.body
     assert ask(app, "/report/0123").status == 404
     assert ask(app, f"/report/{report_id}", method="DELETE").status == 405
-    export = compilewatch(copied_url, "report", "export", report_id, "--output", "never.html")
+    export = in_this_process(copied_url, "report", "export", report_id, "--output", "never.html")
     assert export.returncode == 2
     assert "revoked" in export.stderr
-    (row,) = json.loads(compilewatch(copied_url, "report", "list", "--json").stdout)["rows"]
+    (row,) = json.loads(in_this_process(copied_url, "report", "list", "--json").stdout)["rows"]
     assert (row["report_id"], row["revoked_by"]) == (report_id, "ben")
 
 
@@ -202,7 +204,7 @@ def test_a_link_that_means_no_one_view_is_refused(copied_url: str, link: str, sa
 
 
 def test_what_cannot_be_frozen_leaves_nothing_behind(copied_url: str) -> None:
-    done = compilewatch(copied_url, "report", "create", "--compare", "latest", "latest")
+    done = in_this_process(copied_url, "report", "create", "--compare", "latest", "latest")
     assert done.returncode == 2
     assert "same trials" in done.stderr
     assert "Traceback" not in done.stderr

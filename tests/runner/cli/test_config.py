@@ -38,7 +38,7 @@ def _write(directory: Path, text: str) -> None:
 
 def test_show_names_the_origin_of_every_value_and_no_secret(tmp_path: Path) -> None:
     _write(tmp_path, _FILE)
-    result = compilewatch("config", "show", "--json", cwd=tmp_path, COMPILEWATCH_RUN__SAMPLES="80")
+    result = in_this_process("config", "show", "--json", cwd=tmp_path, COMPILEWATCH_RUN__SAMPLES="80")
     assert result.returncode == 0, result.stderr
     assert "hunter2" not in result.stdout
     assert "token-of-ours" not in result.stdout
@@ -63,7 +63,7 @@ def test_show_reads_well_without_a_file_and_puts_an_option_first(tmp_path: Path)
 
 def test_check_says_what_a_good_file_holds(tmp_path: Path) -> None:
     _write(tmp_path, _FILE)
-    result = compilewatch("config", "check", cwd=tmp_path)
+    result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == "compilewatch.toml is valid: 1 workload, 1 suite, 1 channel.\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from db.records.trial import Numerics, NumericsStatus, Summary
 from tests.builders import make_imported, make_trial
-from tests.runner.terminal import compilewatch, in_this_process
+from tests.runner.terminal import in_this_process
 
 TABLE = "model,mode,compiled (ms),eager (ms),batch\nbert,reduce-overhead,8.5,12.75,8\nt5,default,4,,8\n"
 FACTS = [
@@ -28,14 +28,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_foreign_table_comes_in_by_one_command_after_a_look(folder: Path) -> None:
-    looked = compilewatch("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
+    looked = in_this_process("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
     assert looked.returncode == 0, looked.stderr
     assert looked.stdout.splitlines() == [
         "table.csv (csv) would bring 2 trials.",
         "  bert / reduce-overhead on NVIDIA H200, torch 2.13.0, float16, batch 8: 8.50 ms, speedup 1.50x",
         "  t5 / default on NVIDIA H200, torch 2.13.0, float16, batch 8: 4.00 ms",
     ]
-    first = compilewatch("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
+    first = in_this_process("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
     again = in_this_process("import", "table.csv", *COLUMNS, *FACTS, cwd=folder)
     assert first.stdout == "table.csv (csv) brought 2 trials.\n", "the look stored nothing"
     assert again.stdout == "table.csv (csv) brought 0 trials, 2 known already.\n"

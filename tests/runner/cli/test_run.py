@@ -134,7 +134,7 @@ def test_a_run_prints_one_document_and_stores_every_trial(
 
 
 def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
-    result = compilewatch("run", "-w", "broken", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project)
+    result = in_this_process("run", "-w", "broken", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project)
     assert result.returncode == 1
     assert "broken / eager: workload error: " in result.stdout
     assert "this model does not build" in result.stdout
@@ -152,7 +152,7 @@ def test_export_and_import_bring_the_same_records(
     project, _ = measured
     assert compilewatch("export", "--output", "out.jsonl", cwd=project).returncode == 0
     other = ["--db", f"sqlite:///{project / 'other.db'}"]
-    first = compilewatch("import", "out.jsonl", *other, cwd=project)
+    first = in_this_process("import", "out.jsonl", *other, cwd=project)
     assert (first.returncode, "brought 4 trials." in first.stdout) == (0, True), first.stderr
     again = in_this_process("import", "out.jsonl", "--json", *other, cwd=project)
     assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 4)
@@ -178,7 +178,7 @@ def test_a_killed_runner_leaves_no_worker_and_the_next_run_works(
     patient_run.kill()
     patient_run.wait(timeout=10)
     _wait_until(lambda: not psutil.pid_exists(worker))
-    assert compilewatch("run", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project).returncode == 0
+    assert in_this_process("run", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project).returncode == 0
     assert [trial.workload.name for trial in _stored(project)] == ["gelu"]
 
 

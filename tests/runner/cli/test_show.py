@@ -13,7 +13,7 @@ from db.wording.trials import device_time_figures
 from runner.cli.browse import memory_texts, profile_texts, sampling_texts, trace_texts
 from tests.builders import MS, make_imported, make_machine, make_memory, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import in_this_process
 
 TRIAL = make_trial(
     trial_id="T1",
@@ -87,7 +87,7 @@ def test_the_command_prints_all_of_it(tmp_path: Path, device: str) -> None:
     trial = TRIAL.model_copy(update={"machine": make_machine("box", device=device)})
     with open_database(f"sqlite:///{tmp_path / 'compilewatch.db'}", migrate=True) as database:
         save_trial(database, trial)
-    shown = compilewatch("show", "T1", cwd=tmp_path)
+    shown = in_this_process("show", "T1", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     for part in ("412 launches per step became 61", "below the data directory of box", "median known to"):
         assert part in " ".join(shown.stdout.split())
@@ -102,7 +102,7 @@ def test_an_imported_summary_is_printed_with_its_n_and_the_figures_of_its_source
         cost = ColdStart(until_steady_ns=37_662_211_000, calls_until_steady=0)
         save_trial(database, make_imported(trial_id="I1", summary=stated, cold_start=cost))
         save_trial(database, make_imported(trial_id="I2", summary=uncounted))
-    shown = compilewatch("show", "I1", cwd=tmp_path)
+    shown = in_this_process("show", "I1", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     told = [" ".join(line.split()) for line in shown.stdout.splitlines()]
     for line in (
@@ -111,6 +111,6 @@ def test_an_imported_summary_is_printed_with_its_n_and_the_figures_of_its_source
         "compile cost 37.7 s as stated",
     ):
         assert line in told, shown.stdout
-    without = compilewatch("show", "I2", cwd=tmp_path).stdout
+    without = in_this_process("show", "I2", cwd=tmp_path).stdout
     assert "8.00 ms as stated, n unknown" in without
     assert "figures of the source" not in without

@@ -28,7 +28,7 @@ def _refused(result: object, *words: str) -> None:
 
 
 def test_a_workload_that_does_not_exist(tmp_path: Path) -> None:
-    _refused(compilewatch("run", "--workload", "encodr", cwd=tmp_path), "'encodr'", "Did you mean encoder")
+    _refused(in_this_process("run", "--workload", "encodr", cwd=tmp_path), "'encodr'", "Did you mean encoder")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -40,7 +40,7 @@ def test_a_strategy_that_does_not_exist(tmp_path: Path) -> None:
 
 def test_a_user_function_that_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def build():\n    return None\n", encoding="utf-8")
-    _refused(compilewatch("run", "--workload", "mine:bild", cwd=tmp_path), "Did you mean mine:build?")
+    _refused(in_this_process("run", "--workload", "mine:bild", cwd=tmp_path), "Did you mean mine:build?")
 
 
 def test_a_config_with_a_typo(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from runner.plan.builds import (
     remove_build,
 )
 from runner.plan.interpreter import InterpreterError
-from tests.runner.terminal import compilewatch, in_this_process
+from tests.runner.terminal import in_this_process
 
 TORCH = """
 from types import SimpleNamespace
@@ -137,7 +137,7 @@ def test_a_release_that_nobody_offers_promises_no_download(
 def test_a_download_is_announced_once_pip_has_found_it(settings: Settings, tmp_path: Path) -> None:
     def create() -> str:
         words = ("builds", "create", "torch==2.6.0")
-        return compilewatch(*words, cwd=tmp_path, COMPILEWATCH_DATA_DIR=str(settings.data_dir)).stderr
+        return in_this_process(*words, cwd=tmp_path, COMPILEWATCH_DATA_DIR=str(settings.data_dir)).stderr
 
     assert create().startswith("Installing torch==2.6.0; a build with CUDA is a download of 3 GB.\n")
     assert "Installing" not in create(), "it is there already"
@@ -219,13 +219,13 @@ def test_a_build_is_measured_by_its_name(tmp_path: Path):
     facts = {"requirements": ["torch==2.0"], "torch": "2.0", "python": "3.11"}
     (build / "build.json").write_text(json.dumps(facts))
     (tmp_path / "tmp").mkdir()
-    listed = compilewatch("builds", "list", "--json", cwd=tmp_path)
+    listed = in_this_process("builds", "list", "--json", cwd=tmp_path)
     (row,) = json.loads(listed.stdout)["rows"]
     assert (row["build"], row["from"]) == ("torch-2.0", "builds create")
     wrong = in_this_process("run", "--build", "torch-2.1", cwd=tmp_path)
     assert (wrong.returncode, "There is no build 'torch-2.1'." in wrong.stderr) == (2, True)
     assert not (tmp_path / "used").exists()
-    ran = compilewatch(
+    ran = in_this_process(
         *("run", "-w", "elementwise", "-s", "eager", "--trials", "1", "--build", "torch-2.0"),
         cwd=tmp_path,
         TMPDIR=str(tmp_path / "tmp"),

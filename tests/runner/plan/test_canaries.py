@@ -20,7 +20,7 @@ from runner.config.settings import Settings
 from runner.plan.canaries import TRIALS_PER_RUN, canary_specs, canary_workloads
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_canaries
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import compilewatch, in_this_process
 
 NAMES = ["canary-gemm", "canary-copy", "canary-launch"]
 
@@ -63,7 +63,7 @@ def test_the_announced_number_of_trials_counts_them(project: Path):
 def test_no_table_lists_them_as_cases(project: Path):
     document = json.loads((project / "run.json").read_text())
     assert [row["workload"] for row in document["rows"]] == ["elementwise"]
-    table = compilewatch("break-even", cwd=project)
+    table = in_this_process("break-even", cwd=project)
     assert "canary" not in table.stdout + table.stderr
 
 

@@ -246,8 +246,8 @@ def test_an_imported_record_runs_nothing(tmp_path: Path):
     trial = _trial(settings=PINNED | {"environment": environment})
     (tmp_path / "foreign.jsonl").write_text(trial.to_json() + "\n")
     assert in_this_process("import", "foreign.jsonl", cwd=tmp_path).returncode == 0
-    again = compilewatch("reproduce", trial.trial_id, cwd=tmp_path)
-    script = compilewatch("reproduce", trial.trial_id, "--script", "script.py", cwd=tmp_path)
+    again = in_this_process("reproduce", trial.trial_id, cwd=tmp_path)
+    script = in_this_process("reproduce", trial.trial_id, "--script", "script.py", cwd=tmp_path)
     assert (again.returncode, script.returncode) == (2, 2)
     assert "CXX" in again.stderr
     assert not (tmp_path / "executed").exists()
@@ -291,10 +291,10 @@ def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path):
     )
     (tmp_path / "tmp").mkdir()
     places = {"TMPDIR": str(tmp_path / "tmp")}
-    ran = compilewatch("run", "-w", "mine", "-s", "eager", "--trials", "1", cwd=tmp_path, **places)
+    ran = in_this_process("run", "-w", "mine", "-s", "eager", "--trials", "1", cwd=tmp_path, **places)
     assert ran.returncode == 0, ran.stderr
     (trial,) = _stored(tmp_path)
-    written = compilewatch("reproduce", trial.trial_id, "--script", "-", cwd=tmp_path)
+    written = in_this_process("reproduce", trial.trial_id, "--script", "-", cwd=tmp_path)
     (tmp_path / "elsewhere").mkdir()
     script = tmp_path / "elsewhere" / "script.py"
     script.write_text(written.stdout)

@@ -171,7 +171,7 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
     assert trials["gelu"].status == "ok"
     assert trials["patient"].failure is not None
     assert trials["patient"].failure.kind == "cancelled"
-    assert compilewatch("request", "cancel", slow, cwd=project).returncode == 0
+    assert in_this_process("request", "cancel", slow, cwd=project).returncode == 0
     assert state_of(project, slow) == "cancelled"
 
 
@@ -181,17 +181,17 @@ def test_schedules_are_listed_paused_and_resumed(project: Path) -> None:
     following = [datetime.fromisoformat(at) for at in row["next_firings_at"]]
     assert len(following) == 5
     assert all(at.weekday() < 5 for at in following)
-    assert "nightly is paused" in compilewatch("schedule", "pause", "nightly", cwd=project).stdout
+    assert "nightly is paused" in in_this_process("schedule", "pause", "nightly", cwd=project).stdout
     assert "paused already" in in_this_process("schedule", "pause", "nightly", cwd=project).stdout
     (row,) = document(project, "schedule", "list")["rows"]
     assert (row["state"], row["next_firings_at"]) == ("paused", [])
-    assert "nightly is active" in compilewatch("schedule", "resume", "nightly", cwd=project).stdout
+    assert "nightly is active" in in_this_process("schedule", "resume", "nightly", cwd=project).stdout
     unknown = in_this_process("schedule", "pause", "weekly", cwd=project)
     assert unknown.returncode == 2
     assert "There is no schedule 'weekly'." in unknown.stderr
 
 
 def test_a_request_for_what_is_not_there_is_refused(project: Path) -> None:
-    result = compilewatch("request", "create", "--suite", "quik", cwd=project)
+    result = in_this_process("request", "create", "--suite", "quik", cwd=project)
     assert (result.returncode, "Did you mean quick" in result.stderr) == (2, True)
     assert in_this_process("request", "cancel", "nothing", cwd=project).returncode == 2

@@ -16,7 +16,7 @@ from runner.config.settings import Settings
 from runner.service.timetable import Host
 from runner.service.upkeep import Upkeep
 from runner.storage.spool import Spool
-from tests.runner.terminal import compilewatch, in_this_process
+from tests.runner.terminal import in_this_process
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def test_the_command_expires_and_says_how_many(tmp_path: Path) -> None:
         frozen(database, "young", timedelta(days=29), now)
     refused = in_this_process("report", "expire", "--db", url, cwd=tmp_path)
     assert (refused.returncode, "Give --older-than-days" in refused.stderr) == (2, True)
-    done = compilewatch("report", "expire", "--older-than-days", "30", "--db", url, cwd=tmp_path)
+    done = in_this_process("report", "expire", "--older-than-days", "30", "--db", url, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "Took away 1 report older than 30 days.\n")
     with open_database(url, read_only=True) as database:
         assert not has_content(database, "old")
