@@ -17,8 +17,8 @@ from hypothesis import Phase, settings
 import db.queries.integrity
 import db.store.trial_writer
 import db.store.trials
+from db.engine.moments import latest_moment
 from db.engine.session import Database, open_database
-from db.queries.moments import latest_moment
 from tests.postgres import Unavailable, postgres_server
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/

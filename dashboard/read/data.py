@@ -31,11 +31,11 @@ from db.queries import run_parts as parts
 from db.queries.causes import explained_case
 from db.queries.cold_start import cold_starts, newest_job_trials
 from db.queries.data_version import data_version
+from db.queries.facets import measured_workloads
 from db.queries.filters import Filters
 from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.schedules import requests_by_state
-from db.queries.series import measured_workloads
 from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
 from db.records.requests import UNFINISHED, RequestState, RunRequest
 from db.records.schedules import Firing, HostState, Schedule

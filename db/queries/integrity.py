@@ -29,9 +29,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from db.engine.moments import EARLIEST, latest_moment
 from db.engine.session import Database
 from db.errors import DatabaseError
-from db.queries.moments import EARLIEST, latest_moment
 from db.records.samples import Blob, decode_samples, percentile_ns
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
 from db.tables.trials import (

@@ -21,8 +21,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from db.engine.moments import latest_moment, wrong_moment
 from db.errors import ConflictError, RecordError, one_line
-from db.queries.moments import latest_moment, wrong_moment
 from db.queries.records import load_trials
 from db.records.trial import FailureKind, SourceKind, Status, Trial
 from db.store.insert import insert_columns

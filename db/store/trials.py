@@ -9,9 +9,9 @@ from functools import partial
 
 from sqlalchemy import Connection, insert, select, update
 
+from db.engine.moments import latest_moment, wrong_moment
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError, RecordError
-from db.queries.moments import latest_moment, wrong_moment
 from db.records.requests import RUN_TRANSITIONS, RunStatus
 from db.records.trial import Trial
 from db.store.trial_rows import TRIALS_OF_A_BATCH, Batch, BatchMaker

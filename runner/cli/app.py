@@ -93,7 +93,7 @@ _PLACES = {
     "worker": "runner.cli.worker:worker",
     "config": "runner.cli.config:app",
     "db": "runner.cli.database:app",
-    "token": "runner.cli.token:app",
+    "token": "runner.cli.serve:app",
 }
 
 app = typer.Typer(

@@ -1,16 +1,25 @@
-"""`compilewatch dashboard`: start the web app in this process's place."""
+"""`compilewatch dashboard` starts the web app in this process's place; `token` manages who may read its API."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
+from db.engine.session import open_database
+from db.errors import ConfigError, printable
+from db.queries.access import tokens
+from db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
 from db.records.reports import KEEP_DAYS_VARIABLE
-from runner.cli.options import ConfigOption, DatabaseOption, settings_of
+from db.store.access import revoke_token, save_token
+from db.wording.units import moment
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
+from runner.cli.output.documents import print_document
 from runner.config.settings import Settings
 
 
@@ -55,3 +64,95 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         "COMPILEWATCH_EMBED_ORIGINS": " ".join(settings.embed.origins),
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }
+
+
+app = typer.Typer(
+    help="API tokens for programs that cannot sign in.", no_args_is_help=True, rich_markup_mode=None
+)
+ByOption = Annotated[str | None, typer.Option("--by", help="Your name; default: the user logged in.")]
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its purpose, such as grafana.")],
+    scope: Annotated[
+        list[Scope] | None, typer.Option("--scope", help="Its scope, repeatable; default: api.")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=3650, help="Days until it ends; default: never.")
+    ] = None,
+    by: ByOption = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Create a token and print its secret once. Example: compilewatch token create grafana"""
+    now, secret = datetime.now(UTC), new_secret()
+    try:
+        token = Token(
+            token_id=new_token_id(),
+            name=name,
+            secret_hash=secret_hash(secret),
+            scopes=tuple(dict.fromkeys(scope or [Scope.API])),
+            created_at=now,
+            created_by=author(by),
+            expires_at=None if days is None else now + timedelta(days=days),
+        )
+    except ValidationError as error:
+        raise ConfigError(
+            f"{name!r} cannot name a token.", "Use letters, digits and . _ - + @ :, at most 100."
+        ) from error
+    with database_of(settings_of(config, db)) as database:
+        save_token(database, token)
+    typer.echo(secret)
+    typer.echo(
+        f"Token {token.token_id} ({name}) opens {', '.join(token.scopes)}. It is not shown again; send it as "
+        "the header Authorization: Bearer.",
+        err=True,
+    )
+    return 0
+
+
+@app.command("list")
+def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Every token with its end, without secrets. Example: compilewatch token list"""
+    with open_database(settings_of(config, db).database_url, read_only=True) as database:
+        stored = tokens(database)
+    if as_json:
+        print_document({"tokens": [_shown(token) for token in stored]})
+        return 0
+    if not stored:
+        typer.echo("There is no token. Make one with `compilewatch token create NAME`.")
+    now = datetime.now(UTC)
+    for token in stored:
+        line = (
+            f"{token.token_id}  {token.name}  opens {', '.join(token.scopes)}  {_state(token, now)}  "
+            f"made {moment(token.created_at)} by {token.created_by}"
+        )
+        typer.echo(printable(line))
+    return 0
+
+
+@app.command("revoke")
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `compilewatch token list` shows it.")],
+    by: ByOption = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Revoke a token at once. Example: compilewatch token revoke 1f2e3d4c"""
+    with open_database(settings_of(config, db).database_url) as database:
+        token = revoke_token(database, token_id, at=datetime.now(UTC), by=author(by))
+    typer.echo(f"Token {token.token_id} ({token.name}) opens nothing since {moment(token.revoked_at)}.")
+    return 0
+
+
+def _state(token: Token, now: datetime) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {moment(token.revoked_at)} by {token.revoked_by}"
+    if token.expires_at is None:
+        return "until revoked"
+    return f"{'ended' if token.has_ended(now) else 'until'} {moment(token.expires_at)}"
+
+
+def _shown(token: Token) -> dict[str, Any]:
+    return token.model_dump(mode="json", exclude={"secret_hash"})

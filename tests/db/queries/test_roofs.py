@@ -8,7 +8,7 @@ import pytest
 
 from db.cause.roofline import Roofs, roofline
 from db.engine.session import Database
-from db.queries.roofs import roofs_of
+from db.queries.run_parts import roofs_of
 from db.records.trial import parse_trial
 from db.store.trials import save_trials
 from tests.db.cause.profiles import RECORDED, recorded

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from db.engine.session import Database
 from db.queries import facets
+from db.queries.facets import measured_workloads
 from db.queries.filters import Filters
 from db.queries.run_parts import (
     last_measured_at,
@@ -22,7 +23,6 @@ from db.queries.run_parts import (
     run_parts,
     stored_builds,
 )
-from db.queries.series import measured_workloads
 from db.queries.trials import count_trials, latest_trials_frame, newest_trials_frame, trials_frame
 from db.records.trial import Status, Task
 from db.store.trials import save_trials
