@@ -61,10 +61,6 @@ def segfaults():
     ctypes.string_at(0)
 
 
-def aborts():
-    os.abort()
-
-
 def killed():
     os.kill(os.getpid(), signal.SIGKILL)
 

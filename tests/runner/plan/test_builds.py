@@ -24,7 +24,7 @@ from runner.plan.builds import (
     remove_build,
 )
 from runner.plan.interpreter import InterpreterError
-from tests.runner.terminal import in_this_process
+from tests.runner.terminal import compilewatch, in_this_process
 
 TORCH = """
 from types import SimpleNamespace
@@ -137,7 +137,7 @@ def test_a_release_that_nobody_offers_promises_no_download(
 def test_a_download_is_announced_once_pip_has_found_it(settings: Settings, tmp_path: Path) -> None:
     def create() -> str:
         words = ("builds", "create", "torch==2.6.0")
-        return in_this_process(*words, cwd=tmp_path, COMPILEWATCH_DATA_DIR=str(settings.data_dir)).stderr
+        return compilewatch(*words, cwd=tmp_path, COMPILEWATCH_DATA_DIR=str(settings.data_dir)).stderr
 
     assert create().startswith("Installing torch==2.6.0; a build with CUDA is a download of 3 GB.\n")
     assert "Installing" not in create(), "it is there already"

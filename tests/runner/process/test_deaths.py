@@ -21,7 +21,6 @@ died = cache(measure)
     ("fixture", "kind", "phase", "message"),
     [
         ("segfaults", FailureKind.CRASH, "build_model", "SIGSEGV"),
-        ("aborts", FailureKind.CRASH, "build_model", "SIGABRT"),
         ("killed", FailureKind.CRASH, "build_model", "SIGKILL"),
         ("out_of_memory", FailureKind.OUT_OF_MEMORY, "build_model", "can't allocate memory"),
         ("out_of_address_space", FailureKind.OUT_OF_MEMORY, "build_model", "MemoryError"),
