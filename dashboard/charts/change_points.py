@@ -46,7 +46,7 @@ class Changes(NamedTuple):
     """
 
     frame: pd.DataFrame
-    told: list[str]
+    notes: list[str]
     last: str
 
 

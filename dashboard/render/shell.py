@@ -68,7 +68,7 @@ _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 class View:
     """What a page gets: the link as asked for, the same with its defaults resolved, and where to read."""
 
-    asked: Link
+    requested: Link
     link: Link
     newest_build: str | None
     snapshot: Snapshot
@@ -95,7 +95,7 @@ def filters(view: View) -> None:
     newest_machine = choices.machines.get(choices.newest_machine or "", "none")
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
-    offered = [*choices.offered_builds, *filter(None, [view.asked.build])]
+    offered = [*choices.offered_builds, *filter(None, [view.requested.build])]
     newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
     no_machine = "All machines" if view.link.page in ALL_MACHINES else f"Newest: {newest_machine}"
     keys = links.keys_of(view.link.page)
@@ -180,11 +180,11 @@ def focused(link: Link, workloads: list[str]) -> str:
     return workloads[0]
 
 
-def say_focus(asked: Link, shown: Link) -> None:
-    """That the page shows another workload than `asked`, where it does."""
-    if asked.focus not in (None, shown.focus):
+def say_focus(requested: Link, shown: Link) -> None:
+    """That the page shows another workload than `requested`, where it does."""
+    if requested.focus not in (None, shown.focus):
         instead = shown.focus or "all workloads"
-        st.caption(escaped(f"{asked.focus} has nothing under these filters; showing {instead}."))
+        st.caption(escaped(f"{requested.focus} has nothing under these filters; showing {instead}."))
 
 
 def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
@@ -233,16 +233,16 @@ def pulse(page: Page, version: int) -> object:
     return version, beside(reader()) if beside else None
 
 
-def follow(page: Page, seen: object) -> None:
-    """Draw `page` anew once its pulse differs from what it was when the page was drawn, which is `seen`.
+def follow(page: Page, drawn: object) -> None:
+    """Draw `page` anew once its pulse differs from what it was when the page was drawn, which is `drawn`.
 
     A look costs one small query and sends next to nothing; widgets, selections and the place on the page
     stay, since it is the same session that draws again.
     """
-    _look(page, seen, iter((True,)))
+    _look(page, drawn, iter((True,)))
 
 
 @st.fragment(run_every=EVERY_S)
-def _look(page: Page, seen: object, drawn_just_now: Iterator[bool]) -> None:
-    if not next(drawn_just_now, False) and pulse(page, drawn_version()) != seen:
+def _look(page: Page, drawn: object, drawn_just_now: Iterator[bool]) -> None:
+    if not next(drawn_just_now, False) and pulse(page, drawn_version()) != drawn:
         st.rerun()

@@ -1,4 +1,4 @@
-"""`compilewatch dashboard` starts the web app in this process's place; `token` manages who may read its API."""
+"""`compilewatch dashboard` starts the web app in this process's place; `token` says who may read its API."""
 
 from __future__ import annotations
 

@@ -66,11 +66,13 @@ def frame(starts: ColdStarts, labels: Mapping[str, str]) -> pd.DataFrame:
     bars, first, of_row = np.unique(
         of_trial[rows] * len(MEASURED) + phases, return_index=True, return_inverse=True
     )
-    found = Groups(of_row.astype(np.int64), len(bars)).present(starts.phase_ns[rows, phases].astype(float))
+    phases_by_bar = Groups(of_row.astype(np.int64), len(bars)).present(
+        starts.phase_ns[rows, phases].astype(float)
+    )
     # The oldest trial's first.
     order = np.argsort(first)
     of_bar, phase_of_bar = np.divmod(bars[order], len(MEASURED))
-    median_ns, trials = found.quantile(0.5)[order], found.n[order]
+    median_ns, trials = phases_by_bar.quantile(0.5)[order], phases_by_bar.n[order]
     total_ns = np.bincount(of_bar, weights=median_ns, minlength=len(cases))
     names = [cases[number] for number in of_bar]
     return pd.DataFrame(
@@ -157,9 +159,9 @@ def drawn(rows: pd.DataFrame) -> Drawn:
         rows = rows[rows["case"].isin(cases)].reset_index(drop=True)
         left_out = f"The {MOST_CASES} slowest of {units.plural(len(sums), 'case')}."
     else:
-        found = row_dicts(rows[["workload", "strategy", "case"]])
-        found.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
-        cases, left_out = tuple(dict.fromkeys(row["case"] for row in found)), ""
+        ordered = row_dicts(rows[["workload", "strategy", "case"]])
+        ordered.sort(key=lambda row: (row["workload"], sort_key(row["strategy"]), row["case"]))
+        cases, left_out = tuple(dict.fromkeys(row["case"] for row in ordered)), ""
     present = set(rows["phase"])
     phases = tuple(name for name in dict.fromkeys(PHASES.values()) if name in present)
     return Drawn(_with_texts(rows), cases, phases, left_out)
@@ -254,12 +256,12 @@ def finding(rows: pd.DataFrame, ends: pd.DataFrame) -> str:
     """
     if rows.empty:
         return "No cold start is known"
-    told = rows[rows["case"].isin(set(rows.loc[rows["phase"].isin(_OF_FIRST_CALL), "case"]))]
-    if told.empty:
+    phased = rows[rows["case"].isin(set(rows.loc[rows["phase"].isin(_OF_FIRST_CALL), "case"]))]
+    if phased.empty:
         return "No time to first result is known: no case tells its first call"
-    sums = told.groupby("case")["seconds"].sum()
+    sums = phased.groupby("case")["seconds"].sum()
     slowest = str(sums.idxmax())
-    inside = told[told["case"] == slowest]
+    inside = phased[phased["case"] == slowest]
     leading = inside.sort_values("seconds").iloc[-1]
     share = units.percent(leading["seconds"] / sums[slowest])
     needs = ends.loc[ends["case"] == slowest, "text"].iloc[0]

@@ -60,12 +60,12 @@ def _lane_rows(
 ) -> list[dict[str, object]]:
     column, divisor, _ = _PER_TRIAL[metric]
     low, high = ("latency_p05_ns", "latency_p95_ns") if metric is Metric.LATENCY else (column, column)
-    found = [(strategy, column, low, high, "samples")]
+    lanes = [(strategy, column, low, high, "samples")]
     if metric is Metric.LATENCY and strategy != EAGER.name:
         control = "control_latency_ns"
-        found.append((EAGER.name, control, control, control, "control_samples"))
+        lanes.append((EAGER.name, control, control, control, "control_samples"))
     rows: list[dict[str, object]] = []
-    for name, middle, start, end, count in found:
+    for name, middle, start, end, count in lanes:
         value = shaping.number(trial[middle])
         if value is None:
             continue

@@ -59,14 +59,14 @@ def evidence(
     trials: pd.DataFrame, sides: Sequence[BuildSide], case: CaseKey, rows: Sequence[Row], metric: Metric
 ) -> Evidence:
     """Of the verdicts `rows` on `case`, and of its `trials` on both `sides`, base first."""
-    found = [charts.side_trials(trials, side, case) for side in sides]
-    strip = charts.frame(found, case, metric)
+    sides_trials = [charts.side_trials(trials, side, case) for side in sides]
+    strip = charts.frame(sides_trials, case, metric)
     drawn = strip.loc[strip["strategy"] == case.strategy, "trial_id"].nunique()
     return Evidence(
         strip=strip,
         middles=charts.middles(strip),
         table=case_table(rows),
-        without_value=sum(map(len, found)) - drawn,
+        without_value=sum(map(len, sides_trials)) - drawn,
     )
 
 
@@ -77,15 +77,15 @@ def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def reading(metric: Metric) -> str:
-    said = f"A point is a trial, the upright line the median of them{_MEANS}."
+    text = f"A point is a trial, the upright line the median of them{_MEANS}."
     if metric is Metric.LATENCY:
-        said = "A point is the median of a trial, its bar the 5th to 95th percentile, the upright line the "
-        said += f"median of the trials{_MEANS}. Eager is the control of the same processes."
-    return said
+        text = "A point is the median of a trial, its bar the 5th to 95th percentile, the upright line the "
+        text += f"median of the trials{_MEANS}. Eager is the control of the same processes."
+    return text
 
 
 def evidence_parts(
-    found: Evidence, metric: Metric, title: str, *, key: str, confidence: float | None
+    evidence: Evidence, metric: Metric, title: str, *, key: str, confidence: float | None
 ) -> tuple[Part, ...]:
     """The trials of both sides of the case called `title`, and below them the numbers. `confidence` of their
     intervals; the parts have keys that begin with `key`.
@@ -93,14 +93,14 @@ def evidence_parts(
     shown = charts.shown_metric(metric)
     alt = f"{METRICS[shown].name} of every trial of the base side and of the head side"
     drawn: Part = Empty(f"No trial of this case has a {METRICS[shown].word} to draw.")
-    if not found.strip.empty:
-        strategies = tuple(theme.ordered(found.strip["strategy"]))
-        missing = f"{units.plural(found.without_value, 'trial')} without a value left out."
+    if not evidence.strip.empty:
+        strategies = tuple(theme.ordered(evidence.strip["strategy"]))
+        missing = f"{units.plural(evidence.without_value, 'trial')} without a value left out."
         strip = PreparedChart(
             f"{title}: the trials of both sides",
             charts.spec(lanes(strategies), strategies, shown),
-            {"main": found.strip, "middles": found.middles},
-            [missing] if found.without_value else [],
+            {"main": evidence.strip, "middles": evidence.middles},
+            [missing] if evidence.without_value else [],
         )
         drawn = Chart(f"{key}-strip", alt, strip, explained=reading(shown))
     return (
@@ -108,7 +108,7 @@ def evidence_parts(
         Table(
             f"{key}-numbers",
             "Every metric of this case on both sides, its change with interval, verdict and reason",
-            found.table,
+            evidence.table,
             _columns(confidence),
         ),
     )
@@ -123,15 +123,15 @@ _POINT = {axis: f"{word} by {word}" for axis, word in trend_rows.POINT_WORDS.ite
 @dataclass(frozen=True)
 class Series:
     """Frames as `dashboard.charts.trend_rows` and `build_events` make them, over the `axis` that sets the
-    builds apart. `builds` are names, oldest version first; `missing` names those without a number, `told` the
-    changes of level in the frame `changes`.
+    builds apart. `builds` are names, oldest version first; `missing` names those without a number. `notes`
+    are the changes of level in the frame `changes`.
     """
 
     axis: str
     rows: pd.DataFrame
     events: pd.DataFrame
     changes: pd.DataFrame
-    told: list[str]
+    notes: list[str]
     builds: tuple[str, ...]
     missing: str
 
@@ -154,7 +154,7 @@ def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> S
         rows=rows,
         events=build_events.events(mine, rows),
         changes=changes.frame,
-        told=changes.told,
+        notes=changes.notes,
         builds=gaps.axis_builds(mine, names),
         missing=gaps.sentence(mine, metric, names) if axis == "torch" else "",
     )
@@ -166,27 +166,27 @@ def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str
     """
     if machine_id is None or metric not in HISTORY_METRICS:
         return None
-    found = series(snapshot, machine_id, case, metric)
-    if len(found.rows) < 2:
+    drawn = series(snapshot, machine_id, case, metric)
+    if len(drawn.rows) < 2:
         return None
     spec = trends.spec(
         metric,
-        axis=found.axis,
+        axis=drawn.axis,
         scale="linear",
         strategies=(case.strategy,),
-        builds=found.builds,
-        shown=trend_rows.window(found.rows),
-        changes=not found.changes.empty,
+        builds=drawn.builds,
+        shown=trend_rows.window(drawn.rows),
+        changes=not drawn.changes.empty,
     )
-    frames = {"main": found.rows, "events": found.events}
-    if len(found.changes):
-        frames["changes"] = found.changes
+    frames = {"main": drawn.rows, "events": drawn.events}
+    if len(drawn.changes):
+        frames["changes"] = drawn.changes
     word = METRICS[metric].name
     return PreparedChart(
-        finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[found.axis]}",
+        finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[drawn.axis]}",
         spec=spec,
         frames=frames,
-        notes=[*found.told, *filter(None, (found.missing,))],
+        notes=[*drawn.notes, *filter(None, (drawn.missing,))],
     )
 
 
@@ -194,5 +194,5 @@ def series_parts(
     snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: Metric, *, key: str
 ) -> tuple[Part, ...]:
     """The history of `case`; nothing for a metric without one, or where fewer than two points have it."""
-    found = chart(snapshot, machine_id, case, metric.value)
-    return () if found is None else (Chart(key, found.finding, found, explained=_READING),)
+    drawn = chart(snapshot, machine_id, case, metric.value)
+    return () if drawn is None else (Chart(key, drawn.finding, drawn, explained=_READING),)

@@ -210,16 +210,16 @@ def labels(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
 
     The fastest choose first: above their point, right or left of it, or below, off points and intervals.
     """
-    found = ends(rows, log=log)
+    range_ends = ends(rows, log=log)
     scale = math.log if log else float
-    left, right = scale(found.cheapest), scale(found.dearest)
+    left, right = scale(range_ends.cheapest), scale(range_ends.dearest)
 
     def across(column: str) -> list[float]:
         return [(scale(cost) - left) / (right - left) * _WIDTH_PX for cost in rows[column]]
 
     def up(column: str) -> list[float]:
-        height = found.fastest - found.slowest
-        return [(found.fastest - speedup) / height * _HEIGHT_PX for speedup in rows[column]]
+        height = range_ends.fastest - range_ends.slowest
+        return [(range_ends.fastest - speedup) / height * _HEIGHT_PX for speedup in rows[column]]
 
     xs, ys = across("cost"), up("speedup")
     places = list(zip(xs, ys, strict=True))

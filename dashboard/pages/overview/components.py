@@ -123,8 +123,8 @@ def _chart(
 def _value(build: Mapping[str, Any], lane: str, known: Mapping[str, str]) -> str:
     if lane in known:
         return str(build.get(known[lane]) or units.MISSING)
-    found = environment_diff({}, build, ())
-    return next((row["head"] for row in found if row["part"] == lane), units.MISSING)
+    difference = environment_diff({}, build, ())
+    return next((row["head"] for row in difference if row["part"] == lane), units.MISSING)
 
 
 @lru_cache(maxsize=32)

@@ -36,19 +36,19 @@ def case_counts(comparison: Comparison | None) -> CaseCounts:
     """Of the rows of latency, one a case. What the machine explains is undecided."""
     if comparison is None:
         return CaseCounts()
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for row in comparison.rows:
         if row.metric is not Metric.LATENCY:
             continue
         if row.verdict is Verdict.REGRESSED and counts_as_regression(row):
-            found["slower"] += 1
+            counts["slower"] += 1
         elif row.verdict is Verdict.IMPROVED:
-            found["faster"] += 1
+            counts["faster"] += 1
         elif row.verdict is Verdict.UNCHANGED:
-            found["unchanged"] += 1
+            counts["unchanged"] += 1
         else:
-            found["undecided"] += 1
-    return CaseCounts(**found)
+            counts["undecided"] += 1
+    return CaseCounts(**counts)
 
 
 def headline(
@@ -58,23 +58,23 @@ def headline(
 
     `since` names the build that `build` was compared with, None where nothing can be; `regressions` are open.
     """
-    said = [
+    sentences = [
         f"{units.count(failing)} failing",
         *([units.plural(regressions, "open regression")] if regressions else []),
     ]
     if since is None or not counts.compared:
         bad = bool(failing or regressions)
-        text = f"No build to compare {build} with: {', '.join(said)}."
+        text = f"No build to compare {build} with: {', '.join(sentences)}."
         return Headline(text, "bad" if bad else "warning", key="well")
     of_all = f"{units.count(counts.slower)} of {units.plural(counts.compared, 'case')} slower"
-    said = [
+    sentences = [
         of_all,
         f"{units.count(counts.faster)} faster",
         f"{units.count(counts.undecided)} undecided",
-        *said,
+        *sentences,
     ]
     opening, tone = _opening(counts, failing=failing, regressions=regressions)
-    return Headline(f"{opening} since {since}: {', '.join(said)}.", tone, key="well")
+    return Headline(f"{opening} since {since}: {', '.join(sentences)}.", tone, key="well")
 
 
 def _opening(counts: CaseCounts, *, failing: int, regressions: int) -> tuple[str, Tone]:

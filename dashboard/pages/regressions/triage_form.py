@@ -55,9 +55,9 @@ def draw(regressions: Sequence[RegressionState]) -> None:
         )
         if st.form_submit_button("Record", icon=":material/edit_note:"):
             _ask(regression_ids)
-    asked: triage.TriageDecision | None = st.session_state.get(_ASKED)
-    if asked is not None and asked.regression_ids == regression_ids:
-        _question(asked, inbox.first_names(regressions))
+    decision: triage.TriageDecision | None = st.session_state.get(_ASKED)
+    if decision is not None and decision.regression_ids == regression_ids:
+        _question(decision, inbox.first_names(regressions))
     else:
         _forget()
 
@@ -83,17 +83,19 @@ def _forget() -> None:
 
 
 @st.dialog("Record this?", on_dismiss=_forget)
-def _question(asked: triage.TriageDecision, names: Sequence[str]) -> None:
+def _question(decision: triage.TriageDecision, names: Sequence[str]) -> None:
     """In sight wherever the page is scrolled to. A rerun closes it. `names` of the regressions, the first."""
-    st.markdown(escaped(asked.question))
-    elements.notes([*names, *filter(None, [asked.note]), *([f"Link: {asked.url}"] if asked.url else [])])
+    st.markdown(escaped(decision.question))
+    elements.notes(
+        [*names, *filter(None, [decision.note]), *([f"Link: {decision.url}"] if decision.url else [])]
+    )
     with st.container(horizontal=True):
         yes = st.button(
             "Record it",
             type="primary",
             icon=":material/check:",
             on_click=_record,
-            args=(asked,),
+            args=(decision,),
             key="triage-yes",
         )
         no = st.button("Cancel", icon=":material/close:", on_click=_forget, key="triage-no")
@@ -101,8 +103,8 @@ def _question(asked: triage.TriageDecision, names: Sequence[str]) -> None:
         st.rerun()
 
 
-def _record(asked: triage.TriageDecision) -> None:
-    sentence, all_written = triage.record(database_url(), asked)
+def _record(decision: triage.TriageDecision) -> None:
+    sentence, all_written = triage.record(database_url(), decision)
     signing.say(PAGE, sentence, done=all_written)
     if all_written:
         st.session_state.update({"triage-note": "", "triage-link": ""})

@@ -94,16 +94,16 @@ def _open_trial() -> None:
 
 def _ways_on(view: View, recorded: Sequence[RegressionState]) -> None:
     by_id = {each.regression.regression_id: each.regression for each in recorded}
-    found = next((by_id[each] for each in view.link.regression if each in by_id), None)
-    if found is not None:
+    chosen = next((by_id[each] for each in view.link.regression if each in by_id), None)
+    if chosen is not None:
         st.button(
             "Its history",
             icon=":material/show_chart:",
             on_click=controls.go,
             args=(Page.TRENDS,),
             kwargs={
-                "machine": found.machine_id,
-                "focus": found.row.workload,
-                "strategy": (found.row.strategy,),
+                "machine": chosen.machine_id,
+                "focus": chosen.row.workload,
+                "strategy": (chosen.row.strategy,),
             },
         )

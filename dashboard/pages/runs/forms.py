@@ -43,10 +43,10 @@ def ask_for_run(view: View, hosts: Sequence[HostState]) -> None:
             help="A host name, or a pattern such as gpu-*.",
         )
         signing.name_field("ask-name")
-        st.button("Queue it", type="primary", on_click=_asked, key="ask-yes")
+        st.button("Queue it", type="primary", on_click=_queue, key="ask-yes")
 
 
-def _asked() -> None:
+def _queue() -> None:
     state = st.session_state
     suite, machine = (state.get(f"ask-{name}") or None for name in ("suite", "machine"))
     signing.act(

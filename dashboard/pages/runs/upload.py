@@ -41,10 +41,10 @@ def draw() -> None:
             help="Both halves of a pair belong together: performance and accuracy, report and config.",
         )
         chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
-        told = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
+        answers = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
         meanings = _meanings(state.get(_COLUMNS, {}))
         if st.form_submit_button("Preview", icon=":material/preview:"):
-            _look({file.name: file.getvalue() for file in uploaded}, chosen, told, meanings)
+            _look({file.name: file.getvalue() for file in uploaded}, chosen, answers, meanings)
             looked = state.get(_LOOKED)
     if looked is not None:
         _show(looked)
@@ -65,11 +65,11 @@ def _meanings(columns: Mapping[str, str]) -> dict[str, str]:
         "unit."
     )
     places = st.columns(3)
-    found = {}
+    meanings = {}
     for number, (column, cell) in enumerate(columns.items()):
         names = _names(column)
         with places[number % len(places)]:
-            found[column] = st.selectbox(
+            meanings[column] = st.selectbox(
                 escaped(column) or "(no name)",
                 names,
                 index=names.index(column) if column in names else 0,
@@ -77,7 +77,7 @@ def _meanings(columns: Mapping[str, str]) -> dict[str, str]:
                 help=escaped(f"First cell: {cell[:80]}") if cell else None,
                 key=f"import-column-{st.session_state.get(_ROUND, 0)}-{number}",
             )
-    return found
+    return meanings
 
 
 def _names(column: str) -> list[str]:
@@ -87,7 +87,7 @@ def _names(column: str) -> list[str]:
 
 
 def _look(
-    files: Mapping[str, bytes], chosen: str, told: Mapping[str, str], meanings: Mapping[str, str]
+    files: Mapping[str, bytes], chosen: str, answers: Mapping[str, str], meanings: Mapping[str, str]
 ) -> None:
     """Find out what the files would bring; what they do not say is asked from now on."""
     state = st.session_state
@@ -97,17 +97,19 @@ def _look(
         return
     try:
         require(Role.EDITOR)
-        seen = uploading.preview(database_url(), Upload(uploading.files_of(files), chosen, told, meanings))
+        preview = uploading.preview(
+            database_url(), Upload(uploading.files_of(files), chosen, answers, meanings)
+        )
     except CompilewatchError as error:
         st.warning(escaped(str(error)), icon=":material/report:")
         return
-    state[_LOOKED] = seen
-    asked = state.get(_ASKED, ())
-    more = tuple(name for name in seen.missing if name not in asked)
-    offered = seen.unused if seen.asks_of_unused else {}
-    columns = {**state.get(_COLUMNS, {}), **seen.unmapped, **offered}
+    state[_LOOKED] = preview
+    questions = state.get(_ASKED, ())
+    more = tuple(name for name in preview.missing if name not in questions)
+    offered = preview.unused if preview.asks_of_unused else {}
+    columns = {**state.get(_COLUMNS, {}), **preview.unmapped, **offered}
     if more or columns != state.get(_COLUMNS, {}):
-        state[_ASKED] = (*asked, *more)
+        state[_ASKED] = (*questions, *more)
         state[_COLUMNS] = columns
         st.rerun()
 

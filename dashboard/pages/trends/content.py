@@ -220,7 +220,7 @@ def _chart_of(
     unseen = trend_rows.unseen(points, rows, link.axis)
     earlier = [f"{unseen} {EARLIER}"] if unseen else []
     turns = [_BY_TURNS] if interleaved else []
-    notes = [*turns, *changes.told, *earlier, *outside, *filter(None, (since.missing,))]
+    notes = [*turns, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
     return PreparedChart("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 
 

@@ -40,8 +40,8 @@ def frame(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> 
     `change`, `low` and `high` are relative changes; the latter two are `change` where it has no interval.
     """
     rows = [row for row in comparison.rows if row.metric is metric and row.change is not None]
-    found = [_frame_row(comparison, row, labels) for row in wording.worst_first(rows)]
-    return pd.DataFrame(found, columns=_COLUMNS)
+    rows_drawn = [_frame_row(comparison, row, labels) for row in wording.worst_first(rows)]
+    return pd.DataFrame(rows_drawn, columns=_COLUMNS)
 
 
 def _frame_row(comparison: Comparison, row: Row, labels: Mapping[str, str]) -> dict[str, object]:
@@ -99,19 +99,19 @@ def spec(
         axis=axis,
         title=f"Change of {metric.lower()}, head against base",
     )
-    found = [Verdict(word) for word in verdicts]
+    known = [Verdict(word) for word in verdicts]
     colour = alt.Color(
         "verdict",
         type="nominal",
         title=None,
-        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][0] for each in found]),
+        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][0] for each in known]),
         legend=style.top_legend(),
     )
     shape = alt.Shape(
         "verdict",
         type="nominal",
         title=None,
-        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][1] for each in found]),
+        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][1] for each in known]),
         legend=style.top_legend(),
     )
     margins = base.mark_rect(opacity=0.16, color=theme.GREY, clip=True, aria=False).encode(

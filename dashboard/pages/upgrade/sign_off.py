@@ -66,8 +66,10 @@ def _note(note: str) -> None:
 
 def _past(others: Sequence[SignOff]) -> None:
     for each in reversed(others):
-        said = sign_offs.withdrawal(each) if each.withdrawn_at else f"{sign_offs.sentence(each)} Replaced."
-        elements.note(said)
+        sentence = (
+            sign_offs.withdrawal(each) if each.withdrawn_at else f"{sign_offs.sentence(each)} Replaced."
+        )
+        elements.note(sentence)
 
 
 def _form(link: Link, comparison: Comparison, data_version: int) -> None:
@@ -75,8 +77,8 @@ def _form(link: Link, comparison: Comparison, data_version: int) -> None:
         st.radio("Decision", list(Decision), format_func=_WORDS.__getitem__, key="sign-decision")
         signing.name_field("sign-name")
         st.text_area("Note", max_chars=sign_offs.LONGEST_NOTE, key="sign-note", height=90)
-        said = f"{comparison.verdict.value}: {comparison.sentences[0]}"
-        st.form_submit_button("Record it", type="primary", on_click=_sign, args=(link, said, data_version))
+        verdict = f"{comparison.verdict.value}: {comparison.sentences[0]}"
+        st.form_submit_button("Record it", type="primary", on_click=_sign, args=(link, verdict, data_version))
 
 
 def _sign(link: Link, verdict: str, data_version: int) -> None:

@@ -71,7 +71,7 @@ def test_a_ring_stands_where_the_judge_finds_a_step(sqlite_database: Database) -
     assert mark["label"].startswith("▼ -15.")
     assert mark["label"].endswith("% worse")
     assert mark["place"] == "above right"
-    assert found.told == [
+    assert found.notes == [
         f"{mark['moment']}, torch 2.13.0: default {mark['label'][2:]}: Speedup fell by "
         f"{mark['label'][3:7]} % with the change of driver."
     ]
@@ -95,7 +95,7 @@ def test_more_latency_is_worse_and_less_is_better(sqlite_database: Database) -> 
 def test_labels_that_would_touch_give_way_but_all_changes_are_told(sqlite_database: Database) -> None:
     points = _points(sqlite_database, _nightly({"default": 1.4, "max-autotune": 1.4}))
     found = _changes(points)
-    assert len(found.frame) == len(found.told) == 2
+    assert len(found.frame) == len(found.notes) == 2
     assert (found.frame["label"] != "").sum() == 1
     assert "default" in found.last
     assert "max-autotune" in found.last
@@ -103,7 +103,7 @@ def test_labels_that_would_touch_give_way_but_all_changes_are_told(sqlite_databa
 
 def test_builds_that_took_turns_have_no_before_and_after(sqlite_database: Database) -> None:
     found = _changes(_points(sqlite_database, _nightly({"default": 1.18})), interleaved=True)
-    assert (len(found.frame), found.told, found.last) == (0, [], "")
+    assert (len(found.frame), found.notes, found.last) == (0, [], "")
 
 
 def test_a_steady_history_has_no_change(sqlite_database: Database) -> None:
