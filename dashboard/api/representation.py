@@ -40,6 +40,20 @@ class Answer:
     next_cursor: str | None = None
 
 
+@dataclass(frozen=True)
+class MadeAnswer:
+    """An `Answer` as it is sent."""
+
+    body: bytes
+    next_cursor: str | None
+
+
+def made_answer(answer: Answer, media: str) -> MadeAnswer:
+    """`answer` as `media`, `JSON` or `CSV`."""
+    body = as_csv(answer.columns, answer.rows) if media == CSV else as_json(answer.document)
+    return MadeAnswer(body, answer.next_cursor)
+
+
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of `frame` as JSON values: what is missing is null, times are RFC 3339 in UTC."""
     return [{str(name): plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
@@ -141,11 +155,9 @@ def tagged(tag: str, *, is_cacheable: bool = True) -> dict[str, str]:
     return {"ETag": tag, "Cache-Control": "no-cache" if is_cacheable else "no-store", "Vary": "Accept"}
 
 
-def response(answer: Answer, media: str, headers: Mapping[str, str], next_url: str | None = None) -> Response:
-    """`answer` as `media`, `JSON` or `CSV`; `next_url` is where the page after it is (RFC 8288)."""
-    headers = dict(headers)
-    if next_url is not None:
-        headers["Link"] = f'<{next_url}>; rel="next"'
-    if media == CSV:
-        return Response(as_csv(answer.columns, answer.rows), media_type="text/csv", headers=headers)
-    return Response(as_json(answer.document), media_type=JSON, headers=headers)
+def response(
+    answer: MadeAnswer, media: str, headers: Mapping[str, str], next_url: str | None = None
+) -> Response:
+    """`answer` with its type; `next_url` is where the page after it is (RFC 8288)."""
+    link = {} if next_url is None else {"Link": f'<{next_url}>; rel="next"'}
+    return Response(answer.body, media_type=media, headers={**headers, **link})

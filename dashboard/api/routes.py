@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,17 +27,20 @@ from dashboard.api.parameters import read_all
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.representation import (
     JSON,
-    Answer,
+    MadeAnswer,
     as_json,
     entity_tag,
+    made_answer,
     media_type,
     response,
     tagged,
     unchanged,
 )
-from dashboard.api.response_cache import LIFETIME_S, ResponseCache
-from dashboard.read.database import read_version, reader
+from dashboard.read.database import database_url, read_version, reader
 from db.errors import CompilewatchError
+
+RECENT_ANSWERS = 4
+"""Of each route so many stay until something is stored: who polls without an entity tag computes nothing."""
 
 Handler = Callable[[Request], Response]
 _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
@@ -46,35 +50,31 @@ _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
 }
 
 
-def routes(*, lifetime_s: float = LIFETIME_S, base_path: str = "") -> list[BaseRoute]:
-    """What the dashboard's server answers beside its pages. Each call has rate limits of its own.
+def routes(*, base_path: str = "") -> list[BaseRoute]:
+    """What the dashboard's server answers beside its pages. Rate limits and recent answers are of each call.
 
     `base_path` is where the dashboard is served, as `dashboard.server.server.usable_prefix` writes it.
-
-    While data is being written an answer may be `lifetime_s` old, and more where it took long to make
-    (`dashboard.api.response_cache`).
     """
-    cache = Middleware(ResponseCache, lifetime_s=lifetime_s)
     limited = Starlette(
         routes=[Route("/{workload:path}/{strategy}.svg", badge)],
-        middleware=[Middleware(RateLimit), cache],
+        middleware=[Middleware(RateLimit)],
         exception_handlers=_HANDLERS,
     )
     return [
-        Route("/healthz", health, middleware=[Middleware(ResponseCache, lifetime_s=lifetime_s, share=0)]),
-        Route("/metrics", metrics, middleware=[cache]),
+        Route("/healthz", health),
+        Route("/metrics", metrics),
         Mount("/badge", limited),
-        _api(cache, base_path),
+        _api(base_path),
     ]
 
 
-def _api(cache: Middleware, base_path: str) -> Mount:
+def _api(base_path: str) -> Mount:
     app = Starlette(
         routes=[
             Route("/openapi.json", _openapi(base_path)),
             *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
         ],
-        middleware=[Middleware(RateLimit), cache],
+        middleware=[Middleware(RateLimit)],
         exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = False
@@ -90,6 +90,12 @@ class _Below(Mount):
 
 
 def _handler(endpoint: Endpoint) -> Handler:
+    @lru_cache(maxsize=RECENT_ANSWERS)
+    def made(_at: Hashable, values: tuple[tuple[str, Any], ...], media: str) -> MadeAnswer:
+        return made_answer(endpoint.answer(reader(), with_ids(reader(), dict(values))), media)
+
+    make = made if endpoint.is_cacheable else made.__wrapped__
+
     def handle(request: Request) -> Response:
         query = _query(request)
         values = read_all(endpoint.parameters, query)
@@ -102,7 +108,7 @@ def _handler(endpoint: Endpoint) -> Handler:
         headers = tagged(tag, is_cacheable=endpoint.is_cacheable)
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
-        answer = endpoint.answer(reader(), with_ids(reader(), values))
+        answer = make((database_url(), state), tuple(values.items()), media)
         return response(answer, media, headers, _next_url(query, answer))
 
     return handle
@@ -115,7 +121,7 @@ def _query(request: Request) -> dict[str, list[str]]:
     return dict(query)
 
 
-def _next_url(query: dict[str, list[str]], answer: Answer) -> str | None:
+def _next_url(query: dict[str, list[str]], answer: MadeAnswer) -> str | None:
     """The page that follows as a query alone (RFC 3986, 5.2.2): it holds below whatever path a proxy adds."""
     if answer.next_cursor is None:
         return None

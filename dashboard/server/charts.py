@@ -13,7 +13,6 @@ from starlette.routing import Mount, Route
 
 from dashboard.api.errors import error_of_compilewatch
 from dashboard.api.rate_limit import RateLimit
-from dashboard.api.response_cache import ResponseCache
 from dashboard.links import links
 from dashboard.links.links import Page
 from dashboard.pages.parts import Chart
@@ -31,8 +30,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 
 def charts() -> list[Mount]:
-    """Drawing takes a while, so it is limited and cached like the API."""
-    middleware = [Middleware(RateLimit), Middleware(ResponseCache)]
+    """Drawing takes a while, so it is limited like the API."""
+    middleware = [Middleware(RateLimit)]
     handlers = {CompilewatchError: error_of_compilewatch}
     pictures = [Route("/{page}/{key}.svg", _svg), Route("/{page}/{key}.png", _png)]
     frames = [Route("/{page}/{key}", _framed)]

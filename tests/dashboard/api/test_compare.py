@@ -44,7 +44,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Databa
     ],
 )
 def test_every_answer_is_of_all_that_is_stored_by_then(database: Database, base: str, head: str) -> None:
-    app = Starlette(routes=routes(lifetime_s=0))
+    app = Starlette(routes=routes())
     answers = []
     for number in range(3):
         answer = ask(app, "/api/v1/compare", {"base": base, "head": head})

@@ -217,7 +217,7 @@ def test_metrics_count_the_jobs_of_a_fleet(
     postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DATABASE, postgres_database_url)
-    app = Starlette(routes=routes(lifetime_s=0))
+    app = Starlette(routes=routes())
     assert not any("fleet" in name for name in values(ask(app, "/metrics").body.decode()))
     create_tables(postgres_database_url)
     with psycopg.connect(postgres_database_url) as connection:

@@ -126,7 +126,7 @@ def api_door(asked: Question) -> Document:
     query = {"base": asked.base, "head": asked.head}
     if asked.machine is not None:
         query["machine"] = asked.machine
-    answer = ask(Starlette(routes=routes(lifetime_s=0)), "/api/v1/compare", query)
+    answer = ask(Starlette(routes=routes()), "/api/v1/compare", query)
     assert answer.status == 200, answer.body
     found: Document = answer.json
     return found

@@ -31,7 +31,7 @@ def ids(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def api(path: str, query: dict[str, Any]) -> Any:
-    reply = ask(Starlette(routes=routes(lifetime_s=0)), f"/api/v1/{path}", query)
+    reply = ask(Starlette(routes=routes()), f"/api/v1/{path}", query)
     assert reply.status == 200
     return reply.json
 
@@ -87,13 +87,13 @@ def test_the_api_takes_a_torch_that_one_build_has(ids: dict[str, str], path: str
 
 def test_the_address_of_the_next_page_keeps_the_name(ids: dict[str, str]) -> None:
     query = {"machine": "gpu-box-3", "limit": 1}
-    reply = ask(Starlette(routes=routes(lifetime_s=0)), "/api/v1/trials", query)
+    reply = ask(Starlette(routes=routes()), "/api/v1/trials", query)
     assert "machine=gpu-box-3" in reply.headers["link"]
 
 
 def badge(query: dict[str, str]) -> str:
     """What a badge says on its right. The XML is our own."""
-    reply = ask(Starlette(routes=routes(lifetime_s=0)), "/badge/mlp/default.svg", query)
+    reply = ask(Starlette(routes=routes()), "/badge/mlp/default.svg", query)
     return [text.text or "" for text in ET.fromstring(reply.body).iter("{http://www.w3.org/2000/svg}text")][1]
 
 
@@ -108,7 +108,7 @@ def test_a_name_is_that_of_nobody_once_another_machine_has_it_too(
 ) -> None:
     monkeypatch.setenv(DATABASE, sqlite_url)
     save_trials(sqlite_database, [make_trial(machine=make_machine("box"), build=make_build())])
-    app = Starlette(routes=routes(lifetime_s=0))
+    app = Starlette(routes=routes())
     first = ask(app, "/api/v1/trials", {"machine": "box"})
     assert len(first.json["rows"]) == 1
     twin = make_machine("box", threads=77)
