@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard.api.called import with_ids
+from dashboard.api.judged import cases_of
 from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, read_all
 from dashboard.api.representation import entity_tag, tagged, unchanged
-from dashboard.read.database import database_url, read_version, reader, trial_cache_of
+from dashboard.read.database import read_version, reader
 from dashboard.render import theme
 from db.engine.session import Database
 from db.queries.filters import Filters
@@ -64,7 +65,7 @@ def badge(request: Request) -> Response:
         machines=_only(values["machine"]),
         builds=_only(values["build"]),
     )
-    badge_text = _badge_text(reader(), version, filters, values["metric"])
+    badge_text = _badge_text(reader(), filters, values["metric"])
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
     return Response(draw(label, badge_text), media_type="image/svg+xml", headers=tagged(tag))
 
@@ -73,12 +74,12 @@ def _only(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _badge_text(database: Database, version: int, filters: Filters, metric: str) -> BadgeText:
+def _badge_text(database: Database, filters: Filters, metric: str) -> BadgeText:
     if any("\x00" in name for name in filters.workloads + filters.strategies):
         # PostgreSQL stores no such name, and refuses to look for one
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
     for place in _places(database, filters):
-        cases = trial_cache_of(database_url(), "api").cases(database, version, place)
+        cases = cases_of(database, place)
         mine = cases[cases["strategy"].isin(filters.strategies)]
         if not mine.empty:
             newest = mine.sort_values("last_started_at").iloc[-1]

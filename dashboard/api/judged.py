@@ -10,7 +10,6 @@ import pandas as pd
 
 from dashboard.api.parameters import filters_of
 from dashboard.api.representation import Answer
-from dashboard.read.database import database_url, trial_cache_of
 from dashboard.read.policy import policy_in_force
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
@@ -19,11 +18,13 @@ from db.judge.results import Comparison, Row
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_columns import CASE_COLUMNS, empty_frame
 from db.metrics.case_modes import with_strategies
+from db.metrics.cases import summarize_cases
+from db.metrics.eligibility import without_canaries
 from db.queries.causes import explanation_documents, explanations
-from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
 from db.queries.sides import resolve_side
+from db.queries.trials import trials_frame
 from db.wording.units import NEVER
 
 Values = Mapping[str, Any]
@@ -122,9 +123,13 @@ def break_even(database: Database, values: Values) -> Answer:
 
 
 def _cases(database: Database, filters: Filters) -> pd.DataFrame:
-    cache, version = trial_cache_of(database_url(), "api"), data_version(database)
-    frames = [cache.cases(database, version, each) for each in of_newest_builds(database, filters)]
+    frames = [cases_of(database, each) for each in of_newest_builds(database, filters)]
     return pd.concat(frames, ignore_index=True) if frames else empty_frame(CASE_COLUMNS)
+
+
+def cases_of(database: Database, filters: Filters) -> pd.DataFrame:
+    """As `db.metrics.cases.summarize_cases` returns them, without canaries."""
+    return summarize_cases(without_canaries(trials_frame(database, filters)))
 
 
 def break_even_schema(_: Database) -> JsonSchema:

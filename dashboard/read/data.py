@@ -26,6 +26,7 @@ from db.judge.history.sequence import builds_interleaved
 from db.judge.results import BuildSide, Comparison, Row
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
+from db.metrics.trend import series_points
 from db.queries import facets, records, schedules
 from db.queries import run_parts as parts
 from db.queries.causes import explained_case
@@ -84,18 +85,21 @@ def _known(snapshot: Snapshot, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @cached
+def _trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    return trial_cache_of(snapshot.url).trials(opened(snapshot.url), filters)
+
+
+@cached
 def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
-    cache = trial_cache_of(snapshot.url)
-    trials = cache.trials(opened(snapshot.url), snapshot.version, filters)
+    trials = _trials(snapshot, filters)
     return shaping.with_labels(_known(snapshot, trials))
 
 
 @cached
 def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
-    cache = trial_cache_of(snapshot.url)
-    cases = cache.cases(opened(snapshot.url), snapshot.version, filters)
+    cases = summarize_cases(without_canaries(_trials(snapshot, filters)))
     return shaping.with_labels(_known(snapshot, cases))
 
 
@@ -244,23 +248,24 @@ def read_hosts() -> list[HostState]:
 
 
 @cached
-def read_noise_floors(snapshot: Snapshot) -> dict[str, tuple[NoiseFloor, ...]]:
+def read_noise_floors(snapshot: Snapshot, machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
     """As `db.judge.noise_floors.read_noise_floors` returns them."""
-    return noise_floors.read_noise_floors(opened(snapshot.url))
+    return noise_floors.read_noise_floors(opened(snapshot.url), machine)
 
 
 @cached
 def read_interleaved(snapshot: Snapshot, filters: Filters) -> bool:
     """Whether builds among these trials took turns, so that they have no before and after in time."""
-    cache = trial_cache_of(snapshot.url)
-    return builds_interleaved(cache.trials(opened(snapshot.url), snapshot.version, filters))
+    return builds_interleaved(_trials(snapshot, filters))
 
 
 @cached
 def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
     """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
-    cache = trial_cache_of(snapshot.url)
-    points = cache.points(opened(snapshot.url), snapshot.version, filters, by)
+    if by == "run":
+        points = trial_cache_of(snapshot.url).points(opened(snapshot.url), filters)
+    else:
+        points = series_points(_cases_of(_trials(snapshot, filters), filters), by=by)
     return shaping.with_labels(_known(snapshot, points))
 
 
@@ -286,8 +291,7 @@ def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tupl
 @cached
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> shaping.ColdStarts:
     """What the processes of passed trials spent until their first results, phase by phase."""
-    cache = trial_cache_of(snapshot.url)
-    stored = cache.trials(opened(snapshot.url), snapshot.version, filters)
+    stored = _trials(snapshot, filters)
     trials = _known(snapshot, stored[passed_mask(stored)])
     return shaping.with_phases(trials, cold_starts(opened(snapshot.url), trials["trial_id"].tolist()))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from threading import Lock
-from typing import Literal
 
 from dashboard.read.trial_cache import TrialCache
 from db.engine.session import Database, open_database
@@ -17,7 +16,7 @@ DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
 
 _open: dict[str, Database] = {}
-_caches: dict[tuple[str, str], TrialCache] = {}
+_caches: dict[str, TrialCache] = {}
 _opening = Lock()
 
 
@@ -34,13 +33,10 @@ def opened(url: str) -> Database:
         return _open[url]
 
 
-def trial_cache_of(url: str, asker: Literal["pages", "api"] = "pages") -> TrialCache:
-    """What is kept of the trials of the database at `url`, shared by all threads.
-
-    A program that goes through all builds must not crowd out what pages show, so each asker has its own.
-    """
+def trial_cache_of(url: str) -> TrialCache:
+    """What is kept of the trials of the database at `url`, shared by all threads."""
     with _opening:
-        return _caches.setdefault((url, asker), TrialCache())
+        return _caches.setdefault(url, TrialCache())
 
 
 def reader() -> Database:

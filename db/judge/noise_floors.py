@@ -16,19 +16,17 @@ _PARTS = 10
 """Runs of one build that are looked at for repeats, newest first."""
 
 
-def read_noise_floors(database: Database) -> dict[str, tuple[NoiseFloor, ...]]:
-    """Machine id -> the floors of its newest run of `compilewatch doctor --validate` that has any; of a
-    machine without one those of the newest run that measured a case of one build often enough.
+def read_noise_floors(database: Database, machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
+    """Machine id (of one or of all) -> the floors of its newest `compilewatch doctor --validate` with any;
+    of a machine without one those of the newest run that measured a case of one build often enough.
     """
     with database.read() as connection:
-        floors = floors_by_machine(validation_trials(connection, None, runs=_RUNS))
-        for machine_id in measured_machines(connection):
-            if machine_id not in floors and (
-                repeats := _of_repeats(
-                    newest_repeats(connection, machine_id, trials=MIN_PROCESSES, limit=_PARTS)
-                )
+        floors = floors_by_machine(validation_trials(connection, machine, runs=_RUNS))
+        for each in measured_machines(connection) if machine is None else [machine]:
+            if each not in floors and (
+                repeats := _of_repeats(newest_repeats(connection, each, trials=MIN_PROCESSES, limit=_PARTS))
             ):
-                floors[machine_id] = repeats
+                floors[each] = repeats
     return floors
 
 

@@ -155,16 +155,9 @@ def frame_where(
     return _frame(connection, _columns().where(*conditions), filters)
 
 
-def trials_of_runs(
-    connection: Connection, filters: Filters, run_ids: Sequence[str] | None, *, but: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Like `trials_frame`, of some runs (None: all that `filters` let through), without the trials `but`."""
-    conditions = matching(filters)
-    if run_ids is not None:
-        conditions = [TRIAL.c.run_id.in_(run_ids), *conditions]
-    if but:
-        conditions.append(TRIAL.c.trial_id.not_in(but))
-    return _frame(connection, _columns().where(*conditions), filters)
+def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[str]) -> pd.DataFrame:
+    """Like `trials_frame`, of some runs."""
+    return frame_where(connection, [TRIAL.c.run_id.in_(run_ids), *matching(filters)], filters)
 
 
 def newest_profiled(

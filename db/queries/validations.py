@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pandas as pd
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from db.judge.compare.noise_floor import VALIDATION_SUITE
 from db.queries.facets import BEGAN
@@ -13,7 +13,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_of_runs
 from db.records.trial import SourceKind
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import MACHINE, RUN
+from db.tables.trials import MACHINE, RUN, TRIAL
 
 
 def validation_trials(connection: Connection, machine_id: str | None, *, runs: int) -> pd.DataFrame | None:
@@ -43,7 +43,7 @@ def newest_repeats(
     connection: Connection, machine_id: str, *, trials: int, limit: int
 ) -> Iterator[pd.DataFrame]:
     """Like `trials_frame`, what was measured of each build in each of a machine's newest runs, read as they
-    are asked for: of at most `limit` that have at least so many `trials`.
+    are asked for: of those among at most `limit` that have at least so many `trials` of some case.
     """
     statement = (
         select(RUN_PART.c.run_id, RUN_PART.c.build_id)
@@ -52,5 +52,9 @@ def newest_repeats(
         .limit(limit)
     )
     for run_id, build_id in connection.execute(statement).all():
+        mine = (TRIAL.c.run_id == run_id, TRIAL.c.build_id == build_id)
+        by_case = select(TRIAL.c.series_id).where(*mine).group_by(TRIAL.c.series_id)
+        if connection.execute(by_case.having(func.count() >= trials).limit(1)).first() is None:
+            continue
         chosen = Filters(machines=(machine_id,), builds=(build_id,), sources=(SourceKind.MEASURED,))
         yield trials_of_runs(connection, chosen, (run_id,))

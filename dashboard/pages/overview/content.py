@@ -221,7 +221,7 @@ def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
     if found is None:
         return None
     left_out = found.comparison.left_out if found.comparison else ()
-    floor = floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ()))
+    floor = floor_sentence(read_noise_floors(snapshot, link.machine).get(link.machine or "", ()))
     newest = found.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
     said = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since)

@@ -109,7 +109,9 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
-    floor = floor_sentence(read_noise_floors(snapshot).get(link.machine or "", ()), (link.metric,))
+    floor = floor_sentence(
+        read_noise_floors(snapshot, link.machine).get(link.machine or "", ()), (link.metric,)
+    )
     chart = replace(chart, notes=[*chart.notes, *filter(None, (floor,))])
     shown = (
         Chart(

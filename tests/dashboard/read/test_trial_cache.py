@@ -14,10 +14,8 @@ from sqlalchemy import Connection
 
 from dashboard.read.trial_cache import TrialCache
 from db.engine.session import Database, open_database
-from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.metrics.trend import series_points
-from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
 from db.queries.trials import trials_frame, trials_of_runs
@@ -117,9 +115,9 @@ class Writes:
         return self.choice.choice(known) if known else "none"
 
 
-def points_anew(database: Database, filters: Filters, by: str) -> pd.DataFrame:
+def points_anew(database: Database, filters: Filters) -> pd.DataFrame:
     trials = trials_frame(database, filters)
-    return series_points(trials if filters.workloads else without_canaries(trials), by=by)  # type: ignore[arg-type]
+    return series_points(trials if filters.workloads else without_canaries(trials), by="run")
 
 
 Reads = dict[str, tuple[Callable[[Filters], pd.DataFrame], Callable[[Filters], pd.DataFrame]]]
@@ -127,26 +125,14 @@ Reads = dict[str, tuple[Callable[[Filters], pd.DataFrame], Callable[[Filters], p
 
 def reads(kept: TrialCache, database: Database) -> Reads:
     """Every read by its name: what is kept, and the same from nothing."""
-
-    def version() -> int:
-        return data_version(database)
-
     return {
         "trials": (
-            lambda filters: kept.trials(database, version(), filters),
+            lambda filters: kept.trials(database, filters),
             lambda filters: trials_frame(database, filters),
         ),
-        "points by run": (
-            lambda filters: kept.points(database, version(), filters, "run"),
-            lambda filters: points_anew(database, filters, "run"),
-        ),
-        "points by build": (
-            lambda filters: kept.points(database, version(), filters, "build"),
-            lambda filters: points_anew(database, filters, "build"),
-        ),
-        "cases": (
-            lambda filters: kept.cases(database, version(), filters),
-            lambda filters: summarize_cases(without_canaries(trials_frame(database, filters))),
+        "points": (
+            lambda filters: kept.points(database, filters),
+            lambda filters: points_anew(database, filters),
         ),
     }
 
@@ -176,57 +162,27 @@ def test_what_is_kept_equals_a_read_from_nothing_often(database: Database, seed:
     _check_random_writes(database, seed, writes_made=30)
 
 
-@pytest.mark.parametrize("most_passed_over", [100, 0])
-def test_only_what_is_new_in_runs_that_grew_is_read(
-    database: Database, monkeypatch: pytest.MonkeyPatch, most_passed_over: int
-) -> None:
+def test_only_runs_that_grew_are_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     writes, kept = Writes(1), TrialCache()
     for _ in range(4):
         writes._tonight(database)
-    asked: list[object] = []
+    asked: list[list[str]] = []
 
-    def counted(
-        connection: Connection, filters: Filters, run_ids: list[str] | None, *, but: list[str]
-    ) -> pd.DataFrame:
-        found = trials_of_runs(connection, filters, run_ids, but=but)
-        asked.append((run_ids, len(found)))
-        return found
+    def counted(connection: Connection, filters: Filters, run_ids: list[str]) -> pd.DataFrame:
+        asked.append(run_ids)
+        return trials_of_runs(connection, filters, run_ids)
 
-    monkeypatch.setattr("dashboard.read.trial_cache.MOST_EXCLUDED", most_passed_over)
     monkeypatch.setattr("dashboard.read.trial_cache.trials_of_runs", counted)
-    kept.points(database, data_version(database), Filters(), "run")
-    kept.cases(database, data_version(database), Filters())
+    kept.points(database, Filters())
     run_id, machine, start = writes.runs[-1]
-    stored = len(trials_frame(database, Filters()))
-    (new,) = writes._of(run_id, machine, start, 1)
-    save_trials(database, [new])
-    kept.points(database, data_version(database), Filters(), "run")
-    of_run = trials_frame(database, Filters(runs=(run_id,)))
-    build_id = of_run["build_id"][of_run["trial_id"] == new.trial_id].item()
-    of_part = int((of_run["build_id"] == build_id).sum())
-    assert asked == [(None, stored), ([run_id], 1 if most_passed_over else of_part)]
-    assert of_part > 1
+    save_trials(database, writes._of(run_id, machine, start, 1))
+    kept.points(database, Filters())
+    assert asked == [sorted(run for run, *_ in writes.runs), [run_id]]
 
 
-def test_what_there_is_of_all_workloads_is_not_read_or_made_again_of_one(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writes, kept = Writes(2), TrialCache()
-    for _ in range(4):
-        writes._tonight(database)
-    one = Filters(workloads=("mlp",))
-    kept.points(database, data_version(database), one, "run")
-    for _ in range(3):
-        writes._tonight(database)
-    kept.trials(database, data_version(database), Filters())
-    kept.points(database, data_version(database), Filters(), "run")
-    expected = trials_frame(database, one), points_anew(database, one, "run")
-    monkeypatch.setattr("dashboard.read.trial_cache.trials_of_runs", None)
-    monkeypatch.setattr("dashboard.read.trial_cache.series_points", None)
-    found = kept.trials(database, data_version(database), one)
-    pd.testing.assert_frame_equal(found, expected[0])
-    found = kept.points(database, data_version(database), one, "run")
-    pd.testing.assert_frame_equal(found, expected[1], check_exact=True)
+def test_rows_that_are_too_many_are_read_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.read.trial_cache.MOST_ROWS", 10)
+    _check_random_writes(database, 7, writes_made=4)
 
 
 def test_a_database_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
@@ -237,6 +193,6 @@ def test_a_database_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> 
             save_trials(other, [make_trial(trial_id="one", latency_ns=latency_ns, spread=0)])
             if place == 0:
                 save_trials(other, [make_trial(trial_id="two", started_at=START + timedelta(days=1))])
-            first = kept.trials(other, data_version(other), Filters(until=START))
+            first = kept.trials(other, Filters(until=START))
             found.append(float(first["latency_ns"].iloc[0]))
     assert found == [8 * MS, 9 * MS]
