@@ -21,8 +21,10 @@ from db.metrics.trend import series_points
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.run_parts import RunPart, parts_within
-from db.queries.trials import trials_of_runs
+from db.queries.trials import trials_frame, trials_of_runs
 
+MOST_PARTS = 64
+"""A selection of more is read whole: twice as many as the newest runs that most pages show."""
 MOST_ROWS = 100_000
 """So many rows stay, those asked for longest ago going first: 60 MB of trials."""
 
@@ -45,18 +47,28 @@ class TrialCache:
         """As `db.queries.trials.trials_frame` returns them."""
         self._forget_another(data_version(database))
         with database.read() as connection:
-            return self._trials(connection, filters, _keys(connection, filters))
+            keys = _keys(connection, filters)
+            if len(keys) <= MOST_PARTS:
+                return self._trials(connection, filters, keys)
+        return trials_frame(database, filters)
 
     def points(self, database: Database, filters: Filters) -> pd.DataFrame:
         """As `db.metrics.trend.series_points` by run, without canaries unless workloads are named."""
+
+        def points_of(trials: pd.DataFrame) -> pd.DataFrame:
+            return series_points(trials if filters.workloads else without_canaries(trials), by="run")
+
         self._forget_another(data_version(database))
         with database.read() as connection:
-
-            def make(changed: _Keys) -> pd.DataFrame:
-                trials = self._trials(connection, filters, changed)
-                return series_points(trials if filters.workloads else without_canaries(trials), by="run")
-
-            return self._joined("points", _keys(connection, filters), make, _POINTS)
+            keys = _keys(connection, filters)
+            if len(keys) <= MOST_PARTS:
+                return self._joined(
+                    "points",
+                    keys,
+                    lambda changed: points_of(self._trials(connection, filters, changed)),
+                    _POINTS,
+                )
+        return points_of(trials_frame(database, filters))
 
     def _trials(self, connection: Connection, filters: Filters, keys: _Keys) -> pd.DataFrame:
         def read(changed: _Keys) -> pd.DataFrame:

@@ -105,4 +105,5 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 class Record(BaseModel):
     """Base of every part of a trial record: immutable, closed, and described field by field."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # Most commands need few of its parts: what validates one is built where the first is made.
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)

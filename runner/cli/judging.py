@@ -26,7 +26,7 @@ from db.queries.causes import Case, Explanation, explanation_documents, explanat
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import run_parts
-from db.queries.trials import trials_frame
+from db.queries.trials import count_trials, trials_frame
 from db.records.regressions import side_keys
 from db.records.strategies import names_code
 from db.records.trial import SourceKind
@@ -106,9 +106,13 @@ def judge(
     comparison = gateway.compare(
         database, base, head, filters, machine_id=machine, policy=policy or settings.policy
     )
-    before, measured = (_trials_of(database, side, filters, comparison.machine_id) for side in (base, head))
-    targets = check_targets(measured if comparison.machine_id else measured.iloc[:0], settings.targets)
-    imported = all((trials["source_kind"] == SourceKind.IMPORTED).all() for trials in (before, measured))
+    of_sides = [_filters_of(side, filters, comparison.machine_id) for side in (base, head)]
+    targets: tuple[TargetCheck, ...] = ()
+    if settings.targets and comparison.machine_id:
+        targets = check_targets(trials_frame(database, of_sides[1]), settings.targets)
+    imported = not any(
+        count_trials(database, replace(each, sources=(SourceKind.MEASURED,))) for each in of_sides
+    )
     states = recorded_states(database, comparison)
     return ComparisonReport(comparison, targets, states, imported, explanations(database, comparison))
 
@@ -127,10 +131,8 @@ def explanation_lines(report: ComparisonReport) -> list[str]:
     return lines
 
 
-def _trials_of(database: Database, side: Selection, filters: Filters, machine_id: str | None) -> DataFrame:
-    machines = only(machine_id)
-    mine = replace(filters, builds=side.build_ids, runs=side.run_ids, machines=machines)
-    return trials_frame(database, mine)
+def _filters_of(side: Selection, filters: Filters, machine_id: str | None) -> Filters:
+    return replace(filters, builds=side.build_ids, runs=side.run_ids, machines=only(machine_id))
 
 
 def recorded_states(database: Database, comparison: Comparison) -> States:
