@@ -52,8 +52,6 @@ def cached(prepare: Callable[P, T]) -> Callable[P, T]:
 
     Kept until another version of the data is drawn.
     """
-    cached = st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_BY_WORDS)(
-        REFRESH_THROTTLE.timed(prepare)
-    )
+    cached = st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_BY_WORDS)(prepare)
     REFRESH_THROTTLE.at_another(cached.clear)
     return cast(Callable[P, T], cached)

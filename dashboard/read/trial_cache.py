@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 
 import pandas as pd
-from sqlalchemy import Connection
 
 from db.engine.session import Database
 from db.metrics.case_columns import CASE_KEYS
@@ -45,12 +45,12 @@ class TrialCache:
 
     def trials(self, database: Database, filters: Filters) -> pd.DataFrame:
         """As `db.queries.trials.trials_frame` returns them."""
-        self._forget_another(data_version(database))
-        with database.read() as connection:
-            keys = _keys(connection, filters)
-            if len(keys) <= MOST_PARTS:
-                return self._trials(connection, filters, keys)
-        return trials_frame(database, filters)
+        keys = self._keys(database, filters)
+        return (
+            self._trials(database, filters, keys)
+            if len(keys) <= MOST_PARTS
+            else trials_frame(database, filters)
+        )
 
     def points(self, database: Database, filters: Filters) -> pd.DataFrame:
         """As `db.metrics.trend.series_points` by run, without canaries unless workloads are named."""
@@ -58,25 +58,28 @@ class TrialCache:
         def points_of(trials: pd.DataFrame) -> pd.DataFrame:
             return series_points(trials if filters.workloads else without_canaries(trials), by="run")
 
-        self._forget_another(data_version(database))
-        with database.read() as connection:
-            keys = _keys(connection, filters)
-            if len(keys) <= MOST_PARTS:
-                return self._joined(
-                    "points",
-                    keys,
-                    lambda changed: points_of(self._trials(connection, filters, changed)),
-                    _POINTS,
-                )
-        return points_of(trials_frame(database, filters))
+        keys = self._keys(database, filters)
+        if len(keys) > MOST_PARTS:
+            return points_of(trials_frame(database, filters))
+        read = partial(self._trials, database, filters)
+        return self._joined("points", keys, lambda changed: points_of(read(changed)), _POINTS)
 
-    def _trials(self, connection: Connection, filters: Filters, keys: _Keys) -> pd.DataFrame:
+    def _trials(self, database: Database, filters: Filters, keys: _Keys) -> pd.DataFrame:
         def read(changed: _Keys) -> pd.DataFrame:
             builds = tuple({build for _, _, build in changed})
             narrowed = replace(filters, builds=builds, runs=()) if changed else filters
-            return trials_of_runs(connection, narrowed, sorted({run for run, *_ in changed}))
+            with database.read() as connection:
+                return trials_of_runs(connection, narrowed, sorted({run for run, *_ in changed}))
 
         return self._joined("trials", keys, read, _TRIALS)
+
+    def _keys(self, database: Database, filters: Filters) -> _Keys:
+        """Each part selected, and what decides its rows: filters of trials, its figures, what cuts it."""
+        self._forget_another(data_version(database))
+        kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)
+        with database.read() as connection:
+            parts = parts_within(connection, filters)
+        return {part[:3]: (kind, part, *_cut(part, filters)) for part in parts}
 
     def _joined(
         self, kind: str, keys: _Keys, make: Callable[[_Keys], pd.DataFrame], order: Sequence[str]
@@ -114,12 +117,6 @@ class TrialCache:
                 self._frames.clear()
                 self._rows = 0
             self._version = version
-
-
-def _keys(connection: Connection, filters: Filters) -> _Keys:
-    """Each part selected, and what decides its rows: filters of single trials, its figures, what cuts it."""
-    kind = replace(filters, machines=(), builds=(), runs=(), since=None, until=None)
-    return {part[:3]: (kind, part, *_cut(part, filters)) for part in parts_within(connection, filters)}
 
 
 def _cut(part: RunPart, filters: Filters) -> tuple[Hashable, Hashable]:

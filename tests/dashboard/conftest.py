@@ -91,7 +91,7 @@ def _close_server_connections(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _take_up_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests write faster than people measure; `test_pace` says how pages keep up with a stream of writes."""
-    monkeypatch.setattr(REFRESH_THROTTLE, "_share", 0.0)
+    monkeypatch.setattr(REFRESH_THROTTLE, "_every_s", 0.0)
 
 
 REPORT_ID = "0123456789abcdef0123456789abcdef"

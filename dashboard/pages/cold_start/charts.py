@@ -29,8 +29,6 @@ MOST_CASES = 24
 # What the axis takes of the height, and a line of the legend, which has two phases on a phone.
 _AXIS_PX, _LEGEND_LINE_PX = 60, 21
 _CASE = ["workload", "strategy", "cache"]
-# What stands for cases, and for the height that they take, until they are known.
-_STAND_IN_CASES, _STAND_IN_PX = ("\0",), 987_654_321
 
 # Phases of `db.records.trial.ColdStart`, in the order in which a process goes through them, as they are said.
 PHASES = {
@@ -183,18 +181,9 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
     Names above the bars leave these the whole width, which a phone needs.
     """
     height = _ROW * len(cases) + _AXIS_PX + _LEGEND_LINE_PX * math.ceil(len(phases) / 2)
-    spec: style.Spec = style.filled(
-        _built(phases), ((list(_STAND_IN_CASES), list(cases)), (_STAND_IN_PX, height))
-    )
-    return spec
-
-
-@lru_cache(maxsize=64)
-def _built(phases: tuple[str, ...]) -> style.Spec:
-    """`spec` as Altair builds it, over stand-ins of cases."""
     rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
-    y = alt.Y("case", type="nominal", sort=list(_STAND_IN_CASES), axis=None, scale=rows)
-    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=_STAND_IN_PX))
+    y = alt.Y("case", type="nominal", sort=list(cases), axis=None, scale=rows)
+    return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=height))
 
 
 def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:

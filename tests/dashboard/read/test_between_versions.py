@@ -54,9 +54,7 @@ def drawn_of_before(recorded_url: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv(DATABASE_VARIABLE, url)
     # What there is to choose from is read once a version, by whichever page comes first.
     assert not opened(Link(page=Page.GUIDE)).exception
-    monkeypatch.setattr(REFRESH_THROTTLE, "_share", 1e9)
-    monkeypatch.setattr(REFRESH_THROTTLE, "_longest_s", 1e9)
-    monkeypatch.setattr(REFRESH_THROTTLE, "_spent_s", 1.0)
+    monkeypatch.setattr(REFRESH_THROTTLE, "_every_s", 1e9)
     before = Snapshot.now()
     with open_database(url) as database:
         save_a_night(database)
