@@ -36,6 +36,7 @@ from db.queries.facets import measured_workloads
 from db.queries.filters import Filters
 from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.roofs import rooflines
 from db.queries.schedules import requests_by_state
 from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
 from db.records.requests import UNFINISHED, RequestState, RunRequest
@@ -197,6 +198,12 @@ def read_explanation(
 ) -> list[str]:
     """Why one case changed between base and head, in sentences, by the verdicts `rows` on it."""
     return explained_case(opened(snapshot.url), *sides, machine_id, rows)
+
+
+@cached
+def read_rooflines(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """As `db.queries.roofs.rooflines` returns them."""
+    return rooflines(opened(snapshot.url), filters)
 
 
 @cached

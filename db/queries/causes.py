@@ -19,6 +19,7 @@ from db.records.evidence import CompilerFacts
 from db.records.regressions import Regression
 from db.records.sampling import Profile, Trace
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
+from db.wording.trials import host_sentence
 
 Case = tuple[str, str]
 """Workload and strategy, by id."""
@@ -37,10 +38,13 @@ class Moved:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a case changed, and what the compiler did differently, each as far as records show it."""
+    """Why a case changed, what the compiler did differently, and that the head's GPU waits for the host, each
+    as far as records show it.
+    """
 
     cause: Cause | None
     compiler: tuple[str, ...]
+    host: str = ""
 
     @property
     def sentences(self) -> list[str]:
@@ -48,14 +52,14 @@ class Explanation:
         lines = [self.cause.sentence] if self.cause and self.cause.sentence else []
         if self.compiler:
             lines.append(f"The compiler did differently: {'; '.join(self.compiler)}.")
-        return lines
+        return [*lines, self.host] if self.host else lines
 
 
 def explanations(database: Database, comparison: Comparison) -> dict[Case, Explanation]:
     """Of every case that changed, in the order of the rows; those of which nothing is known are absent."""
     sides = comparison.base, comparison.head
     by_case = _explained(database, sides, comparison.machine_id, _changed(comparison.rows))
-    return {case: each for case, each in by_case.items() if each.cause or each.compiler}
+    return {case: each for case, each in by_case.items() if each.sentences}
 
 
 def _changed(rows: Iterable[Judged]) -> dict[Case, list[Judged]]:
@@ -79,9 +83,24 @@ def _explained(
     machine_id: str | None,
     changed: Mapping[Case, Sequence[Judged]],
 ) -> dict[Case, Explanation]:
-    causes_by_case = causes_between(database, *sides, machine_id, _moved(changed))
+    moved = _moved(changed)
+    before, after = _profiled_sides(database, sides, machine_id, moved)
+    causes_by_case = _causes(before, after, moved)
     compiled = _compiler_changes(database, *sides, machine_id, changed)
-    return {case: Explanation(causes_by_case.get(case), tuple(compiled.get(case, ()))) for case in changed}
+    return {
+        case: Explanation(
+            causes_by_case.get(case),
+            tuple(compiled.get(case, ())),
+            _host(after.get(case), moved.get(case)),
+        )
+        for case in changed
+    }
+
+
+def _host(profiled: _Profiled | None, moved: Moved | None) -> str:
+    """Of the step that moved."""
+    side = profiled and (profiled.eager if moved and moved.eager else profiled.own)
+    return host_sentence(side.side, side.timed_ns) if side else ""
 
 
 def traced_changes(database: Database, comparison: Comparison) -> dict[Case, list[SourceChange]]:
@@ -125,6 +144,7 @@ def explanation_documents(
             "workload": names[case].workload,
             "strategy": names[case].strategy,
             "compiler": list(each.compiler),
+            "host": each.host or None,
             **(each.cause.to_json() if each.cause else {"sentence": None}),
         }
         for case, each in by_case.items()
@@ -210,9 +230,24 @@ def causes_between(
     moved: Mapping[Case, Moved],
 ) -> dict[Case, Cause]:
     """Why the cases of `moved` changed between two sides; one for which profiles show nothing is absent."""
+    before, after = _profiled_sides(database, (base, head), machine_id, moved)
+    return _causes(before, after, moved)
+
+
+def _profiled_sides(
+    database: Database,
+    sides: tuple[BuildSide, BuildSide],
+    machine_id: str | None,
+    cases: Collection[Case],
+) -> tuple[dict[Case, _Profiled], dict[Case, _Profiled]]:
     column = TRIAL_DETAIL.c.profile
-    sides = _newest_of_sides(database, column, (base, head), machine_id, moved, most=_NEWEST)
-    before, after = map(_profiles, sides)
+    before, after = _newest_of_sides(database, column, sides, machine_id, cases, most=_NEWEST)
+    return _profiles(before), _profiles(after)
+
+
+def _causes(
+    before: Mapping[Case, _Profiled], after: Mapping[Case, _Profiled], moved: Mapping[Case, Moved]
+) -> dict[Case, Cause]:
     by_case = {}
     for case, what in moved.items():
         if case in before and case in after:
@@ -234,11 +269,11 @@ def _cause(before: _Profiled, after: _Profiled, moved: Moved) -> Cause | None:
 
 
 class _Part(NamedTuple):
-    """A part of a trial's record, and the trial's latencies in nanoseconds."""
+    """A part of a trial's record, and what its step and eager's take, in nanoseconds."""
 
     part: Any
-    latency_ns: float | None
-    control_latency_ns: float | None
+    step_ns: float | None
+    eager_ns: float | None
 
 
 class _Profiled(NamedTuple):
@@ -260,8 +295,8 @@ def _profiles(parts: Mapping[Case, list[_Part]]) -> dict[Case, _Profiled]:
 def _profiled(row: _Part) -> _Profiled:
     profile = Profile.model_validate(row.part)
     control = profile.control
-    eager = None if control is None else Watched(control, row.control_latency_ns)
-    return _Profiled(Watched(profile.own, row.latency_ns), eager)
+    eager = None if control is None else Watched(control, row.eager_ns)
+    return _Profiled(Watched(profile.own, row.step_ns), eager)
 
 
 def _newest(
@@ -285,7 +320,8 @@ def _newest(
     statement = (
         select(
             *(SERIES.c.workload_id, SERIES.c.strategy_id, column.label("part")),
-            *(TRIAL.c.latency_ns, TRIAL.c.control_latency_ns),
+            func.coalesce(TRIAL.c.wall_pipelined_ns, TRIAL.c.latency_ns).label("step_ns"),
+            func.coalesce(TRIAL.c.control_wall_pipelined_ns, TRIAL.c.control_latency_ns).label("eager_ns"),
         )
         .select_from(ranked)
         .join(TRIAL, TRIAL.c.trial_id == ranked.c.trial_id)
@@ -296,7 +332,7 @@ def _newest(
     )
     newest: dict[Case, list[_Part]] = {}
     for row in connection.execute(statement):
-        part = _Part(row.part, row.latency_ns, row.control_latency_ns)
+        part = _Part(row.part, row.step_ns, row.eager_ns)
         newest.setdefault((row.workload_id, row.strategy_id), []).append(part)
     return newest
 

@@ -16,6 +16,8 @@ from db.wording.units import MISSING, count, duration, percent, plural, rate, ra
 
 BUSY = 0.9
 """From here on a GPU has next to nothing to wait for."""
+HOST_FIRST = 0.7
+"""Below it a GPU waits for the host more than anything in the kernels can bring."""
 LISTED = 10
 """So many kernels of a profile are shown."""
 BOUND = 0.6
@@ -59,6 +61,14 @@ def busy_fraction(side: ProfileSide, step_ns: float | None) -> float | None:
     return None if kernels is None or not step_ns else min(1.0, kernels / step_ns)
 
 
+def host_sentence(side: ProfileSide, step_ns: float | None) -> str:
+    """That the host is where to look; empty where the GPU is busy enough, or its share is not known."""
+    busy = busy_fraction(side, step_ns)
+    if busy is None or busy >= HOST_FIRST:
+        return ""
+    return f"The GPU is busy {_percent(busy)} of the step: look at the host."
+
+
 def why(profile: Profile, times: StepTimes) -> str:
     """One to four sentences; empty where the profile knows too little for any."""
     sentences = (_change(profile), _kernels(profile, times), _verdict(profile, times), _python(profile))
@@ -94,6 +104,8 @@ def _kernels(profile: Profile, times: StepTimes) -> str:
 def _verdict(profile: Profile, times: StepTimes) -> str:
     own, matrix = profile.own, profile.own.matrix_fraction
     busy, longer = busy_fraction(own, times.own_ns), _longer(profile)
+    if host_first := host_sentence(own, times.own_ns):
+        return host_first
     if busy is not None and busy < BUSY:
         return f"The GPU waits for the host {_percent(1 - busy)} of the step."
     if longer >= NOTABLE:

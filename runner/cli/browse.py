@@ -22,7 +22,7 @@ from db.engine.session import Database
 from db.queries import facets
 from db.queries.fleet import fleet_workers, launches
 from db.queries.regressions import regressions_frame
-from db.queries.run_parts import roofs_of
+from db.queries.roofs import roofs_of
 from db.queries.trials import trial_record
 from db.records.fleet import Launch
 from db.records.sampling import Trace

@@ -1,4 +1,4 @@
-"""What the page Modes says: heat map, best strategy of each workload, Pareto front."""
+"""What the page Modes says: heat map, best strategy of each workload, Pareto front, roofline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.cases import NO_CASE, cases_of, of_cases
 from dashboard.pages.modes import charts
+from dashboard.pages.modes.roofline import roofline_parts
 from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, PageContent, Part, Table
+from dashboard.read.data import filters_of, read_rooflines
 from dashboard.read.shaping import asides, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
@@ -44,10 +46,15 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         _heat_map(cases, link),
         _best(cases, link),
         *_front(charts.front(cases)),
+        *_roofline(snapshot, link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
         *parts.listed(PUBLISHED_TITLE, published_lines(cases)),
     )
     return of_cases(shown, cases, link)
+
+
+def _labels(cases: pd.DataFrame) -> dict[str, str]:
+    return dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
 
 
 def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
@@ -142,7 +149,7 @@ def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     chosen = choose_modes(cases, steps=steps)
-    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
+    labels = _labels(cases)
     bounds = dict(zip(_keys(cases), map(bound_cell, cases["bound"]), strict=True))
     return pd.DataFrame(
         {
@@ -159,6 +166,13 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 def _keys(cases: pd.DataFrame) -> list[tuple[str, ...]]:
     return list(cases[["workload_id", "strategy"]].itertuples(index=False, name=None))
+
+
+def _roofline(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
+    """Of the cases on the page, and of eager beside them."""
+    frame = read_rooflines(snapshot, filters_of(link))
+    shown = frame["strategy"].isin([*cases["strategy"], EAGER.name])
+    return roofline_parts(frame[shown], _labels(cases))
 
 
 def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:

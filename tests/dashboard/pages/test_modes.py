@@ -12,9 +12,11 @@ from dashboard.pages.parts import Chart, PageContent, Table
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
+from db.records.trial import parse_trial
 from db.store.trials import save_trials
 from tests.builders import MS, make_history, make_trial
 from tests.dashboard.conftest import DATABASE
+from tests.db.cause.profiles import RECORDED
 
 
 def _page(url: str, monkeypatch: pytest.MonkeyPatch, goal: str) -> PageContent:
@@ -114,3 +116,32 @@ def test_eager_without_a_process_of_its_own_is_the_one_beside_a_slower_strategy(
     (row,) = best.frame.to_dict("records")
     assert (row["strategy"], row["value"], row["eager"]) == ("eager", row["eager"], row["value"])
     assert row["ratio"] == "1.00x"
+
+
+def test_profiled_cases_have_a_roofline(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = RECORDED.read_text(encoding="utf-8").splitlines()
+    with open_database(sqlite_url) as database:
+        save_trials(database, [parse_trial(line) for line in lines])
+    page = _page(sqlite_url, monkeypatch, "latency")
+    (chart,) = (part for part in page.parts if part.key == "modes-roofline")
+    assert isinstance(chart, Chart)
+    assert chart.chart.finding == ("Eager steps of 2 profiled workloads: 1 compute-bound, 1 memory-bound")
+    titles = [chart.chart.spec["layer"][1]["encoding"][axis]["title"] for axis in "xy"]
+    assert titles == ["Arithmetic intensity (operations per byte)", "Operations per second (TFLOP/s)"]
+    roof = chart.chart.frames["roofs"]
+    # By hand: 2 x 4096^3 operations in 157,088 ns are 874.9 TFLOP/s; on the slope, bytes/s x intensity.
+    assert roof["rate"].max() == pytest.approx(874.9, rel=1e-3)
+    assert roof["rate"].iloc[0] == pytest.approx(roof["intensity"].iloc[0] * 2 * 268435456 / 180800e-9 / 1e12)
+    points = chart.chart.frames["main"]
+    assert (points["rate"] <= 874.9).all()
+    (table,) = (part for part in page.parts if part.key == "modes-work")
+    cells = table.frame.set_index(["workload", "strategy"]).loc[("mlp-4096", "eager")]
+    assert (cells["operations_text"], cells["bytes_text"], cells["bound"]) == (
+        "157 µs",
+        "93.3 µs",
+        "compute-bound",
+    )
+
+
+def test_without_a_profile_there_is_no_roofline(slower_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "modes-roofline" not in [part.key for part in _page(slower_url, monkeypatch, "latency").parts]

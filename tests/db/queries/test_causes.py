@@ -102,6 +102,18 @@ def test_a_calm_profile_is_taken_before_a_newer_disturbed_one(database: Database
     )
 
 
+def test_a_gpu_that_waits_for_its_host_is_said_beside_the_verdict(sqlite_database: Database) -> None:
+    idle = side((GEMM, 4, 2_000_000), busy=0.2)
+    save_trials(sqlite_database, explained_history(idle, idle))
+    (explained,) = explanations(sqlite_database, compared(sqlite_database)).values()
+    assert explained.cause is None
+    # 2 ms of kernels in a step of 13 ms.
+    (sentence,) = explained.sentences
+    assert sentence.endswith("% of the step: look at the host.")
+    record_comparison(sqlite_database, compared(sqlite_database), at=START)
+    assert sentence in set(regressions_frame(sqlite_database)["explanation"])
+
+
 def test_two_runs_of_one_build_are_kept_apart(sqlite_database: Database) -> None:
     builds = ("2.13.0", "2.13.0", "2.13.0")
     trials = explained_history(BEFORE, AFTER, BEFORE, factors=(1.0, 1.3, 1.0), builds=builds)

@@ -8,9 +8,11 @@ import pytest
 
 from db.cause.roofline import Roofs, roofline
 from db.engine.session import Database
-from db.queries.run_parts import roofs_of
+from db.queries.filters import Filters
+from db.queries.roofs import rooflines, roofs_of
 from db.records.trial import parse_trial
 from db.store.trials import save_trials
+from db.wording.trials import step_times
 from tests.db.cause.profiles import RECORDED, recorded
 
 
@@ -45,3 +47,30 @@ def test_another_dtype_or_unknown_work_has_no_roofline() -> None:
     assert roofline(trial.model_copy(update={"profile": None}), roofs) is None
     unknown = trial.profile.model_copy(update={"bytes": None})
     assert roofline(trial.model_copy(update={"profile": unknown}), roofs) is None
+
+
+def test_cases_stand_under_the_roofs_of_their_run(database: Database) -> None:
+    trials = [parse_trial(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
+    save_trials(database, trials)
+    frame = rooflines(database, Filters())
+    mlp = recorded("mlp-4096")
+    rows = frame[frame["operations"] == mlp.profile.flops]
+    assert rows["strategy"].tolist() == ["default", "eager"]
+    assert set(rows["bytes"]) == {mlp.profile.bytes}
+    times = step_times(mlp)
+    assert rows["step_ns"].tolist() == [times.own_ns, times.eager_ns]
+    assert rows["roof_operations_per_s"].tolist() == pytest.approx([137438953472 / 157088e-9] * 2)
+    assert rooflines(database, Filters(builds=("none",))).empty
+
+
+@pytest.mark.parametrize("without", ["canary-copy", "flops", "dtype"])
+def test_without_roofs_or_work_a_case_is_absent(sqlite_database: Database, without: str) -> None:
+    records = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
+    for record in records:
+        if without == "flops" and record.get("profile"):
+            record["profile"]["flops"] = 0
+        if without == "dtype" and record["workload"]["name"] == "canary-gemm":
+            record["workload"]["dtype"] = "float32"
+    stored = [record for record in records if record["workload"]["name"] != without]
+    save_trials(sqlite_database, [parse_trial(json.dumps(record)) for record in stored])
+    assert rooflines(sqlite_database, Filters()).empty

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from db.records.sampling import Profile, ProfileEntry, ProfileSide
-from db.wording.trials import StepTimes, longest_rows, profile_rows, step_times, why, work_text
+from db.wording.trials import (
+    StepTimes,
+    host_sentence,
+    longest_rows,
+    profile_rows,
+    step_times,
+    why,
+    work_text,
+)
 from db.wording.units import MISSING
 from tests.builders import make_trial
 
@@ -39,10 +47,27 @@ def test_a_profile_that_slows_the_host_down_blames_nobody_for_it():
     profile = gpu(step_ns=723_052, launches=412, device_busy_fraction=0.31445879811100663)
     text = why(profile, StepTimes(own_ns=326_528, eager_ns=234_608))
     assert text.startswith("412 launches per step, unchanged. Kernels take 227 µs of a step of 327 µs; ")
-    assert text.endswith(" The GPU waits for the host 30 % of the step.")
+    assert text.endswith(" The GPU is busy 70 % of the step: look at the host.")
     rows = {name: texts for name, *texts in profile_rows(profile, StepTimes(326_528, 1_250_000))}
     assert rows["GPU busy"] == ["80 %", "70 %"]
     assert rows["kernel time per step"] == ["1.00 ms", "227 µs"]
+
+
+@pytest.mark.parametrize(
+    ("busy", "step_ns", "expected"),
+    [
+        (0.7, 1e6, ""),
+        (0.699, 1e6, "The GPU is busy 70 % of the step: look at the host."),
+        (0.5, 1e6, "The GPU is busy 50 % of the step: look at the host."),
+        # Profiled it takes twice as long: of the step that nothing profiled the kernels fill all.
+        (0.5, 0.5e6, ""),
+        (0.5, None, ""),
+        (None, 1e6, ""),
+    ],
+)
+def test_below_seventy_percent_the_host_is_where_to_look(busy, step_ns, expected):
+    side = ProfileSide(step_ns=1_000_000, device_busy_fraction=busy)
+    assert host_sentence(side, step_ns) == expected
 
 
 def test_compiled_kernels_that_are_slower_are_the_reason():
