@@ -27,10 +27,6 @@ BIN := $(VENV)/bin
 AUDITOR := $(VENV)/audit/bin/pip-audit
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
 
-# Two machines, an upgrade on each.
-DEMO_HISTORY := docs/measured/cpu-history.jsonl $(addprefix docs/measured/h100/,$(addsuffix .jsonl,profiles smoke-5-trials standard-part upgrade-2.11-2.13))
-DEMO_DATABASE := .compilewatch/demo.db
-
 HAS_FINISHED_RUN := import json, sys; sys.exit(all(row["status"] != "finished" for row in json.load(sys.stdin)["rows"]))
 
 # The stamps carry the checkout's path and the extras: console scripts of a moved checkout point to the old
@@ -55,9 +51,7 @@ up: install ## install, measure the smoke suite if nothing was measured yet, ser
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)
 
 demo: install ## serve recorded histories: six torch releases on a CPU, two on an H100; nothing is measured
-	@mkdir -p $(dir $(DEMO_DATABASE))
-	@$(BIN)/compilewatch import $(DEMO_HISTORY) --db sqlite:///$(DEMO_DATABASE)
-	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT) --db sqlite:///$(DEMO_DATABASE)
+	@exec $(BIN)/compilewatch demo --host $(HOST) --port $(PORT)
 
 serve: install ## serve the dashboard on http://127.0.0.1:8501 (HOST=, PORT=)
 	@exec $(BIN)/compilewatch dashboard --host $(HOST) --port $(PORT)

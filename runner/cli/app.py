@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
@@ -48,6 +49,13 @@ def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes | {"commands": LazyCommands(places)})
 
+        def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+            """Names alone: the help of each would import all of them, for seconds at every keystroke."""
+            if incomplete and not incomplete[0].isalnum():
+                return super().shell_complete(ctx, incomplete)
+            names = [name for name in places if name.startswith(incomplete)]
+            return [SimpleNamespace(type="plain", value=name, help=None) for name in names]
+
     return LazyGroup
 
 
@@ -72,6 +80,7 @@ def _nothing() -> None:
 _PLACES = {
     "run": "runner.cli.run:run",
     "dashboard": "runner.cli.serve:dashboard",
+    "demo": "runner.cli.demo:demo",
     "list": "runner.cli.browse:list_",
     "show": "runner.cli.browse:show",
     "reproduce": "runner.cli.reproduce:reproduce",
@@ -103,7 +112,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 

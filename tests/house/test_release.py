@@ -48,6 +48,36 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin" / "compilewatch"
 
 
+def test_an_empty_folder_is_enough_for_uvx(dist: Path, tmp_path: Path) -> None:
+    """As docs/start.md has it; uv takes wheels from where pip does."""
+    (wheel,) = dist.glob("*.whl")
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "UV_"))
+    }
+    places = {
+        "UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS", ""),
+        "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
+    }
+    places |= {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_INDEX_STRATEGY": "unsafe-best-match"}
+    extra = os.environ.get("PIP_EXTRA_INDEX_URL")
+    command = [sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable, "--from", str(wheel)]
+    (tmp_path / "empty").mkdir()
+    done = subprocess.run(
+        [*command, "compilewatch", "--help"],
+        cwd=tmp_path / "empty",
+        env=kept
+        | {name: value for name, value in places.items() if value}
+        | ({"UV_EXTRA_INDEX_URL": extra} if extra else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "demo" in done.stdout
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
 def type_in(folder: Path, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "PYTHON"))

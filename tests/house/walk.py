@@ -29,7 +29,7 @@ TEAM_DATABASE = re.compile(r"postgresql(?:\+psycopg)?://compilewatch@db\.example
 EXCUSED = {
     r"(docker|kubectl|sbatch|rsync) .*": "needs Docker, Kubernetes, Slurm or a second host",
     r"echo \"POSTGRES_PASSWORD=.*": "is for Docker",
-    r"pip install .*": "`make install` has installed the extra, or tests/house/test_release.py does",
+    r"(pip|pipx) install .*|uvx .*": "`make install` installs the extra, or tests/house/test_release.py does",
     r"TORCH_TRACE=\S+ python train\.py": "stands for a job of the reader's own",
     r"compilewatch builds create .*|compilewatch run .*--build .*": "downloads another release of torch",
     r"compilewatch run (--suite standard|--workload (hf|timm):.*)": "needs a GPU or the extras of models",

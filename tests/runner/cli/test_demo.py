@@ -1,0 +1,61 @@
+"""The recorded histories are served by a command, and a shell completes the commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import open_database
+from db.queries import facets
+from tests.dashboard.serving import free_port
+from tests.runner.terminal import COMMAND, environment
+
+
+def test_the_demo_serves_what_was_recorded(tmp_path: Path) -> None:
+    port = free_port()
+    command = [*COMMAND, "demo", "--port", str(port)]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL)
+    try:
+        assert _answers(f"http://127.0.0.1:{port}/healthz", process)
+    finally:
+        process.terminate()
+        process.wait(30)
+    database = open_database(f"sqlite:///{tmp_path}/.compilewatch/demo.db", migrate=False)
+    try:
+        machines = set(facets.machines(database)["device"])
+    finally:
+        database.close()
+    assert machines == {"cpu", "cuda"}
+
+
+def _answers(url: str, process: subprocess.Popen[bytes], seconds: float = 200) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            time.sleep(0.2)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("compilewatch pre", "precompile"), ("compilewatch report sh", "show")]
+)
+def test_a_shell_completes_a_command(words: str, expected: str) -> None:
+    variables = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    number = str(len(words.split()) - 1)
+    code = "import sys; sys.argv = ['compilewatch']; from runner.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(**variables, COMP_CWORD=number),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [expected]
