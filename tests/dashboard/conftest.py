@@ -153,8 +153,18 @@ def _report(report_id: str) -> Report:
 @pytest.fixture
 def copied_url(filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A copy of the filled database, to write to; pages read it."""
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(filled_url.removeprefix("sqlite:///"), copy)
+    return _copied(filled_url, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def copied_recorded_url(recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same of the recorded database."""
+    return _copied(recorded_url, tmp_path, monkeypatch)
+
+
+def _copied(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    copy = folder / "copy.db"
+    shutil.copyfile(url.removeprefix("sqlite:///"), copy)
     monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
     return f"sqlite:///{copy}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,18 +162,15 @@ def test_a_report_is_for_whoever_has_its_id_until_it_is_revoked(api: Api) -> Non
 
 
 def test_revoking_a_report_changes_its_tag_though_no_data_changed(
-    recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_recorded_url: str,
 ) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
     app = Starlette(routes=routes())
     paths = ("/api/v1/reports", f"/api/v1/reports/{REPORT_ID}")
     tags = [ask(app, path).headers["etag"] for path in paths]
     assert [ask(app, path, if_none_match=tag).status for path, tag in zip(paths, tags, strict=True)] == [
         304
     ] * 2
-    with open_database(f"sqlite:///{copy}") as database:
+    with open_database(copied_recorded_url) as database:
         revoke_report(database, REPORT_ID, at=START, by="ann")
     assert [ask(app, path, if_none_match=tag).status for path, tag in zip(paths, tags, strict=True)] == [
         200,
@@ -258,11 +254,8 @@ def test_the_accept_header_chooses(api: Api, accept: str, kind: str) -> None:
 
 
 def test_an_answer_is_made_once_until_something_is_written(
-    recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_recorded_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
     app = Starlette(routes=routes())
     made: list[str] = []
 
@@ -278,25 +271,22 @@ def test_an_answer_is_made_once_until_something_is_written(
     assert ask(app, "/api/v1/runs", accept="application/json").body == first.body
     assert len(ask(app, "/api/v1/runs?limit=1").json["rows"]) == 1
     assert made == [JSON, CSV, JSON]
-    with open_database(f"sqlite:///{copy}") as database:
+    with open_database(copied_recorded_url) as database:
         save_trial(database, make_trial(run_id="another-run"))
     assert "another-run" in {row["run_id"] for row in ask(app, "/api/v1/runs").json["rows"]}
     assert ask(app, "/api/v1/runs/none").status == ask(app, "/api/v1/runs/none").status == 404
 
 
 def test_nothing_new_is_an_empty_304_until_something_is_written(
-    recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_recorded_url: str,
 ) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
-    monkeypatch.setenv(DATABASE, f"sqlite:///{copy}")
     app = Starlette(routes=routes())
     first = ask(app, "/api/v1/machines")
     tag = first.headers["etag"]
     again = ask(app, "/api/v1/machines", if_none_match=f'"other", {tag}')
     assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
     assert ask(app, "/api/v1/machines?format=csv", if_none_match=tag).status == 200
-    with open_database(f"sqlite:///{copy}") as database:
+    with open_database(copied_recorded_url) as database:
         save_trial(database, make_trial(machine="another-box"))
     later = ask(app, "/api/v1/machines", if_none_match=tag)
     assert later.status == 200

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.read.database import DATABASE_VARIABLE
 from dashboard.read.snapshots import REFRESH_THROTTLE, Snapshot
 from db.engine.session import Database, open_database
 from db.judge.compare.upgrade import compare_builds
@@ -46,17 +43,13 @@ def save_a_night(database: Database) -> None:
 
 
 @pytest.fixture
-def drawn_of_before(recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+def drawn_of_before(copied_recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     """The version that pages are drawn of, after which a night was written that they do not take up yet."""
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(recorded_url.removeprefix("sqlite:///"), copy)
-    url = f"sqlite:///{copy}"
-    monkeypatch.setenv(DATABASE_VARIABLE, url)
     # What there is to choose from is read once a version, by whichever page comes first.
     assert not opened(Link(page=Page.GUIDE)).exception
     monkeypatch.setattr(REFRESH_THROTTLE, "_every_s", 1e9)
     before = Snapshot.now()
-    with open_database(url) as database:
+    with open_database(copied_recorded_url) as database:
         save_a_night(database)
     assert Snapshot.now() == before
     return before
