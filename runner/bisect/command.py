@@ -18,9 +18,10 @@ from db.queries.causes import causes
 from db.wording.metrics import METRICS
 from db.wording.sentences import change_text, range_text
 from db.wording.units import MISSING, count, plural
-from runner.bisect.measuring import BisectInterruptedError, Measurer
+from runner.bisect.environments import MeasuringInterruptedError
+from runner.bisect.measuring import Measurer, state_path
 from runner.bisect.releases import releases_between
-from runner.bisect.state import Question, load
+from runner.bisect.state import Question, State
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document
@@ -29,6 +30,7 @@ from runner.device.host import require_space
 from runner.plan.builds import parsed_release
 from runner.plan.interpreter import check_interpreter
 from runner.plan.selection import resolve_device, select
+from runner.storage.search_state import load_state
 
 SCHEMA = "compilewatch.bisect/1"
 
@@ -92,7 +94,7 @@ def bisect(
         device=resolve_device(settings.run.device if device == "auto" else device, [check_interpreter()]),
     )
     with database_of(settings) as database:
-        state = load(settings.data_dir, question)
+        state = load_state(state_path(settings.data_dir, question), State) or State(question=question)
         measurer = Measurer(
             database, settings, question, state, index_url, trials, max_trials, profile, discard
         )
@@ -101,7 +103,7 @@ def bisect(
             bracket = search(
                 releases, lambda release: measurer.place(release, whole), known=frozenset(state.measured)
             )
-        except BisectInterruptedError:
+        except MeasuringInterruptedError:
             return EXIT_INTERRUPTED
         measurer.remove_ends()
         report = _report(measurer, releases, whole, bracket)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from db.engine.session import Database
-from db.errors import printable
 from db.judge import gateway
 from db.judge.bisection import Place, has_moved, place_of
 from db.judge.compare.sides import Selection, VerdictError
@@ -16,15 +15,14 @@ from db.judge.vocabulary import COUNTED_METRICS, Metric
 from db.queries.filters import Filters
 from db.records.strategies import EAGER
 from db.wording.units import percent, plural
+from runner.bisect.environments import announce, make_build, measure_interleaved
 from runner.bisect.releases import BisectError
-from runner.bisect.state import Pair, Question, State, save
-from runner.cli.output.progress import measure
+from runner.bisect.state import Pair, Question, State
 from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import BuildError, CreatedBuild, create_build, created_builds, remove_build
+from runner.plan.builds import BuildError, remove_build
 from runner.plan.diagnostics import Diagnostics
-from runner.plan.durations import Durations
 from runner.plan.interpreter import InterpreterError
-from runner.plan.plan import plan_run
+from runner.storage.search_state import save_state
 
 # What is searched for where the command names no metric: the first of these that moved between the ends.
 _METRICS = (
@@ -33,8 +31,9 @@ _METRICS = (
 )
 
 
-class BisectInterruptedError(KeyboardInterrupt):
-    """Ctrl-C: what was measured is stored, and the same command goes on."""
+def state_path(directory: Path, question: Question) -> Path:
+    """Where the state of a search is kept."""
+    return directory / "bisect" / f"{question.key}.json"
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Measurer:
         except (BuildError, InterpreterError) as error:
             step.skipped = error.message
             self._save()
-            self._print(f"torch {release} is skipped: {error.message}")
+            announce(f"torch {release} is skipped: {error.message}")
             return Place.SKIPPED
         finally:
             if self.discard:
@@ -88,7 +87,7 @@ class Measurer:
         change = rows[0].change if rows else None
         shown = "" if change is None else f" ({percent(change, signed=True)} against {self.question.good})"
         where = f"{place.value} the change" if place is not Place.OPEN else "not decided"
-        self._print(f"torch {release} is {where}{shown}.")
+        announce(f"torch {release} is {where}{shown}.")
         return place
 
     def remove_ends(self) -> None:
@@ -142,34 +141,33 @@ class Measurer:
 
     def _measure(self, release: str) -> None:
         builds = [self._build(each) for each in (self.question.good, release)]
-        plan = plan_run(
+
+        def begin(run_ids: Sequence[str]) -> None:
+            self.state.step(release).runs.append(Pair(*run_ids))
+            self._save()
+
+        sides = f"{self.question.good} and {release}"
+        announce(f"Measuring torch {sides} by turns, {plural(self.at_once, 'trial')} a side.")
+        measure_interleaved(
+            self.database,
             self.settings,
-            workloads=[self.question.workload],
-            strategies=[self.question.strategy],
+            builds,
+            [(self.question.workload, self.question.strategy)],
             trials=self.at_once,
             device=self.question.device,
-            builds=[BuildSettings(name=build.name, python=build.python) for build in builds],
             diagnostics=Diagnostics(profile=self.profile),
+            begin=begin,
         )
-        # Written before the first trial: those of a run that is killed count too.
-        self.state.step(release).runs.append(Pair(*(run.run_id for run in plan.runs)))
-        self._save()
-        sides = f"{self.question.good} and {release}"
-        self._print(f"Measuring torch {sides} by turns, {plural(self.at_once, 'trial')} a side.")
-        outcome, _ = measure(plan, self.database, self.settings, Durations({}))
-        if outcome.interrupted:
-            raise BisectInterruptedError
 
-    def _build(self, release: str) -> CreatedBuild:
-        known = {build.name for build in created_builds(self.settings)}
-        build = create_build(
+    def _build(self, release: str) -> BuildSettings:
+        build, is_new = make_build(
             [f"torch=={release}", *self.question.packages],
             self.settings,
             name=self._name(release),
             index_url=self.index_url,
-            before_install=lambda: self._print(f"Installing torch {release}."),
+            announced=f"Installing torch {release}.",
         )
-        if build.name not in known:
+        if is_new:
             self.state.step(release).made = True
             self._save()
         return build
@@ -186,8 +184,4 @@ class Measurer:
             self._save()
 
     def _save(self) -> None:
-        save(self.settings.data_dir, self.state)
-
-    @staticmethod
-    def _print(text: str) -> None:
-        print(printable(text), file=sys.stderr)
+        save_state(state_path(self.settings.data_dir, self.question), self.state)

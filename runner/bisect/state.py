@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from db.errors import CompilewatchError
 from db.records.ids import identity
 
 
@@ -66,30 +63,3 @@ class State(BaseModel):
     def measured(self) -> list[str]:
         """Releases with trials."""
         return [release for release, step in self.steps.items() if step.runs]
-
-
-def load(directory: Path, question: Question) -> State:
-    """The state of `question`, a new one where there is none.
-
-    Raises CompilewatchError where the file cannot be read.
-    """
-    path = _path(directory, question)
-    try:
-        return State.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return State(question=question)
-    except (OSError, ValueError, ValidationError) as error:
-        raise CompilewatchError(f"{path} cannot be read.", "Delete it to begin the search anew.") from error
-
-
-def save(directory: Path, state: State) -> None:
-    """Whole or not at all."""
-    path = _path(directory, state.question)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    waiting = path.with_suffix(".tmp")
-    waiting.write_text(state.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    waiting.replace(path)
-
-
-def _path(directory: Path, question: Question) -> Path:
-    return directory / "bisect" / f"{question.key}.json"

@@ -188,14 +188,16 @@ def create_build(
     name: str | None = None,
     base: Path | None = None,
     index_url: str | None = None,
+    look_up: bool = True,
     before_install: Callable[[], None] = lambda: None,
 ) -> CreatedBuild:
     """Install `requirements`, the first of them "torch==RELEASE", and numpy into an environment of their own.
 
     `base` is the Python to make it from, by default this one; pip's own configuration applies. A build that
     is there already with the same requirements is returned as it is. `before_install` is called once pip has
-    found every version, before it downloads one. Raises BuildError for anything else, InterpreterError when
-    the torch that came cannot be measured; nothing is left behind then.
+    found every version, before it downloads one; without `look_up` pip is not asked for them. Raises
+    BuildError for anything else, InterpreterError when the torch that came cannot be measured; nothing is
+    left behind then.
     """
     release, wanted = _parsed(requirements)
     chosen = _checked_name(name or f"torch-{release}", settings)
@@ -211,7 +213,8 @@ def create_build(
         _remove_tree(directory)
         try:
             make_environment(base or Path(sys.executable), directory)
-            check_offered(_python_of(directory), wanted, index_url=index_url)
+            if look_up:
+                check_offered(_python_of(directory), wanted, index_url=index_url)
             before_install()
             install(_python_of(directory), wanted, index_url=index_url)
             facts = check_interpreter(str(_python_of(directory)))

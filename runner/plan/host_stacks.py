@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -95,15 +95,16 @@ class HostStacks:
         stacks = [(build, _stack_of(str(build.python))) for build in builds]
         return cls(tuple((build, stack) for build, stack in stacks if stack is not None))
 
-    def build_like(self, stack: Build) -> BuildSettings:
+    def build_like(self, stack: Build, *, but: Collection[str] = ()) -> BuildSettings:
         """The build every recorded part of which is as in `stack`: torch and its commit, Python, Triton, the
-        recorded packages, driver, compiler and kernel. Raises MissingBuildError where there is none.
+        recorded packages, driver, compiler and kernel, `but` those. Raises MissingBuildError where there is
+        none.
         """
         nearest: tuple[str, ...] | None = None
         for build, present in self.stacks:
             if present.torch != stack.torch:
                 continue
-            different = _different(stack, present)
+            different = _different(stack, present, but)
             if not different:
                 return build
             if nearest is None or len(different) < len(nearest):
@@ -130,10 +131,12 @@ def stack_title(stack: Build) -> str:
     return f"torch {stack.torch}{variant}"
 
 
-def _different(stack: Build, present: Build) -> tuple[str, ...]:
+def _different(stack: Build, present: Build, but: Collection[str] = ()) -> tuple[str, ...]:
     """What differs between a recorded build and what is there; what was not recorded decides nothing."""
     changes = []
     for part in ("torch_git", "torch_variant", "cuda", "triton", "python", "os", "driver", "compiler"):
+        if part in but:
+            continue
         then, now = getattr(stack, part), getattr(present, part)
         # A trial on the CPU has no driver, whatever the host has.
         if then is not None and then != now:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from db.errors import ConfigError
 from db.records.requests import RequestSpec
@@ -48,9 +48,7 @@ def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings]
         diagnostics=Diagnostics(spec.profile, settings.data_dir.absolute() if spec.trace else None),
     )
     if spec.cases:
-        plan = _with_trials(plan, [trial for trial in plan.trials if _case(trial) in spec.cases])
-        if not plan.trials:
-            raise ConfigError("None of the cases can be measured here.", "Name others.")
+        plan = only_cases(plan, spec.cases)
     if spec.budget_trials is not None and len(plan.trials) > spec.budget_trials:
         # Trials are ordered by rounds, so what is left out are last repeats.
         plan = _with_trials(plan, plan.trials[: spec.budget_trials])
@@ -76,8 +74,12 @@ def _with_trials(plan: Plan, trials: Iterable[TrialSpec]) -> Plan:
     return plan.model_copy(update={"trials": chosen, "runs": runs})
 
 
-def _case(trial: TrialSpec) -> tuple[str, str]:
-    return trial.workload.name, trial.strategy.name
+def only_cases(plan: Plan, cases: Collection[tuple[str, str]]) -> Plan:
+    """`plan` with these cases alone, by workload and strategy. Raises ConfigError where none is left."""
+    trials = [each for each in plan.trials if (each.workload.name, each.strategy.name) in cases]
+    if not trials:
+        raise ConfigError("None of the cases can be measured here.", "Name others.")
+    return _with_trials(plan, trials)
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

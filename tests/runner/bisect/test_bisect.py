@@ -11,10 +11,9 @@ import pytest
 
 from db.records.trial import FailureKind
 from db.store.trials import save_trials
-from runner.bisect import measuring, releases
+from runner.bisect import environments, measuring, releases
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.config.settings import BuildSettings
 from runner.plan.builds import BuildError, BuildFacts, CreatedBuild
 from runner.process.execution import RunOutcome
 from tests.builders import MS, make_build, make_machine, make_trial
@@ -37,7 +36,7 @@ class Host:
         self.moment = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
         self.killed_after = None
 
-    def create(self, requirements, settings, *, name, index_url, before_install):
+    def create(self, requirements, settings, *, name, before_install, **options):
         release = requirements[0].removeprefix("torch==")
         if release in self.broken:
             raise BuildError(f"pip could not install torch=={release}.", "Try it by hand.")
@@ -80,13 +79,10 @@ def bisect(tmp_path, monkeypatch, capsys):
 
     def call(host, *arguments, good="2.6.0", bad="2.8.0", as_json=True):
         monkeypatch.setattr(releases, "offered_versions", lambda *_, **__: OFFERED)
-        monkeypatch.setattr(measuring, "create_build", host.create)
-        monkeypatch.setattr(measuring, "created_builds", lambda _settings: host.there)
+        monkeypatch.setattr(environments, "create_build", host.create)
+        monkeypatch.setattr(environments, "created_builds", lambda _settings: host.there)
         monkeypatch.setattr(measuring, "remove_build", lambda name, _settings: host.removed.append(name))
-        monkeypatch.setattr(measuring, "measure", host.measure)
-        monkeypatch.setattr(
-            measuring, "BuildSettings", lambda name, python: BuildSettings(name=name, python=python)
-        )
+        monkeypatch.setattr(environments, "measure", host.measure)
         ends = ["--good", f"torch=={good}", "--bad", f"torch=={bad}"]
         case = ["-w", "elementwise", "-s", "default", "--device", "cpu", *(["--json"] if as_json else [])]
         code = exit_code_of(app, ["bisect", *ends, *case, *arguments])

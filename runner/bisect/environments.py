@@ -1,0 +1,95 @@
+"""Builds made for a search, and their trials by turns: what `bisect` and `attribute` share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from db.engine.session import Database
+from db.errors import printable
+from runner.cli.output.progress import measure
+from runner.config.settings import BuildSettings, Settings
+from runner.plan.builds import create_build, created_builds
+from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from runner.plan.durations import Case, Durations, stored_durations_s
+from runner.plan.plan import Plan, plan_run
+from runner.plan.requests import only_cases
+
+
+class MeasuringInterruptedError(KeyboardInterrupt):
+    """Ctrl-C: what was measured is stored, and the same command goes on."""
+
+
+def make_build(
+    requirements: Sequence[str],
+    settings: Settings,
+    *,
+    name: str,
+    index_url: str | None,
+    announced: str,
+    base: Path | None = None,
+    look_up: bool = True,
+) -> tuple[BuildSettings, bool]:
+    """The build of these requirements, as `create_build` makes it, and whether it was not there before."""
+    known = {build.name for build in created_builds(settings)}
+    build = create_build(
+        requirements,
+        settings,
+        name=name,
+        base=base,
+        index_url=index_url,
+        look_up=look_up,
+        before_install=lambda: announce(announced),
+    )
+    return BuildSettings(name=build.name, python=build.python), build.name not in known
+
+
+def plan_interleaved(
+    settings: Settings,
+    builds: Sequence[BuildSettings],
+    cases: Collection[Case],
+    *,
+    trials: int,
+    device: str,
+    diagnostics: Diagnostics = NO_DIAGNOSTICS,
+) -> Plan:
+    """`trials` of each case with each build, by turns. Raises as `plan_run` does."""
+    plan = plan_run(
+        settings,
+        workloads=list(dict.fromkeys(workload for workload, _ in cases)),
+        strategies=list(dict.fromkeys(strategy for _, strategy in cases)),
+        trials=trials,
+        device=device,
+        builds=builds,
+        diagnostics=diagnostics,
+    )
+    return only_cases(plan, cases)
+
+
+def measure_interleaved(
+    database: Database,
+    settings: Settings,
+    builds: Sequence[BuildSettings],
+    cases: Collection[Case],
+    *,
+    trials: int,
+    device: str,
+    begin: Callable[[Sequence[str]], None],
+    diagnostics: Diagnostics = NO_DIAGNOSTICS,
+) -> None:
+    """Measure and store them. `begin` gets the runs, in the order of the builds, before the first trial:
+    those of a run that is killed count too.
+
+    Raises MeasuringInterruptedError on Ctrl-C.
+    """
+    plan = plan_interleaved(settings, builds, cases, trials=trials, device=device, diagnostics=diagnostics)
+    begin([run.run_id for run in plan.runs])
+    outcome, _ = measure(plan, database, settings, Durations(stored_durations_s(database, plan)))
+    if outcome.interrupted:
+        raise MeasuringInterruptedError
+
+
+def announce(text: str) -> None:
+    """On standard error what happens now."""
+    print(printable(text), file=sys.stderr)
