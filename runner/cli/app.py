@@ -90,6 +90,7 @@ _PLACES = {
     "gate": "runner.cli.gate:gate",
     "history": "runner.cli.history:history",
     "bisect": "runner.bisect.command:bisect",
+    "attribute": "runner.attribute.command:attribute_command",
     "triage": "runner.cli.triage:triage",
     "import": "runner.cli.interchange:import_",
     "export": "runner.cli.interchange:export",

@@ -34,12 +34,12 @@ cuda = SimpleNamespace(is_available=lambda: False)
 """
 
 
-def _wheel(directory: Path, name: str, version: str, source: str) -> None:
+def _wheel(directory: Path, name: str, version: str, source: str, *, more: str = "") -> None:
     information = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}/__init__.py", source)
         wheel.writestr(
-            f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}"
         )
         wheel.writestr(
             f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -1,0 +1,1 @@
+"""Which component of a build carries a change: `compilewatch attribute`."""

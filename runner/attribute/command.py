@@ -1,0 +1,292 @@
+"""`compilewatch attribute`: which component of a build carries a change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from db.engine.session import Database
+from db.errors import ConfigError
+from db.judge.attribution import CaseAttribution, Effect, hybrids_of
+from db.judge.results import Row
+from db.judge.vocabulary import METRIC_NAMES, Metric
+from db.wording.sentences import change_text, range_text, whole_percent
+from db.wording.units import MISSING, count, duration, plural
+from runner.attribute.components import (
+    AttributionError,
+    Component,
+    components_between,
+    environment_of,
+)
+from runner.attribute.measuring import Measurer
+from runner.attribute.sides import Side, fixed_differences, moved_cases, side_of
+from runner.attribute.state import Question, State, state_path
+from runner.bisect.environments import MeasuringInterruptedError, plan_interleaved
+from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    StrategiesOption,
+    WorkloadsOption,
+    database_of,
+    settings_of,
+)
+from runner.cli.output.documents import print_document
+from runner.cli.output.tables import console
+from runner.config.settings import Settings
+from runner.device.host import require_space
+from runner.plan.builds import interpreter_facts
+from runner.plan.durations import Case, Durations, stored_durations_s
+from runner.plan.selection import resolve_device, select
+from runner.storage.search_state import load_state
+
+SCHEMA = "compilewatch.attribute/1"
+_METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.COMPILE_COST, Metric.PEAK_MEMORY, Metric.SPEEDUP)
+
+
+def attribute_command(
+    base: Annotated[str, typer.Argument(help="A build of `builds list`, or a side as `compare` names it.")],
+    head: Annotated[str, typer.Argument(help="The other one.")],
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    metric: Annotated[Metric, typer.Option("--metric", help="What moved.")] = Metric.LATENCY,
+    trials: Annotated[int, typer.Option(min=3, help="Trials a build before anything is judged.")] = 4,
+    max_trials: Annotated[int, typer.Option(min=3, help="Trials a build at most.")] = 12,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    index_url: Annotated[str | None, typer.Option(help="A package index; default: pip's.")] = None,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Remove the environments made for this at the end.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be installed and measured.")
+    ] = False,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Tell which component of a build carries a change: torch, transformers, Python, other packages.
+
+    Example: compilewatch attribute torch-2.12.1 torch-2.13.0
+
+    Installs builds that mix both, as `builds create` does, and measures all by turns, the cases that moved
+    alone. Killed, the same command goes on. Exits 2 where no component is named.
+    """
+    settings = settings_of(config, db)
+    if max_trials < trials:
+        raise ConfigError("--max-trials is less than --trials.", "Leave one of them out.")
+    if metric not in _METRICS:
+        raise ConfigError(f"{METRIC_NAMES[metric]} cannot be split.", f"Name one of {', '.join(_METRICS)}.")
+    if workload:
+        select(settings, suite=None, workloads=workload, strategies=strategy or ())
+    with database_of(settings) as database:
+        sides = side_of(base, settings, database), side_of(head, settings, database)
+        old, new = (environment_of(side.build, settings) for side in sides)
+        components = components_between(old, new)
+        _require_components(sides, components)
+        settings.limits.require("builds", len(hybrids_of([each.name for each in components])))
+        cases = _cases(settings, database, sides, metric, workload or (), strategy or ())
+        question = Question(
+            base={name: each.version for name, each in sorted(old.packages.items())},
+            head={name: each.version for name, each in sorted(new.packages.items())},
+            builds=(sides[0].build.name, sides[1].build.name),
+            cases=tuple(cases),
+            metric=metric.value,
+            device=_device(settings, sides, device),
+        )
+        state = load_state(state_path(settings.data_dir, question), State) or State(question=question)
+        measurer = Measurer(database, settings, state, old, new, components, index_url, trials, max_trials)
+        if dry_run:
+            document = _plan(measurer)
+        else:
+            require_space(settings.data_dir)
+            try:
+                document = _report(measurer, sides)
+            except MeasuringInterruptedError:
+                return EXIT_INTERRUPTED
+            if discard:
+                measurer.remove_made()
+    if json_:
+        print_document({"schema": SCHEMA, **document})
+    else:
+        _print(document)
+    if dry_run:
+        return 0
+    return 0 if document["cases"] and all(each["named"] for each in document["cases"]) else EXIT_CANNOT
+
+
+def _require_components(sides: tuple[Side, Side], components: Sequence[Component]) -> None:
+    if components:
+        return
+    base, head = sides
+    if fixed := fixed_differences(base, head):
+        raise AttributionError(
+            f"Only what one host cannot swap differs: {', '.join(fixed)}.",
+            "Measure the same build with each, on hosts that have them, and compare those runs.",
+        )
+    raise AttributionError(
+        f"{base.build.name} and {head.build.name} have the same versions of everything.",
+        "Name two builds that differ; see `compilewatch builds list`.",
+    )
+
+
+def _cases(
+    settings: Settings,
+    database: Database,
+    sides: tuple[Side, Side],
+    metric: Metric,
+    workloads: Sequence[str],
+    strategies: Sequence[str],
+) -> list[Case]:
+    """Those that are named, else those that moved between what is stored."""
+    if not workloads:
+        return moved_cases(database, *sides, metric, settings.policy, workloads, strategies)
+    chosen = select(settings, workloads=workloads, strategies=strategies or ("default",))
+    return [(each.name, strategy.name) for each in chosen.workloads for strategy in chosen.strategies]
+
+
+def _device(settings: Settings, sides: tuple[Side, Side], device: str) -> str:
+    facts = interpreter_facts([side.build for side in sides])
+    return resolve_device(settings.run.device if device == "auto" else device, facts)
+
+
+def _plan(measurer: Measurer) -> dict[str, Any]:
+    """What would be made and measured."""
+    mixed = hybrids_of(measurer.names)[1:-1]
+    cases = measurer.state.question.cases
+    builds = [measurer.base.build] * (2 + len(mixed)) if len(measurer.names) > 1 else []
+    ends = [measurer.base.build, measurer.head.build]
+    minutes = []
+    for rounds in (measurer.at_once, measurer.most_trials):
+        seconds = 0.0
+        for side in (ends, builds):
+            if side:
+                plan = plan_interleaved(
+                    measurer.settings, side, cases, trials=rounds, device=measurer.state.question.device
+                )
+                durations = Durations(stored_durations_s(measurer.database, plan))
+                seconds += sum(
+                    durations.expected_s((each.workload.name, each.strategy.name)) for each in plan.trials
+                )
+        minutes.append(seconds / 60)
+    environments = [measurer.title(each) for each in mixed] if len(measurer.names) > 1 else []
+    lines = [
+        f"{plural(len(measurer.components), 'component')} differ: {', '.join(_titles(measurer))}.",
+        f"{plural(len(environments), 'environment')} to install, {plural(len(cases), 'case')} to measure.",
+        f"About {duration(round(minutes[0] * 60) * 1e9)} of trials, at most "
+        f"{duration(round(minutes[1] * 60) * 1e9)}; installing comes on top.",
+    ]
+    return {
+        "plan": True,
+        "components": _titles(measurer),
+        "environments": environments,
+        "minutes": minutes[0],
+        "minutes_at_most": minutes[1],
+        "cases": [{"workload": workload, "strategy": strategy} for workload, strategy in cases],
+        "sentences": lines,
+    }
+
+
+def _titles(measurer: Measurer) -> list[str]:
+    return [each.title(measurer.base, measurer.head) for each in measurer.components]
+
+
+def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
+    """Measures what is missing; the document of what is known then."""
+    moved = {(row.workload, row.strategy): row for row in measurer.moved()}
+    found = measurer.attributions(list(moved)) if moved else []
+    cases = [_case(measurer, each, moved[each.workload, each.strategy]) for each in found]
+    name = METRIC_NAMES[Metric(measurer.state.question.metric)]
+    unmoved = [case for case in measurer.state.question.cases if case not in moved]
+    lines = [line for case in cases for line in case["sentences"]]
+    if unmoved:
+        which = ", ".join(f"{workload} / {strategy}" for workload, strategy in unmoved)
+        lines.append(f"{name} is not shown to move in {which}: there is nothing to attribute.")
+    if fixed := fixed_differences(*sides):
+        lines.append(
+            f"Stored trials also differ in {', '.join(fixed)}, which one host cannot swap: what that "
+            "carries is unknown."
+        )
+    return {
+        "base": measurer.base.build.name,
+        "head": measurer.head.build.name,
+        "metric": measurer.state.question.metric,
+        "components": _titles(measurer),
+        "cases": cases,
+        "unmoved": [{"workload": workload, "strategy": strategy} for workload, strategy in unmoved],
+        "skipped": [
+            {"hybrid": measurer.title(frozenset(each.hybrid)), "reason": each.reason}
+            for each in measurer.state.skipped
+        ],
+        "fixed": fixed,
+        "sentences": lines,
+    }
+
+
+def _case(measurer: Measurer, found: CaseAttribution, moved: Row) -> dict[str, Any]:
+    case = found.workload, found.strategy
+    failures = measurer.failures(case) if len(measurer.components) > 1 else {}
+    missing = {frozenset(each.hybrid): each.reason for each in measurer.state.skipped} | failures
+    lines = sentences(
+        found, moved, {measurer.title(hybrid): reason for hybrid, reason in missing.items()}, measurer
+    )
+    return {**found.model_dump(mode="json"), "named": list(found.named), "sentences": lines}
+
+
+def sentences(found: CaseAttribution, moved: Row, missing: dict[str, str], measurer: Measurer) -> list[str]:
+    """What is known of a case, in words."""
+    name = METRIC_NAMES[moved.metric]
+    case = f"{found.workload} / {found.strategy}"
+    effect = found.whole
+    change = f" by {_change(effect)}" if effect else ""
+    lines = [f"{case}: {name} changed{change} from {measurer.base.build.name} to {measurer.head.build.name}."]
+    carried = {each.components[0]: each for each in found.carried}
+    lines += [f"{each} carries {_change(carried[each])}." for each in found.named]
+    if not found.named:
+        limit = measurer.settings.policy.for_case(found.workload, found.strategy, moved.metric).minimum_effect
+        lines.append(f"No component is shown to carry {whole_percent(limit)} or more.")
+    alone = {each.components[0] for each in found.alone if each.real}
+    for each in found.together:
+        if each.real and len(each.components) > 1:
+            only = "" if alone & set(each.components) else ", and neither of them alone changes it"
+            lines.append(f"{' and '.join(each.components)} together add {_change(each)}{only}.")
+        elif each.real:
+            lines.append(f"{each.components[0]} adds {_change(each)} more where the others changed too.")
+    lines += [f"{hybrid} cannot be measured: {reason.rstrip('.')}." for hybrid, reason in missing.items()]
+    if found.unknown:
+        lines.append(f"What {' and '.join(found.unknown)} carries is unknown.")
+    elif missing:
+        lines.append("What components do together is unknown without it.")
+    return lines
+
+
+def _change(effect: Effect) -> str:
+    text = change_text(effect.change)
+    return text if effect.interval is None else f"{text} [{range_text(*effect.interval)}]"
+
+
+def _print(document: dict[str, Any]) -> None:
+    out = console()
+    for line in document["sentences"]:
+        out.print(line, markup=False, highlight=False)
+    if "plan" in document or not document["cases"]:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("case", "component", "carries", "alone", "rounds"):
+        table.add_column(heading)
+    for case in document["cases"]:
+        alone = {each["components"][0]: each for each in case["alone"]}
+        for each in case["carried"]:
+            (component,) = each["components"][:1]
+            cells = f"{case['workload']} / {case['strategy']}", component, _text(each)
+            table.add_row(*map(Text, (*cells, _text(alone.get(component)), count(case["rounds"]))))
+    out.print(table)
+
+
+def _text(effect: dict[str, Any] | None) -> str:
+    return MISSING if effect is None else _change(Effect.model_validate(effect))

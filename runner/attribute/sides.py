@@ -1,0 +1,111 @@
+"""The two builds of an attribution, as this host has them, and the cases that moved between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from db.engine.session import Database
+from db.judge import gateway
+from db.judge.bisection import has_moved
+from db.judge.compare.sides import Selection
+from db.judge.policy import Policy
+from db.judge.vocabulary import METRIC_NAMES, Metric
+from db.queries import facets
+from db.queries.filters import Filters
+from db.queries.records import recorded_builds
+from db.queries.run_parts import run_parts
+from db.queries.sides import resolve_side
+from db.records.trial import Build
+from runner.attribute.components import AttributionError
+from runner.config.settings import BuildSettings, Settings
+from runner.plan.builds import known_builds
+from runner.plan.durations import Case
+from runner.plan.host_stacks import HostStacks, MissingBuildError
+
+FIXED = ("driver", "os", "compiler")
+"""Parts of a recorded build that one host has at one version only."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A build of this host. `stored` are its trials, `recorded` what they were measured with; None where no
+    trial is stored.
+    """
+
+    name: str
+    build: BuildSettings
+    stored: Selection | None
+    recorded: Build | None
+
+
+def side_of(name: str, settings: Settings, database: Database) -> Side:
+    """The build of this host that `name` stands for: one of `builds list`, else a side as `compare` names it.
+
+    Raises NotFoundError for an unknown name, MissingBuildError where no build here has that software.
+    """
+    known = known_builds(settings)
+    host = HostStacks.read(settings)
+    if name in known:
+        mine = _stored_ids(known[name], host, database)
+        of_build = recorded_builds(database, mine)
+        of_name = Selection(name=name, build_ids=mine) if mine else None
+        return Side(name, known[name], of_name, of_build[0] if of_build else None)
+    stored = resolve_side(name, database)
+    ids = stored.build_ids or tuple(map(str, run_parts(database, stored.run_ids)["build_id"].unique()))
+    recorded = recorded_builds(database, ids)
+    return Side(name, host.build_like(recorded[0], but=FIXED), stored, recorded[0])
+
+
+def _stored_ids(build: BuildSettings, host: HostStacks, database: Database) -> tuple[str, ...]:
+    """The recorded builds that this build of the host is, with today's driver, kernel and compiler."""
+    ids = []
+    for build_id in facets.builds(database)["build_id"]:
+        for recorded in recorded_builds(database, [str(build_id)]):
+            try:
+                found = host.build_like(recorded)
+            except MissingBuildError:
+                continue
+            if found.name == build.name:
+                ids.append(str(build_id))
+    return tuple(ids)
+
+
+def fixed_differences(base: Side, head: Side) -> list[str]:
+    """What differs between the stored trials and cannot be swapped on one host, as "driver 570 to 580"."""
+    if base.recorded is None or head.recorded is None:
+        return []
+    pairs = ((part, getattr(base.recorded, part), getattr(head.recorded, part)) for part in FIXED)
+    return [f"{part} {old} to {new}" for part, old, new in pairs if old and new and old != new]
+
+
+def moved_cases(
+    database: Database,
+    base: Side,
+    head: Side,
+    metric: Metric,
+    policy: Policy,
+    workloads: Sequence[str],
+    strategies: Sequence[str],
+) -> list[Case]:
+    """The cases that moved between what is stored of both, of these workloads and strategies where named.
+
+    Raises AttributionError where nothing is stored or nothing moved.
+    """
+    if base.stored is None or head.stored is None:
+        missing = base if base.stored is None else head
+        raise AttributionError(
+            f"No trial of {missing.name} is stored, so nobody knows which cases moved.",
+            "Name the cases with -w and -s, or measure both with `compilewatch run --build`.",
+        )
+    filters = Filters(workloads=tuple(workloads), strategies=tuple(strategies))
+    comparison = gateway.compare(database, base.stored, head.stored, filters, policy=policy)
+    moved = [
+        (row.workload, row.strategy) for row in comparison.rows if row.metric is metric and has_moved(row)
+    ]
+    if not moved:
+        raise AttributionError(
+            f"{METRIC_NAMES[metric]} moved in no stored case between {base.name} and {head.name}.",
+            "Name a case with -w and -s to measure it anyway.",
+        )
+    return moved
