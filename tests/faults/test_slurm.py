@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from tests.faults.slurm_cluster import KILL_WAIT_S, Cluster, Unavailable, slurm_
 from tests.runner.fleet_processes import Host, service, wait_until
 from tests.runner.terminal import ROOT
 
-TRIALS = 200
+TRIALS = int(os.environ.get("COMPILEWATCH_TEST_SLURM_TRIALS", "200"))
 TRIAL_S = 0.3
 IDLE_S = 5
 FAULT_EVERY_S = 4.0

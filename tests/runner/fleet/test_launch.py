@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet.test_service import asked
 from tests.runner.fleet_processes import service, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter
+from tests.runner.terminal import in_this_process
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 RULES = LaunchSettings(command=("sbatch", "worker.sh"), at_most=3, start_s=600, timeout_s=60, backoff_s=60)
@@ -183,6 +185,24 @@ def test_launches_are_stored_and_the_oldest_forgotten(sqlite_database: Database)
     assert (len(stored[0].output), stored[0].output[-1]) == (OUTPUT_CHARACTERS, "z")
     assert stored[0].state(NOW) is LaunchState.PENDING
     assert {each.state(NOW + timedelta(days=1)) for each in stored} == {LaunchState.NO_WORKER}
+
+
+def test_launches_and_workers_are_listed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'team.db'}"
+    with open_database(url, migrate=True) as database:
+        assert claim_launch(database, launch(5, ended=False), always, stalled_s=30, alive_after=NOW)
+        end_launch(database, launch(5).launch_id, at=NOW, exit_code=1, output="Invalid account")
+    listed = in_this_process("list", "launches", "--json", "--db", url, cwd=tmp_path)
+    (row,) = json.loads(listed.stdout)["rows"]
+    assert (row["queue"], row["state"], row["exit_code"], row["output"]) == (
+        "h200",
+        "failed",
+        1,
+        "Invalid account",
+    )
+    assert "Invalid account" in in_this_process("list", "launches", "--db", url, cwd=tmp_path).stdout
+    nobody = in_this_process("list", "workers", "--db", url, cwd=tmp_path).stdout
+    assert nobody == "No workers yet. Start one with `compilewatch worker`.\n"
 
 
 @pytest.fixture
