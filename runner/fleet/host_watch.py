@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from runner.fleet.queue import PatientConnector, reason_of
 from runner.storage.spool_size import spool_size
 
 _LOG = logging.getLogger("compilewatch.fleet")
+SAVE_INTERVAL_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,21 @@ class HostWatch:
         self._is_first = self._is_new = True
         self._trouble: str | None = None
 
-    async def save(self, *, idle: bool, measured: int) -> None:
-        """Put it down, with how many trials the worker has measured.
-
-        A database that is away is waited for, one that refuses is said once.
-        """
-        try:
-            await self._save_worker(measured)
+    async def save(self, *, idle: bool) -> None:
+        """Put it down. A database that is away is waited for, one that refuses is said once."""
+        with self._refusal_logged():
             await self._save_host(idle=idle)
             await self._save_health()
+
+    async def save_worker(self, measured: int) -> None:
+        """Write that the worker lives and how many trials it has measured; as `save` otherwise."""
+        with self._refusal_logged():
+            await self._save_worker(measured)
+
+    @contextmanager
+    def _refusal_logged(self) -> Iterator[None]:
+        try:
+            yield
         except ConnectorException as error:
             if self._trouble != (reason := reason_of(error)):
                 _LOG.warning("How this host is cannot be stored: %s.", reason)

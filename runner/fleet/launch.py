@@ -25,7 +25,7 @@ from db.records.fleet import OUTPUT_CHARACTERS, Launch, LaunchState
 from db.store.fleet import claim_launch, end_launch
 from runner.config.sections import LaunchSettings
 from runner.config.settings import Settings
-from runner.fleet.names import LONGEST_WAIT_S, SAVE_INTERVAL_S
+from runner.fleet.names import LONGEST_WAIT_S
 from runner.process.failure import scrub
 
 _LOG = logging.getLogger("compilewatch.fleet")
@@ -137,7 +137,7 @@ class Launcher:
             except DatabaseError as error:
                 _LOG.warning("No worker can be launched: %s", error)
                 # Workers have to be heard of again before anybody can say that none lives.
-                self._stop.wait(LONGEST_WAIT_S + SAVE_INTERVAL_S)
+                self._stop.wait(LONGEST_WAIT_S + self._settings.fleet.heartbeat_s)
 
     def launch_if_due(self, queue: str) -> bool:
         """Run the command of `queue` if a worker is wanted there: whether it was. Raises DatabaseError."""
@@ -155,7 +155,7 @@ class Launcher:
             launch,
             partial(is_due, rules, now),
             stalled_s=stalled_s,
-            alive_after=now - timedelta(seconds=SAVE_INTERVAL_S + stalled_s),
+            alive_after=now - timedelta(seconds=stalled_s),
         ):
             return False
         _LOG.info("Trials of %s wait. Launching a worker.", queue)

@@ -29,8 +29,8 @@ from procrastinate.jobs import Job as QueueJob
 
 from runner.device.lock import DeviceBusyError, device_lock
 from runner.fleet.companion import Companion, CompanionDiedError
-from runner.fleet.host_watch import HostWatch, WorkerPlace
-from runner.fleet.names import LONGEST_WAIT_S, SAVE_INTERVAL_S, TASK
+from runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
+from runner.fleet.names import LONGEST_WAIT_S, TASK
 from runner.fleet.queue import HAS_WAITING, NO_ATTEMPT, PatientConnector, create_tables, open_app, reason_of
 from runner.service.logs import LogFormat, log_to_standard_error
 
@@ -211,6 +211,7 @@ class Listener:
             worker = asyncio.create_task(self._work())
             reaper = asyncio.create_task(self._reap())
             caretaker = asyncio.create_task(self._tend_host())
+            heart = asyncio.create_task(self._beat())
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -222,7 +223,7 @@ class Listener:
                 with contextlib.suppress(ConnectorException):
                     await self._host.stopped(self._measured)
             finally:
-                for task in (reaper, caretaker, stopping):
+                for task in (reaper, caretaker, heart, stopping):
                     task.cancel()
 
     def _work(self) -> Coroutine[Any, Any, None]:
@@ -284,10 +285,16 @@ class Listener:
 
     async def _tend_host(self) -> None:
         while True:
-            await self._host.save(idle=not self._held, measured=self._measured)
+            await self._host.save(idle=not self._held)
             if not self._held:
                 await self._chores.if_due()
             await asyncio.sleep(min(SAVE_INTERVAL_S, self._chores.due_in_s()))
+
+    async def _beat(self) -> None:
+        """Write that this worker lives as often as the queue is told."""
+        while True:
+            await self._host.save_worker(self._measured)
+            await asyncio.sleep(self._settings.heartbeat_s)
 
     async def _reap(self) -> None:
         """Give back the jobs of silent workers, and forget old jobs."""

@@ -10,9 +10,6 @@ MOST_ATTEMPTS = 5
 LONGEST_WAIT_S = 15.0
 """Between two tries of a worker to reach a database that is away."""
 
-SAVE_INTERVAL_S = 30.0
-"""How often a worker writes that it lives, where, and what it has measured."""
-
 _GPU, _HOST = "gpu:", "host:"
 
 

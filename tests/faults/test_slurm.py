@@ -68,19 +68,28 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-def boss_of(cluster: Cluster, folder: Path, url: str, python: str) -> Host:
-    """A service that launches workers with sbatch."""
-    boss = service(folder / "boss", url, seconds=TRIAL_S)
-    script = folder / "worker.sh"
-    script.write_text(_WORKER.format(folder=folder, python=python, idle_s=IDLE_S), encoding="utf-8")
-    batch = [
-        *("sbatch", "--parsable", "--no-requeue", "--partition", "low", "--chdir", str(ROOT)),
-        *("--output", str(folder / "job-%j.log"), str(script)),
-    ]
-    with boss.config.open("a", encoding="utf-8") as file:
-        file.write(_LAUNCH.format(command=json.dumps(batch)))
+def boss_of(cluster: Cluster, folder: Path, url: str, *, seconds: float) -> Host:
+    """A service that can reach Slurm; its trials take `seconds`."""
+    boss = service(folder / "boss", url, seconds=seconds)
     boss.environment.update(cluster.environment)
     return boss
+
+
+def batch_of(folder: Path, *options: str) -> list[str]:
+    """The command that submits a worker."""
+    script = folder / "worker.sh"
+    script.write_text(_WORKER.format(folder=folder, python=sys.executable, idle_s=IDLE_S), encoding="utf-8")
+    return [
+        *("sbatch", "--parsable", "--partition", "low", "--chdir", str(ROOT), *options),
+        *("--output", str(folder / "job-%j.log"), str(script)),
+    ]
+
+
+def preempt(cluster: Cluster, job: str) -> None:
+    """Submit a job of a second to the partition that may take the node of `job`."""
+    node = cluster.ask("squeue", "-h", "-j", job, "-o", "%N")
+    urgent = ("--partition", "high", "--nodelist", node, "--output", "/dev/null", "--wrap", "sleep 1")
+    cluster.ask("sbatch", *urgent)
 
 
 def faults(cluster: Cluster, done: Iterator[bool], seed: int) -> Counter[str]:
@@ -93,18 +102,7 @@ def faults(cluster: Cluster, done: Iterator[bool], seed: int) -> Counter[str]:
             kind, job = next(kinds), chance.choice(running)
             with contextlib.suppress(subprocess.CalledProcessError):
                 if kind == "pre-empted":
-                    node = cluster.ask("squeue", "-h", "-j", job, "-o", "%N")
-                    cluster.ask(
-                        "sbatch",
-                        "--partition",
-                        "high",
-                        "--nodelist",
-                        node,
-                        "--output",
-                        "/dev/null",
-                        "--wrap",
-                        "sleep 1",
-                    )
+                    preempt(cluster, job)
                 elif kind == "killed":
                     cluster.ask("scancel", "--signal=KILL", "--full", job)
                 else:
@@ -125,7 +123,9 @@ def test_no_trial_is_lost_or_doubled_whatever_slurm_does_to_its_job(
             spec = RequestSpec(suite="quick", trials=TRIALS // 2)
             request = new_request(f"request-{number}", RequestKind.MANUAL, spec, by="x", at=datetime.now(UTC))
             save_request(database, request)
-        boss = boss_of(cluster, tmp_path, url, sys.executable)
+        boss = boss_of(cluster, tmp_path, url, seconds=TRIAL_S)
+        with boss.config.open("a", encoding="utf-8") as file:
+            file.write(_LAUNCH.format(command=json.dumps(batch_of(tmp_path, "--no-requeue"))))
         boss.start()
         began = time.monotonic()
 
@@ -153,8 +153,42 @@ def test_no_trial_is_lost_or_doubled_whatever_slurm_does_to_its_job(
         assert outcomes == {"ok": TRIALS}
         assert {request.state for request in requests(database)} == {RequestState.FINISHED}
         assert queue_lengths(database) == {}
-        assert min(injected.values()) >= 3
-        assert states[LaunchState.STARTED.value] >= 3
+        assert TRIALS < 200 or min(injected.values()) >= 3
+        assert states[LaunchState.STARTED.value] >= (3 if TRIALS >= 200 else 1)
+
+
+@pytest.mark.slurm
+def test_a_job_that_slurm_requeues_goes_on_with_the_trial_it_put_back(
+    cluster: Cluster, tmp_path: Path, postgres_database_url: str
+) -> None:
+    boss = boss_of(cluster, tmp_path, postgres_database_url, seconds=2)
+    with open_database(postgres_database_url) as database:
+        spec = RequestSpec(suite="quick", trials=4)
+        save_request(database, new_request("one", RequestKind.MANUAL, spec, by="x", at=datetime.now(UTC)))
+        boss.start()
+        batch = batch_of(tmp_path, "--requeue")
+        environment = boss.environment | {"COMPILEWATCH_DATABASE_URL": postgres_database_url}
+        submitted = subprocess.run(batch, env=environment, capture_output=True, text=True, check=True)
+        job = submitted.stdout.strip()
+        try:
+
+            def stored() -> int:
+                return len(list(trial_records(database, Filters())))
+
+            wait_until(lambda: stored() >= 1, 60, report(database, cluster, boss))
+            preempt(cluster, job)
+            wait_until(lambda: job in cluster.jobs("low", "pending"), 60, "it was not requeued")
+            # Slurm lets a requeued job wait for two minutes.
+            cluster.ask("scontrol", "update", f"JobId={job}", "StartTime=now")
+            wait_until(lambda: not requests(database, states=UNFINISHED), 90, report(database, cluster, boss))
+            wait_until(lambda: not cluster.jobs("low"), 60, "its node is not given back")
+        finally:
+            boss.stop()
+        trials = list(trial_records(database, Filters()))
+        first, second = sorted(fleet_workers(database), key=lambda each: each.started_at)
+        assert [trial.failure for trial in trials] == [None] * 4
+        assert first.measured + second.measured == 4
+        assert first.stopped_at is not None
 
 
 def report(database: Database, cluster: Cluster, boss: Host) -> str:
