@@ -45,6 +45,7 @@ NOTE_LAUNCHED = """
 UPDATE fleet_launch SET worker = %(owner)s, worker_at = now() WHERE launch_id = (
     SELECT launch_id FROM fleet_launch
     WHERE queue = %(queue)s AND worker IS NULL AND (exit_code = 0 OR ended_at IS NULL)
+        AND worker_due_at > now() - interval '1 day'
     ORDER BY launched_at DESC LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 """
