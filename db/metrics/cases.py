@@ -93,6 +93,7 @@ _NUMERICS_ORDER = [
     NumericsStatus.EAGER_TWO_RUNS_DIFFER,
     NumericsStatus.DEGENERATE,
     NumericsStatus.PASS,
+    NumericsStatus.REPRODUCIBLE,
     NumericsStatus.NOT_CHECKED,
 ]
 

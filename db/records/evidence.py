@@ -56,6 +56,7 @@ class NumericsStatus(StrEnum):
     DEGENERATE = "degenerate"
     EAGER_TWO_RUNS_DIFFER = "eager_two_runs_differ"
     NOT_CHECKED = "not_checked"
+    REPRODUCIBLE = "reproducible"
 
 
 class Failure(Record):
@@ -257,7 +258,8 @@ class Numerics(Record):
 
     status: NumericsStatus
     """`pass` or `fail` by that rule; else why nothing can be said: the output is near zero everywhere, two
-    eager runs differ, or it was not checked."""
+    eager runs differ, or it was not checked. `reproducible`: it draws random numbers, and eager and compiled
+    each repeat their own results from one seed."""
     reference: Name | None = None
     """`float64` where the workload can run in it; else null, and the plain tolerance decides."""
     cosine_similarity: Finite | None = None

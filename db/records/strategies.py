@@ -27,6 +27,17 @@ def _compiled(mode: str) -> Strategy:
     )
 
 
+def _with_options(name: str, **options: Any) -> Strategy:
+    """Inductor with `options` of `torch._inductor.config`."""
+    return Strategy(
+        name=name,
+        kind=StrategyKind.COMPILE,
+        backend="inductor",
+        cache=CacheState.COLD,
+        options=options,
+    )
+
+
 def _with_backend(name: str, backend: str) -> Strategy:
     return Strategy(name=name, kind=StrategyKind.COMPILE, backend=backend, cache=CacheState.COLD)
 
@@ -45,6 +56,16 @@ BUILTIN: dict[str, Strategy] = {
         Strategy(
             name="packaged", kind=StrategyKind.AOT_PACKAGE, backend="inductor", cache=CacheState.PACKAGED
         ),
+        # Each differs from default by one decision of Inductor.
+        _with_options("no-epilogue-fusion", epilogue_fusion=False),
+        _with_options("max-fusion-8", max_fusion_size=8),
+        # Autotuning among the kernels of libraries alone, and over every configuration of Triton's templates.
+        _with_options("max-autotune-aten", max_autotune=True, max_autotune_gemm_backends="ATEN"),
+        _with_options(
+            "max-autotune-exhaustive", max_autotune=True, max_autotune_gemm_search_space="EXHAUSTIVE"
+        ),
+        # Draws the random numbers that eager draws, so that both can be compared.
+        _with_options("fallback-random", fallback_random=True),
     )
 }
 
@@ -83,9 +104,11 @@ _GPU_ONLY_MODES = {
 
 def not_applicable_reason(strategy: Strategy, device: str) -> str | None:
     """Why `strategy` means nothing on `device` ("cpu", "cuda", "hip"), or None where it does."""
-    if device == "cpu" and strategy.mode is not None:
-        return _GPU_ONLY_MODES.get(strategy.mode)
-    return None
+    if device != "cpu":
+        return None
+    if strategy.options.get("max_autotune"):
+        return _GPU_ONLY_MODES["max-autotune-no-cudagraphs"]
+    return None if strategy.mode is None else _GPU_ONLY_MODES.get(strategy.mode)
 
 
 def sort_key(name: str) -> tuple[int, str]:

@@ -334,7 +334,11 @@ class Session:
         )
         self._channel.enter("numerics")
         self._record.numerics, wrong = numerics.check(
-            self._control, self._subject, self._initial, self._spec.seed
+            self._control,
+            self._subject,
+            self._initial,
+            self._spec.seed,
+            draws_as_eager=bool(self._strategy.options.get("fallback_random")),
         )
         if wrong is not None:
             raise WrongResultError(wrong)

@@ -23,6 +23,7 @@ BENCHMARK = "compilewatch"
 _ACCURACY = {
     NumericsStatus.PASS: "pass",
     NumericsStatus.NOT_CHECKED: "pass_due_to_skip",
+    NumericsStatus.REPRODUCIBLE: "pass_due_to_skip",
     NumericsStatus.EAGER_TWO_RUNS_DIFFER: "eager_variation",
     NumericsStatus.FAIL: "fail_accuracy",
     NumericsStatus.DEGENERATE: "fail_accuracy",

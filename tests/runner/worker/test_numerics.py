@@ -12,7 +12,7 @@ from tests.runner import workload_fixtures as workloads
 from tests.runner.seeded_defects import DEFECTS, build
 
 
-def judged(built, wrong=None, seed=0):
+def judged(built, wrong=None, seed=0, **options):
     """`wrong` stands for the compiled callable; None for a faithful one."""
     initial = None
     target = built
@@ -20,7 +20,7 @@ def judged(built, wrong=None, seed=0):
         initial = {name: value.clone() for name, value in built.model_or_fn.state_dict().items()}
         target = own_copy(built)
     call = target.model_or_fn if wrong is None else wrong(target.model_or_fn)
-    return check(make_variant(built), make_variant(target, call), initial, seed)
+    return check(make_variant(built), make_variant(target, call), initial, seed, **options)
 
 
 def test_a_faithful_result_passes_against_float64():
@@ -51,8 +51,29 @@ def test_an_output_near_zero_everywhere_is_degenerate():
     assert message is None
 
 
-def test_a_workload_that_draws_random_numbers_is_not_judged():
-    assert judged(workloads.random_output())[0] == {"status": "not_checked"}
+def test_random_numbers_that_repeat_from_one_seed_are_reproducible():
+    assert judged(workloads.random_output())[0] == {"status": "reproducible"}
+    other = judged(workloads.random_output(), lambda f: lambda x: f(x) + torch.rand_like(x))
+    assert other == ({"status": "reproducible"}, None)
+
+
+def test_random_numbers_that_do_not_repeat_fail():
+    generator = torch.Generator()
+    found, message = judged(
+        workloads.random_output(), lambda f: lambda x: x + torch.rand(x.shape, generator=generator)
+    )
+    assert found == {"status": "fail"}
+    assert message == "The compiled output 0 differs between two runs from the same seed."
+
+
+def test_random_numbers_drawn_as_eager_are_compared():
+    found, message = judged(workloads.random_output(), draws_as_eager=True)
+    assert (found["status"], found["max_abs_error"], message) == ("pass", 0.0, None)
+    found, message = judged(
+        workloads.random_output(), lambda f: lambda x: f(x) + torch.rand_like(x), draws_as_eager=True
+    )
+    assert found["status"] == "fail"
+    assert "output 0" in message
 
 
 def test_a_workload_that_is_not_repeatable_is_told():
