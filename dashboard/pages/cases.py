@@ -14,7 +14,6 @@ from dashboard.pages.parts import BOUND, Column, Empty, PageContent, Part, Table
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases
 from dashboard.read.snapshots import Snapshot
-from dashboard.reports.content import newest_builds
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
@@ -66,7 +65,7 @@ def of_cases(shown: tuple[Part, ...], cases: pd.DataFrame, link: Link) -> PageCo
     return PageContent(
         shown,
         link,
-        builds=newest_builds(cases, "last_started_at"),
+        builds=shaping.newest_builds(cases, "last_started_at"),
         data=lambda: {"cases": rows_of(cases)},
         appendix=lambda: every_case(cases),
     )

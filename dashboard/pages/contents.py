@@ -11,7 +11,10 @@ from dashboard.pages.modes import content as modes
 from dashboard.pages.overview import content as overview
 from dashboard.pages.parts import PageContent
 from dashboard.pages.regressions import content as regressions
+from dashboard.pages.reports import content as reports
+from dashboard.pages.runs import content as runs
 from dashboard.pages.trends import content as trends
+from dashboard.pages.trial import content as trial
 from dashboard.read.snapshots import Snapshot
 
 CONTENTS: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
@@ -21,5 +24,8 @@ CONTENTS: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
     Page.BREAK_EVEN: break_even.page,
     Page.COLD_START: cold_start.page,
     Page.REGRESSIONS: regressions.page,
+    Page.TRIAL: trial.page,
+    Page.RUNS: runs.page,
+    Page.REPORTS: reports.page,
 }
 """Of a link whose machine and build are resolved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,15 +28,18 @@ class Headline:
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences below each other; with `listed` a list under `title`, with the tone "warning" a warning.
+    """Sentences below each other; with `listed` a list under `title`, with the tone "warning" a warning, with
+    "bad" an error.
 
-    `code` are commands or logs, shown as they are.
+    `code` is a command or a log, shown as it is. `shares`, from 0 to 1, are how far what each line names has
+    come, drawn as bars on a screen.
     """
 
     lines: tuple[str, ...]
     title: str = ""
     listed: bool = False
     code: bool = False
+    shares: tuple[float, ...] = ()
     tone: Tone = ""
     key: str = ""
 
@@ -47,6 +50,22 @@ class Empty:
 
     reason: str
     next_step: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A word about the state of something."""
+
+    text: str
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Badges:
+    """The state of something in a few words."""
+
+    badges: tuple[Badge, ...]
     key: str = ""
 
 
@@ -79,12 +98,13 @@ class Figures:
 class Column:
     """A column of a table: its title, and of what kind its cells are.
 
-    `form` writes the cells of a column of numbers ("%+.1f"). A "history" is drawn from `reach` below to
-    `reach` above 1, on a screen only. Numbers stand on the right, also where they are texts already.
+    `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
+    "history" is drawn from `reach` below to `reach` above 1, on a screen only. Numbers stand on the right,
+    also where they are texts already.
     """
 
     title: str
-    kind: Literal["text", "number", "moment", "history"] = "text"
+    kind: Literal["text", "number", "share", "moment", "history"] = "text"
     numeric: bool = False
     pinned: bool = False
     wide: bool = False
@@ -128,15 +148,25 @@ class Chart:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Names and texts beside each other, a missing text as a dash."""
+    """Names and texts beside each other, a missing text as a dash; with `halved` a screen has two columns."""
 
     title: str
     pairs: Mapping[str, str | None]
     note: str = ""
+    halved: bool = False
     key: str = ""
 
 
-Part = Headline | Lines | Empty | Figures | Table | Chart | Pairs
+@dataclass(frozen=True)
+class Group:
+    """Parts that belong together, under a title if it has one; a screen has its columns beside each other."""
+
+    columns: tuple[tuple[Part, ...], ...]
+    title: str = ""
+    key: str = ""
+
+
+Part = Headline | Lines | Empty | Badges | Figures | Table | Chart | Pairs | Group
 
 
 @dataclass(frozen=True)
@@ -156,11 +186,29 @@ class PageContent:
     @property
     def headline(self) -> str:
         """What the page says first: its headline, else what its first chart found, else a sentence."""
-        for part in self.parts:
+        for part in flat(self.parts):
             match part:
                 case Headline(text=text) | Empty(reason=text) | Chart(chart=PreparedChart(finding=text)):
                     return text
-        return next((part.lines[0] for part in self.parts if isinstance(part, Lines) and part.lines), "")
+        lines = [part.lines for part in flat(self.parts) if isinstance(part, Lines) and part.lines]
+        return lines[0][0] if lines else ""
+
+
+def flat(parts: Iterable[Part]) -> Iterator[Part]:
+    """`parts` one after the other: the title of a group, then what is in its columns."""
+    for part in parts:
+        if not isinstance(part, Group):
+            yield part
+            continue
+        if part.title:
+            yield Lines((), part.title)
+        for column in part.columns:
+            yield from flat(column)
+
+
+def titled(title: str, *parts: Part) -> Group:
+    """`parts` below each other under a title."""
+    return Group((parts,), title)
 
 
 def named(parts: Iterable[Part], *keys: str) -> tuple[Part, ...]:
@@ -191,6 +239,11 @@ def noted(lines: Iterable[str], *, tone: Tone = "", key: str = "") -> tuple[Line
     """Sentences without a title, those that say something; nothing where none does."""
     found = tuple(filter(None, lines))
     return (Lines(found, tone=tone, key=key),) if found else ()
+
+
+def informative(columns: Mapping[str, Column], frame: pd.DataFrame) -> dict[str, Column]:
+    """`columns` without those in which no row of `frame` has a value."""
+    return {name: column for name, column in columns.items() if name in frame and frame[name].notna().any()}
 
 
 def table(

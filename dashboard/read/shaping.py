@@ -281,6 +281,11 @@ def known_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, 
     }
 
 
+def newest_builds(rows: pd.DataFrame, moment: str) -> tuple[str, ...]:
+    """The builds of `rows`, that of the latest `moment` first."""
+    return tuple(dict.fromkeys(rows.sort_values(moment, ascending=False)["build_id"]))
+
+
 with_strategies = case_modes.with_strategies
 
 

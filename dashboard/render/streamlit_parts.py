@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
 from dashboard.pages.parts import (
     LEFT_OUT,
+    Badges,
     Chart,
     Column,
     Empty,
     Figure,
     Figures,
+    Group,
     Headline,
     Lines,
     Pairs,
@@ -27,6 +30,13 @@ from dashboard.render.foreign_text import escaped
 
 _COLOURS = {"good": "green", "bad": "red", "warning": "orange"}
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
+_BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
+    "good": ("green", ":material/check:"),
+    "bad": ("red", ":material/error:"),
+    "warning": ("orange", ":material/warning:"),
+    "": ("gray", ":material/info:"),
+}
+_MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 _ICONS = {LEFT_OUT: ":material/report:"}
 
 
@@ -50,43 +60,67 @@ def draw(
     *,
     picks: Mapping[str, Pick] | None = None,
     controls: Mapping[str, Callable[[], None]] | None = None,
+    below: Mapping[str, Callable[[], None]] | None = None,
 ) -> None:
-    """Draw `parts` below each other. `picks` and `controls` are by the key of a chart or table: what a click
-    on it does, and what draws the widgets above it.
+    """Draw `parts` below each other. By the key of a part: what a click on it does, what draws the widgets
+    above it (of charts, tables, badges and sentences), and what draws those below it.
     """
     for part in parts:
-        pick = (picks or {}).get(part.key)
-        above = (controls or {}).get(part.key)
-        match part:
-            case Headline():
-                colour = _COLOURS.get(part.tone)
-                text = elements.unbroken(part.text)
-                st.markdown(f"#### :{colour}[{text}]" if colour else f"#### {text}")
-            case Lines():
-                _lines(part)
-            case Empty():
-                elements.nothing_to_show(part.reason, next_step=part.next_step)
-            case Figures():
-                with st.grid(len(part.figures), min_column_width=part.width_px):
-                    for figure in part.figures:
-                        _figure(figure)
-            case Table():
-                _table(part, pick, above)
-            case Chart():
-                _chart(part, pick, above)
-            case Pairs():
-                with elements.part(part.title):
-                    elements.notes([part.note] if part.note else [])
-                    elements.pairs(part.pairs)
+        _draw(part, picks or {}, controls or {}, below or {})
+        if part.key and below and part.key in below:
+            below[part.key]()
 
 
-def _lines(part: Lines) -> None:
-    if part.tone == "warning":
-        st.warning("  \n".join(map(escaped, part.lines)), icon=":material/report:")
+def _draw(
+    part: Part,
+    picks: Mapping[str, Pick],
+    controls: Mapping[str, Callable[[], None]],
+    below: Mapping[str, Callable[[], None]],
+) -> None:
+    pick, above = picks.get(part.key), controls.get(part.key)
+    match part:
+        case Headline():
+            colour = _COLOURS.get(part.tone)
+            text = elements.unbroken(part.text)
+            st.markdown(f"#### :{colour}[{text}]" if colour else f"#### {text}")
+        case Lines():
+            _lines(part, above)
+        case Empty():
+            elements.nothing_to_show(part.reason, next_step=part.next_step)
+        case Badges():
+            _badges(part, above)
+        case Figures():
+            with st.grid(len(part.figures), min_column_width=part.width_px):
+                for figure in part.figures:
+                    _figure(figure)
+        case Table():
+            _table(part, pick, above)
+        case Chart():
+            _chart(part, pick, above)
+        case Pairs():
+            _pairs(part)
+        case Group():
+            with elements.part(part.title) if part.title else st.container():
+                for place, column in zip(_columns(len(part.columns)), part.columns, strict=True):
+                    with place:
+                        draw(column, picks=picks, controls=controls, below=below)
+
+
+def _columns(count: int) -> Sequence[DeltaGenerator]:
+    return st.columns(count) if count > 1 else [st.container()]
+
+
+def _lines(part: Lines, above: Callable[[], None] | None) -> None:
+    if part.tone in ("warning", "bad"):
+        box = st.warning if part.tone == "warning" else st.error
+        title = [f"**{escaped(part.title)}**"] if part.title else []
+        box("  \n".join([*title, *map(escaped, part.lines)]), icon=":material/report:")
     elif part.listed:
         elements.listed(part.title, part.lines, icon=_ICONS.get(part.title, ":material/list:"))
     elif part.title:
         with elements.part(part.title):
+            if above:
+                above()
             _plain(part)
     else:
         _plain(part)
@@ -94,9 +128,38 @@ def _lines(part: Lines) -> None:
 
 def _plain(part: Lines) -> None:
     if part.code:
-        st.code("\n".join(part.lines), language=None, wrap_lines=True)
+        tall = len(part.lines) > _MOST_LINES_WHOLE
+        st.code(
+            "\n".join(part.lines),
+            language=None,
+            wrap_lines=True,
+            height=_TALLEST_LOG_PX if tall else "content",
+        )
+    elif part.shares:
+        for line, share in zip(part.lines, part.shares, strict=True):
+            st.progress(share, text=escaped(line))
     else:
         elements.notes(part.lines)
+
+
+def _badges(part: Badges, above: Callable[[], None] | None) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if above:
+            above()
+        for badge in part.badges:
+            colour, icon = _BADGES[badge.tone]
+            st.badge(escaped(badge.text), icon=icon, color=colour)
+
+
+def _pairs(part: Pairs) -> None:
+    pairs = list(part.pairs.items())
+    half = -(-len(pairs) // 2)
+    halves = [pairs[:half], pairs[half:]] if part.halved else [pairs]
+    with elements.part(part.title) if part.title else st.container():
+        elements.notes([part.note] if part.note else [])
+        for place, shown in zip(_columns(len(halves)), halves, strict=True):
+            with place:
+                elements.pairs(dict(shown))
 
 
 def _figure(figure: Figure) -> None:
@@ -165,6 +228,10 @@ def _configured(column: Column) -> Any:
             return elements.history_column(column.title, column.reach)
         case "moment":
             return elements.moment_column(column.title)
+        case "share":
+            return st.column_config.ProgressColumn(
+                column.title, format=column.form, min_value=0, max_value=100, **shared
+            )
         case "number":
             return st.column_config.NumberColumn(column.title, format=column.form or None, **shared)
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,13 @@ import pandas as pd
 
 from dashboard.api.judged import comparison_document
 from dashboard.links import links
-from dashboard.links.links import Link, Page, judged_metric
+from dashboard.links.links import TITLES, Link, Page, judged_metric
 from dashboard.links.requested import ALL_MACHINES, resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
+from dashboard.pages.contents import CONTENTS
+from dashboard.pages.guide.content import policy_part
+from dashboard.pages.parts import PageContent
 from dashboard.pages.regressions import inbox
 from dashboard.pages.upgrade import content as upgrade
 from dashboard.pages.upgrade.pair import with_builds
@@ -30,16 +33,15 @@ from dashboard.read.data import (
 )
 from dashboard.read.database import reader
 from dashboard.read.policy import policy_in_force
+from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import verdict_words
-from dashboard.reports import pages
-from dashboard.reports.content import Chart, Content, Lines, ReportError, Section, Table
+from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
-from dashboard.reports.sections import sections
-from dashboard.reports.tables import environment, policy_table
+from dashboard.reports.sections import cell, sections, table
 from db import __version__
 from db.engine.session import open_database
-from db.errors import one_line
+from db.errors import NotFoundError, one_line
 from db.judge.compare.sides import Selection
 from db.judge.gateway import compare
 from db.judge.results import Comparison
@@ -52,6 +54,7 @@ from db.queries.reports import sign_offs
 from db.queries.sides import resolve_side
 from db.records.reports import Report, new_report_id
 from db.store.reports import save_report
+from db.wording import units
 from db.wording.marks import UNGATED_MEANS
 
 LARGEST_BYTES = 200_000
@@ -60,6 +63,9 @@ LARGEST_BYTES = 200_000
 _FEWEST_ROWS = 30
 _CUT = "Cut to the first rows; the frozen data has all."
 _MOST_BUILDS = 4
+_MACHINE_PARTS = ("machine", "device", "device_name", "cpu_name", "cpu_count", "threads", "ram_bytes")
+FREEZABLE = frozenset({*CONTENTS, Page.UPGRADE} - {Page.REPORTS})
+"""Pages that a report can be made of."""
 # Pages whose default is every build.
 _ALL_BUILDS = ALL_MACHINES | {Page.TRENDS, Page.TRIAL}
 
@@ -184,18 +190,38 @@ def _built(judged: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
 def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     if link.build is None and link.page not in _ALL_BUILDS:
         link = replace(link, build=newest_build(snapshot, filters_of(link)))
-    view = pages.frozen(snapshot, link)
+    view = _page(snapshot, link)
     return _Shown(
         subject=sentence(view.link, choices.names),
         timing="" if link.trial else _timing(snapshot, filters_of(link)),  # a trial says it of itself
         made_from=links.href(view.link, full=True),
-        sections=view.sections,
+        sections=sections((*view.parts, *view.appendix())),
         environment=environment(
             _machine(link.machine),
             {choices.builds[key]: choices.build_rows[key] for key in view.builds[:_MOST_BUILDS]},
         ),
-        data=view.data,
+        data=view.data(),
     )
+
+
+def _page(snapshot: Snapshot, link: Link) -> PageContent:
+    """The page of `link`, whose machine and build are resolved. It shows the workload asked for or none.
+
+    Raises ReportError for a page that cannot be frozen, or that shows nothing under these filters.
+    """
+    if link.page not in FREEZABLE:
+        raise ReportError(
+            f"The page {TITLES[link.page]} cannot be frozen.", "Freeze a page that shows measurements."
+        )
+    try:
+        page = CONTENTS[link.page](snapshot, link)
+    except NotFoundError as error:
+        raise ReportError(error.message, error.next_step) from error
+    if not page.builds:
+        raise ReportError("Nothing fits the filters of this link.", "Widen them, then freeze it.")
+    if link.focus not in (None, page.link.focus):
+        raise ReportError(f"{link.focus} has nothing under these filters.", "Widen them, then freeze it.")
+    return page
 
 
 def _timing(snapshot: Snapshot, filters: Filters) -> str:
@@ -206,6 +232,30 @@ def _timing(snapshot: Snapshot, filters: Filters) -> str:
 def _machine(machine_id: str | None) -> dict[str, Any] | None:
     machines = facets.machines(reader())
     return next((row for row in row_dicts(machines) if row["machine_id"] == machine_id), None)
+
+
+def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The machine, and each build's parts beside each other. `builds` maps a name to the parts."""
+    rows = []
+    if machine is not None:
+        rows = [
+            (part.replace("_", " "), *([_machine_cell(part, machine.get(part))] * max(1, len(builds))))
+            for part in _MACHINE_PARTS
+        ]
+    names = (*BUILD_COMPONENTS, "packages", "settings")
+    rows += [
+        (part.replace("_", " "), *(cell(build.get(part)) for build in builds.values())) for part in names
+    ]
+    titles = tuple(builds) or ("machine",)
+    return Table(
+        title="Environment",
+        columns=(Column(title="part"), *(Column(title=name) for name in titles)),
+        rows=tuple(row for row in rows if any(value != units.MISSING for value in row[1:])),
+    )
+
+
+def _machine_cell(part: str, value: Any) -> str:
+    return units.size(value) if part.endswith("_bytes") else cell(value)
 
 
 def _signed(
@@ -223,7 +273,7 @@ def _signed(
         newest_result_at=None if newest is None else pd.Timestamp(newest).to_pydatetime(),
         sections=shown.sections,
         environment=shown.environment,
-        policy=policy_table(policy_in_force()),
+        policy=table(policy_part(policy_in_force())),
         data=shown.data,
     )
     return _fitting(content)

@@ -14,6 +14,7 @@ from dashboard.reports.svg import draw
 from db.wording import units
 
 MOST_ROWS = 250
+_NUMBERS = ("number", "share")
 
 
 def sections(described: Iterable[Part], *, inked: bool = False) -> tuple[Section, ...]:
@@ -21,7 +22,7 @@ def sections(described: Iterable[Part], *, inked: bool = False) -> tuple[Section
 
     `inked` charts take the colour of the text around them, and have no ground of their own.
     """
-    return tuple(section for part in described for section in _sections(part, inked=inked))
+    return tuple(section for part in parts.flat(described) for section in _sections(part, inked=inked))
 
 
 def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
@@ -32,12 +33,16 @@ def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
             section = Lines(title=part.title, lines=part.lines, listed=part.listed, code=part.code)
         case parts.Empty():
             section = Lines(lines=(f"{part.reason} {part.next_step}".strip(),))
+        case parts.Badges():
+            section = Lines(lines=(", ".join(badge.text for badge in part.badges),))
         case parts.Figures():
             section = Figures(figures=tuple((each.title, _figure(each)) for each in part.figures))
         case parts.Table():
             section = table(part)
         case parts.Pairs():
             return _pairs(part)
+        case parts.Group():
+            return sections((part,), inked=inked)
         case parts.Chart():
             section = _chart(part, inked=inked)
     return (section,)
@@ -74,7 +79,7 @@ def table(part: parts.Table) -> Table:
     return Table(
         title=part.title,
         columns=tuple(
-            Column(title=column.title, numeric=column.numeric or column.kind == "number")
+            Column(title=column.title, numeric=column.numeric or column.kind in _NUMBERS)
             for column in columns.values()
         ),
         rows=tuple(
@@ -92,7 +97,9 @@ def _written(value: Any, column: parts.Column) -> str:
         return text
     if column.kind == "moment":
         return units.moment(value)
-    return column.form % value if column.form else text
+    if column.form:
+        return str(column.form % value)
+    return units.count(value) if column.kind == "number" else text
 
 
 def cell(value: Any) -> str:

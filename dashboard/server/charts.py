@@ -15,7 +15,7 @@ from dashboard.api.errors import error_of_compilewatch
 from dashboard.api.rate_limit import RateLimit
 from dashboard.links import links
 from dashboard.links.links import Page
-from dashboard.pages.parts import Chart
+from dashboard.pages.parts import Chart, flat
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.reports import svg
 from dashboard.reports.page import document, section_html
@@ -69,7 +69,7 @@ def _chart(request: Request) -> Chart:
         content = None if page is None else content_of(links.read(page, query_of(request))[0])
     drawn = {
         part.key: part
-        for part in (content[0].parts if content else ())
+        for part in (flat(content[0].parts) if content else ())
         if isinstance(part, Chart) and part.chart.spec is not None
     }
     if key not in drawn:

@@ -21,15 +21,15 @@ from dashboard.links.links import TITLES, Link, Page
 from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.pages.contents import CONTENTS
-from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Part, Table
+from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Part, Table, flat
 from dashboard.read.choices import Choices
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot, drawn_version
 from dashboard.render.limit import RENDER_LIMIT
-from dashboard.render.shell import QUESTIONS, resolved_view
+from dashboard.render.shell import QUESTIONS, pulse, resolved_view
 from dashboard.reports.page import section_html
 from dashboard.reports.sections import sections
-from db.errors import CompilewatchError
+from db.errors import CompilewatchError, NotFoundError
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 PATIENCE_S = 0.25
@@ -63,7 +63,7 @@ class FirstAnswer:
 def content_of(link: Link) -> tuple[PageContent, Choices] | None:
     """What the page of `link` shows now; None where nothing was measured, or for a page without parts.
 
-    Raises DatabaseError.
+    Raises DatabaseError, and NotFoundError where a trial is not there.
     """
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
@@ -80,7 +80,7 @@ class FirstAnswers:
         self._patience_s = patience_s
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="first-answer")
         self._lock = Lock()
-        self._made: OrderedDict[tuple[int, str], Future[FirstAnswer | None]] = OrderedDict()
+        self._made: OrderedDict[tuple[str, str], Future[FirstAnswer | None]] = OrderedDict()
 
     def of(self, page: Page, params: Mapping[str, Sequence[str]]) -> FirstAnswer | None:
         """That of a view; None where it is not there in time, or where there is nothing to say."""
@@ -89,7 +89,7 @@ class FirstAnswers:
         link, _ = links.read(page, params)
         try:
             return self._started(link).result(timeout=self._patience_s)
-        except (TooLateError, CancelledError):
+        except (TooLateError, CancelledError, NotFoundError):
             return None
         except CompilewatchError as error:
             _LOG.warning("the first answer of %s could not be made: %s", page.value or "overview", error)
@@ -99,7 +99,7 @@ class FirstAnswers:
 
     def _started(self, link: Link) -> Future[FirstAnswer | None]:
         """That of `link`, begun now where it was not or where it failed. Those nobody waits for end."""
-        key = (drawn_version(), links.href(link, full=True))
+        key = (str(pulse(link.page, drawn_version())), links.href(link, full=True))
         with self._lock:
             made = self._made.get(key)
             if made is None or (made.done() and (made.cancelled() or made.exception())):
@@ -122,7 +122,7 @@ def _make(link: Link) -> FirstAnswer | None:
     return FirstAnswer(
         content.headline,
         sentence(content.link, choices.names),
-        next((part.key for part in content.parts if isinstance(part, Chart)), ""),
+        next((part.key for part in flat(content.parts) if isinstance(part, Chart)), ""),
         f'<div id="first"><style>{_STYLE}</style><main>{title}{body}</main></div>',
     )
 
@@ -130,7 +130,7 @@ def _make(link: Link) -> FirstAnswer | None:
 def _first_parts(parts: Sequence[Part]) -> list[Part]:
     """Those at the top, up to the first chart and the first table, which is cut. vl-convert draws charts."""
     shown: list[Part] = []
-    for part in parts:
+    for part in flat(parts):
         if isinstance(part, Chart | Table) and any(isinstance(each, type(part)) for each in shown):
             break
         if isinstance(part, Table):

@@ -18,8 +18,7 @@ from dashboard.render import elements, exporting
 from dashboard.render import forms as signing
 from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View
-from dashboard.reports.freeze import freeze_link, store_report
-from dashboard.reports.pages import FREEZABLE
+from dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
 from db.errors import CompilewatchError
 
 _SHORT, _FROZEN = "short-links", "frozen"

@@ -1,4 +1,4 @@
-"""Runs, machines, schedules and the queue as rows of tables."""
+"""What the page Runs says: what is measured now and what comes next, the machines, and every run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboard.read.data import read_queue_length, read_requests, read_runs
+from dashboard.api.representation import rows_of
+from dashboard.links.links import Link
+from dashboard.pages import parts
+from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, noted
+from dashboard.read.data import (
+    read_choices,
+    read_hosts,
+    read_machines,
+    read_noise_floors,
+    read_queue_length,
+    read_requests,
+    read_runs,
+    read_schedules,
+)
 from dashboard.read.shaping import joined, number
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.snapshots import Snapshot, cached
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.records.requests import RequestSpec, RequestState, RunRequest, RunStatus
@@ -19,6 +32,56 @@ from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
 from db.wording import units
 from db.wording.noise import floor_text
+
+QUEUE, SCHEDULES, MACHINES, RUNS = "runs-queue", "runs-schedules", "runs-machines", "runs-table"
+_STATES_MEAN = (
+    "Unannounced: measured trials without the announcement of a run, as a file holds them that "
+    "compilewatch import brought in. Imported: results of another tool."
+)
+_QUEUE = {
+    "state": Column("State", pinned=True),
+    "kind": Column("Why"),
+    "what": Column("What"),
+    **parts.texts({"machine": "Machine", "asked_by": "Requested by"}),
+    "asked_at": Column("Requested (UTC)", kind="moment"),
+    **parts.texts({"owner": "Measured by", "note": "Note", "request_id": "Request"}),
+}
+_SCHEDULES = {
+    "name": Column("Schedule", pinned=True),
+    **parts.texts({"state": "State", "cron": "Cron", "timezone": "Time zone", "suite": "Suite"}),
+    "machine": Column("Machine"),
+    "next_run_at": Column("Next firing (UTC)", kind="moment"),
+    "then": Column("The four after it (UTC)"),
+    "last_fired_at": Column("Last firing (UTC)", kind="moment"),
+    **parts.texts({"outcome": "Its outcome", "changed_by": "Last paused or resumed by"}),
+}
+_MACHINES = {
+    "machine": Column("Machine", pinned=True),
+    **parts.texts({"device": "Device", "service": "Service"}),
+    "noise": Column("Smallest detectable change", explained="Its noise floor: what five trials a side show."),
+    "last_seen_at": Column("Last result (UTC)", kind="moment"),
+    "service_seen_at": Column("Last heartbeat of the service (UTC)", kind="moment"),
+    "disk": Column("Disk"),
+    "devices": Column("GPUs while idle", wide=True),
+    "trials": Column("Trials", kind="number"),
+    "failed": Column("Failed", kind="number"),
+    "device_memory": Column("Device memory", numeric=True),
+    "cpu": Column("CPU"),
+    "threads": Column("Threads", kind="number"),
+    "memory": Column("Memory", numeric=True),
+    "first_seen_at": Column("First result (UTC)", kind="moment"),
+    "machine_id": Column("Id"),
+}
+_RUNS = {
+    "started_at": Column("Started (UTC)", kind="moment"),
+    "state": Column("State", explained=_STATES_MEAN),
+    **parts.texts({"suite": "Suite", "machine": "Machine", "build": "Build"}),
+    "progress": Column("Stored of planned", kind="share", form="%.0f %%"),
+    "trials": Column("Trials", kind="number"),
+    "planned": Column("Planned", kind="number"),
+    "failed": Column("Failed", kind="number"),
+    **parts.texts({"label": "Label", "run_id": "Run"}),
+}
 
 SILENT_AFTER = timedelta(hours=1)
 """A run that claims to be running and stored nothing for so long may have been killed."""
@@ -32,21 +95,98 @@ _NOT_ANNOUNCED = "○ unannounced"
 """Its trials came without the announcement of a run, as those of a file that `compilewatch import` read."""
 
 
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """What runs now, what comes next, every machine, and the runs under machine and suite of `link`.
+
+    Not cached: the queue, the hosts and the time change without new data.
+    """
+    rows = _rows(snapshot, link.machine, link.suite)
+    now = datetime.now(UTC)
+    return PageContent(
+        (
+            *_running([] if rows.empty else row_dicts(rows[rows["running"]]), now),
+            *_queue(),
+            *_schedules(),
+            *_machines(snapshot, host_words(read_hosts(), now)),
+            *_every_run(rows),
+        ),
+        link,
+        builds=() if rows.empty else tuple(dict.fromkeys(build for each in rows["builds"] for build in each)),
+        data=lambda: {"runs": rows_of(chosen(snapshot, link.machine, link.suite)[0])},
+    )
+
+
+@cached
+def _rows(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.DataFrame:
+    choices = read_choices(snapshot)
+    return run_rows(*chosen(snapshot, machine, suite), choices.machines, choices.builds)
+
+
+def _running(rows: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Part, ...]:
+    if not rows:
+        return (
+            Headline("Nothing runs now"),
+            *noted(["A run that begins now appears here with its progress."]),
+        )
+    lines = tuple(f"{progress_words(row, now)} (run {row['run_id']})" for row in rows)
+    shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
+    return (Headline(f"{units.plural(len(rows), 'run')} now"), Lines(lines, shares=shares, key="runs-now"))
+
+
+def _queue() -> tuple[Part, ...]:
+    requests, unseen = listed_requests()
+    rows = request_rows(requests)
+    if rows.empty:
+        none = "No request yet. Create one here or with compilewatch request create."
+        return (Lines((none,), "Queue", key=QUEUE),)
+    alt = "Run requests: those being measured, the queue in its order, and those that ended last"
+    return (Table(QUEUE, alt, rows, informative(_QUEUE, rows), title="Queue", note=unseen or ""),)
+
+
+def _schedules() -> tuple[Part, ...]:
+    rows = schedule_rows(*read_schedules())
+    if rows.empty:
+        none = "No schedule is stored. Add one to the configuration of the measuring host."
+        return (Lines((none,), "Schedules"),)
+    alt = "Schedules with their next five firings and the last one"
+    return (Table(SCHEDULES, alt, rows, informative(_SCHEDULES, rows), title="Schedules"),)
+
+
+@cached
+def _machines(snapshot: Snapshot, hosts: tuple[HostWords, ...]) -> tuple[Part, ...]:
+    noise = read_noise_floors(snapshot)
+    rows = machine_rows(read_machines(snapshot), hosts, noise)
+    note = "" if noise else "No machine has a noise floor yet. Measure one: compilewatch doctor --validate."
+    alt = "Every machine with its device, service, noise floor, disk and GPU state"
+    return parts.table(MACHINES, alt, rows, informative(_MACHINES, rows), title="Machines", note=note)
+
+
+def _every_run(rows: pd.DataFrame) -> tuple[Part, ...]:
+    if rows.empty:
+        return (Empty("No run fits these filters.", "Widen them in the sidebar."),)
+    note = f"The newest {NEWEST} are listed." if len(rows) >= NEWEST else ""
+    alt = "Every run with its state, suite, machine, build, stored and failed trials"
+    columns = informative(_RUNS, rows)
+    return (Table(RUNS, alt, rows, columns, title="Runs, newest first", note=note),)
+
+
 def run_rows(
-    runs: pd.DataFrame, parts: pd.DataFrame, machines: Mapping[str, str], builds: Mapping[str, str]
+    runs: pd.DataFrame, places: pd.DataFrame, machines: Mapping[str, str], builds: Mapping[str, str]
 ) -> pd.DataFrame:
     """One row per run, in the order given, with its machine and build by name and its progress.
 
     `progress` is the share of the planned trials that are stored, in percent; missing where none was planned.
+    `opens` is the run with the machine that its trials are shown on, `builds` are the ids of its builds.
     """
     by_run: dict[str, list[dict[str, Any]]] = {}
-    for part in row_dicts(parts):
+    for part in row_dicts(places):
         by_run.setdefault(part["run_id"], []).append(part)
     rows = []
     for run in row_dicts(runs):
         mine = by_run.get(run["run_id"], [])
         where = {
-            "machine_id": mine[0]["machine_id"] if mine else None,
+            "opens": (run["run_id"], mine[0]["machine_id"] if mine else None),
+            "builds": tuple(dict.fromkeys(part["build_id"] for part in mine)),
             "machine": _names(machines, [part["machine_id"] for part in mine]),
             "build": _names(builds, [part["build_id"] for part in mine]),
         }
@@ -179,21 +319,21 @@ def device_words(devices: Sequence[HostDevice] | None) -> str | None:
 
 
 def _device_words(device: HostDevice) -> str:
-    parts = [device.name or "GPU"]
+    words = [device.name or "GPU"]
     if device.temperature_c is not None:
-        parts.append(f"{device.temperature_c:.0f} °C")
+        words.append(f"{device.temperature_c:.0f} °C")
     if device.utilization_percent is not None:
-        parts.append(f"{device.utilization_percent:.0f} % busy")
+        words.append(f"{device.utilization_percent:.0f} % busy")
     if device.power_w is not None:
         limit = f" of {device.power_limit_w:.0f}" if device.power_limit_w is not None else ""
-        parts.append(f"{device.power_w:.0f}{limit} W")
+        words.append(f"{device.power_w:.0f}{limit} W")
     if device.used_bytes is not None:
-        parts.append(f"{units.size(device.used_bytes)} of {units.size(device.total_bytes)} used")
+        words.append(f"{units.size(device.used_bytes)} of {units.size(device.total_bytes)} used")
     if device.throttle_reasons:
-        parts.append(f"slowed by {joined(reason.replace('_', ' ') for reason in device.throttle_reasons)}")
+        words.append(f"slowed by {joined(reason.replace('_', ' ') for reason in device.throttle_reasons)}")
     if device.uncorrected_ecc_errors:
-        parts.append(units.plural(device.uncorrected_ecc_errors, "uncorrected memory error"))
-    return ", ".join(parts)
+        words.append(units.plural(device.uncorrected_ecc_errors, "uncorrected memory error"))
+    return ", ".join(words)
 
 
 def schedule_rows(schedules: Sequence[Schedule], last: Mapping[str, Firing]) -> pd.DataFrame:
@@ -246,14 +386,14 @@ def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:
 
 def _request_words(spec: RequestSpec) -> str:
     """What a request wants measured."""
-    parts = [f"suite {spec.suite}"] if spec.suite else []
-    parts += (
+    words = [f"suite {spec.suite}"] if spec.suite else []
+    words += (
         [joined(f"{workload} with {strategy}" for workload, strategy in spec.cases)] if spec.cases else []
     )
-    parts += [joined(spec.workloads)] if spec.workloads else []
-    parts += [f"with {joined(spec.strategies)}"] if spec.strategies else []
-    parts += [f"on {joined(spec.builds)}"] if spec.builds else []
-    return ", ".join(parts) or "everything configured"
+    words += [joined(spec.workloads)] if spec.workloads else []
+    words += [f"with {joined(spec.strategies)}"] if spec.strategies else []
+    words += [f"on {joined(spec.builds)}"] if spec.builds else []
+    return ", ".join(words) or "everything configured"
 
 
 # Which runs and run requests are shown, and in how many rows.
@@ -264,13 +404,13 @@ ENDED_REQUESTS = 10
 
 
 def chosen(snapshot: Snapshot, machine: str | None, suite: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Of the `NEWEST` runs those of one machine and of one suite, None for any, and the parts of all."""
-    found, parts = read_runs(snapshot, NEWEST)
+    """Of the `NEWEST` runs those of one machine and of one suite, None for any, and the builds of all."""
+    runs, places = read_runs(snapshot, NEWEST)
     if machine is not None:
-        found = found[found["run_id"].isin(parts.loc[parts["machine_id"] == machine, "run_id"])]
+        runs = runs[runs["run_id"].isin(places.loc[places["machine_id"] == machine, "run_id"])]
     if suite is not None:
-        found = found[found["suite"] == suite]
-    return found, parts
+        runs = runs[runs["suite"] == suite]
+    return runs, places
 
 
 def listed_requests() -> tuple[list[RunRequest], str | None]:

@@ -29,11 +29,16 @@ from dashboard.read.data import (
     recent,
 )
 from dashboard.read.policy import policy_in_force, targets_in_force
-from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, with_strategies
+from dashboard.read.shaping import (
+    ASIDE_COLUMNS,
+    BUILD_COMPONENTS,
+    asides,
+    newest_builds,
+    with_strategies,
+)
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
-from dashboard.reports.content import newest_builds
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.queries.filters import Filters

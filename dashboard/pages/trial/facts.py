@@ -1,331 +1,235 @@
-"""What one process told beside its samples: its source's figures, cold start, compiler, memory, numerics."""
+"""The facts of one trial as names and texts: figures, compiler, memory, numerics, its surroundings."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
-import pandas as pd
-import streamlit as st
-
-from dashboard.pages.cold_start import charts as phases_chart
-from dashboard.pages.trial import charts, content
-from dashboard.pages.trial.charts import CONTROL
-from dashboard.render import elements, theme
-from dashboard.render.foreign_text import escaped
-from db.cause.sentences import explained
-from db.queries.cold_start import phases_of
-from db.records.evidence import StreamFacts
-from db.records.sampling import Profile, Trace
-from db.records.trial import CompilerEvent, SourceKind, Trial
-from db.wording import units
-from db.wording.trials import (
-    longest_rows,
-    other_figures,
-    profile_rows,
-    step_times,
-    stream_texts,
-    work_text,
+from dashboard.pages.parts import Figure
+from dashboard.read.shaping import BUILD_COMPONENTS
+from db.cause.compiler_change import autotuned_texts, generated_text
+from db.metrics.summary import SampleSummary, summarize_samples
+from db.records.strategies import names_code
+from db.records.trial import (
+    CacheCounters,
+    ColdStart,
+    CompilerFacts,
+    Memory,
+    Numerics,
+    Summary,
+    Trial,
 )
-
-NOT_MEASURED = "Not measured."
-
-
-def source(trial: Trial) -> None:
-    """Figures that only the source of an imported trial has; nothing where it has none."""
-    stated = other_figures(trial.summary) if trial.summary is not None else []
-    if stated:
-        with elements.part("Figures of the source"):
-            elements.note(f"As {trial.source.name} names them, in its own units.")
-            elements.pairs(dict(stated))
+from db.wording import units
+from db.wording.numerics import numerics_sentence
+from db.wording.trials import measurements
 
 
-def cold_start(trial: Trial) -> None:
-    """Where the time from spawning the process to its first result went."""
-    with elements.part("Cold start"):
-        start = trial.cold_start
-        if start is None:
-            elements.note(NOT_MEASURED)
-            return
-        found = [(phase, ns) for phase, ns in phases_of(start.model_dump(mode="json")) if ns]
-        if found:
-            _phases(found)
-        else:
-            elements.note("The time of single phases is not known.")
-        if start.until_steady_ns is not None:
-            elements.note(content.until_steady(start))
+def figures(trial: Trial) -> tuple[Figure, ...]:
+    """The trial's main figures, those that are known."""
+    own, control = (
+        summarize_samples(trial.latency_samples_ns),
+        summarize_samples(trial.control_latency_samples_ns),
+    )
+    latency_ns, eager_ns = latencies(trial)
+    start, memory = trial.cold_start, trial.memory
+    speedup = eager_ns / latency_ns if latency_ns and eager_ns else None
+    both = eager_ns if speedup else None
+    texts = (
+        ("Latency (p50)", units.duration(latency_ns or None), _spread(own)),
+        ("Speedup", units.ratio(speedup), "Median of the eager control over the compiled median."),
+        (
+            "Eager control (p50)",
+            units.duration(both),
+            "Eager samples interleaved in the same process." if control else _spread(None),
+        ),
+        (
+            "First result after",
+            units.duration(start.total_ns or None if start else None),
+            "From spawning the process.",
+        ),
+        (
+            "CPU time",
+            units.duration(start.process_tree_cpu_ns or None if start else None),
+            "Of the whole process tree, compile workers included.",
+        ),
+        (
+            "Peak memory",
+            units.size(memory.peak_bytes if memory else None),
+            "While running, without compilation.",
+        ),
+    )
+    return tuple(Figure(*text) for text in texts if text[1] != units.MISSING)
 
 
-def _phases(found: Sequence[tuple[str, int]]) -> None:
-    total = sum(ns for _, ns in found)
-    rows = [
-        {
-            "phase": phases_chart.PHASES.get(phase, phase),
-            "time": units.duration(ns),
-            "share": 100 * ns / total,
-        }
-        for phase, ns in found
-    ]
-    elements.table(
-        pd.DataFrame(rows),
-        {
-            "phase": "Phase",
-            "time": st.column_config.TextColumn("Time", alignment="right"),
-            "share": st.column_config.ProgressColumn("Share", format="%.1f %%", min_value=0, max_value=100),
-        },
-        key="trial-phases",
-        alt="Phases from process start to first result with their times",
+def latencies(trial: Trial) -> tuple[float | None, float | None]:
+    """Median latency of the trial and of its eager control in nanoseconds, else as its source states them."""
+    stated = trial.summary
+    own, control = (
+        summarize_samples(trial.latency_samples_ns),
+        summarize_samples(trial.control_latency_samples_ns),
+    )
+    return (
+        own.latency_ns if own else stated.latency_ns if stated else None,
+        control.latency_ns if control else stated.control_latency_ns if stated else None,
     )
 
 
-def compiler(trial: Trial) -> None:
-    """Graphs, graph breaks, recompiles, and what the caches of the compiler answered."""
-    with elements.part("Compiler"):
-        facts = trial.compiler
-        if facts is None:
-            elements.note("Eager: nothing was compiled." if trial.strategy.kind == "eager" else NOT_MEASURED)
-            return
-        elements.pairs(content.compiler_pairs(facts))
-        _events("Graph breaks", facts.graph_breaks, "trial-breaks")
-        _events("Recompiles", facts.recompiles, "trial-recompiles")
-        _lines("Skipped frames", facts.skipped_frames)
-        _lines("CUDA graphs skipped", facts.cudagraph_skips)
+def _spread(summary: SampleSummary | None) -> str:
+    if summary is None:
+        return "As the imported result states it."
+    ends = (("p05", summary.p05_ns), ("p95", summary.p95_ns), ("p99", summary.p99_ns))
+    parts = ", ".join(f"{name} {units.duration(value)}" for name, value in ends)
+    return f"Median of {units.plural(summary.n, 'sample')}; {parts}."
 
 
-def _events(title: str, events: Sequence[CompilerEvent] | None, key: str) -> None:
-    if events is None:
-        elements.note(f"{title}: not measured.")
-    elif not events:
-        elements.note(f"{title}: none.")
-    else:
-        st.markdown(f"**{title}** ({units.count(sum(event.count for event in events))})")
-        elements.table(
-            pd.DataFrame(
-                [
-                    {"count": e.count, "location": e.location or units.MISSING, "reason": e.reason}
-                    for e in events
-                ]
-            ),
-            {
-                "count": st.column_config.NumberColumn("Count", width=70),
-                "location": st.column_config.TextColumn("File:line", width="medium"),
-                "reason": st.column_config.TextColumn("Reason", width="large"),
-            },
-            key=key,
-            alt=f"{title} with file, line and reason",
-        )
+def only_a_summary(summary: Summary) -> str:
+    """What there is of an imported result that has no samples."""
+    return f"This result carries no samples, only a summary: {measurements(summary)}."
 
 
-def _lines(title: str, lines: Sequence[str] | None) -> None:
-    if lines:
-        st.markdown(f"**{title}**")
-        st.text("\n".join(lines))
+def until_steady(start: ColdStart) -> str:
+    """When it was steady. A cost that a source states net of steady calls has none of them in it."""
+    took = units.duration(start.until_steady_ns)
+    if start.calls_until_steady == 0:
+        return f"Compile cost {took}, as the source states it."
+    calls = (
+        "" if start.calls_until_steady is None else f"{units.plural(start.calls_until_steady, 'call')} and "
+    )
+    return f"Steady after {calls}{took}. Phases read from: {start.phase_source or 'unknown'}."
 
 
-def memory(trial: Trial) -> None:
+def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
+    """Graphs, and what the caches of the compiler answered."""
+    cache = facts.cache or CacheCounters()
+    return {
+        "Graphs": units.count(facts.graphs),
+        "Ops captured": units.count(facts.ops_captured),
+        "CUDA graph launches": units.count(facts.cudagraph_launches),
+        "Generated code": generated_text(facts) or units.MISSING,
+        "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
+        "Recompile limit hit": _yes(facts.recompile_limit_hit),
+        "FX graph cache": _answers(cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses),
+        "AOTAutograd cache": _answers(
+            cache.aot_autograd_hits, cache.aot_autograd_misses, cache.aot_autograd_bypasses
+        ),
+    }
+
+
+def _answers(hits: int | None, misses: int | None, bypasses: int | None) -> str:
+    """What a cache answered; graphs that it cannot hold are named where there are any."""
+    if hits is None and misses is None:
+        return units.MISSING
+    refused = f", {units.count(bypasses)} it cannot hold" if bypasses else ""
+    return f"{units.count(hits)} hits, {units.count(misses)} misses{refused}"
+
+
+def memory_pairs(found: Memory) -> dict[str, str | None]:
     """Peaks of the device and of the process, those of eager beside them."""
-    with elements.part("Memory"):
-        if trial.memory is None:
-            elements.note(NOT_MEASURED)
-            return
-        elements.pairs(content.memory_pairs(trial.memory))
+    ratio = (
+        found.control_peak_bytes / found.peak_bytes if found.control_peak_bytes and found.peak_bytes else None
+    )
+    return {
+        "Peak while running": units.size(found.peak_bytes),
+        "Peak of eager": units.size(found.control_peak_bytes),
+        "Memory ratio (eager / this)": units.ratio(ratio),
+        "Peak reserved": units.size(found.peak_reserved_bytes),
+        "Peak with compilation": units.size(found.peak_with_compile_bytes),
+        "Peak of the process (RSS)": units.size(found.peak_rss_bytes),
+    }
 
 
-def numerics(trial: Trial) -> None:
+def numerics_pairs(found: Numerics) -> dict[str, str | None]:
     """How near the results are to those of the reference."""
-    with elements.part("Numerics"):
-        found = trial.numerics
-        if found is None:
-            elements.note(NOT_MEASURED)
-            return
-        elements.pairs(content.numerics_pairs(found))
+    return {
+        "Status": units.words(found.status.value),
+        "Error": numerics_sentence(found) or None,
+        "Reference": found.reference or units.MISSING,
+        "Cosine similarity": exact(found.cosine_similarity),
+        "Largest error": exact(found.max_abs_error),
+        "RMSE of eager": exact(found.rmse_reference),
+        "RMSE of compiled": exact(found.rmse_result),
+        "Tolerance": exact(found.tolerance),
+    }
 
 
-# Where and how one trial was measured, and how to measure it again.
-
-
-def states(trial: Trial) -> None:
+def state_pairs(trial: Trial) -> dict[str, str | None]:
     """Clocks, temperatures, throttling and load while it was sampled, and why it is suspect."""
     device, host = trial.device_state, trial.host_state
-    with elements.part("Device and host while sampling"):
-        if device is None and host is None:
-            elements.note(NOT_MEASURED)
-            return
-        elements.pairs(content.state_pairs(trial))
-        if device is not None:
-            elements.note("Clocks, temperature and power: minimum, median, maximum.")
+    pairs: dict[str, str | None] = {}
+    if device is not None:
+        pairs |= {
+            "SM clock (MHz)": _triple(device.sm_clock_mhz),
+            "Memory clock (MHz)": _triple(device.memory_clock_mhz),
+            "Temperature (°C)": _triple(device.temperature_c),
+            "Power (W)": _triple(device.power_w),
+            "Utilization (%)": exact(device.utilization_percent),
+            "Clock limited by": ", ".join(map(clock_limit, device.throttle_reasons or [])) or "nothing",
+            "Other processes": units.count(device.other_processes),
+            "ECC": units.MISSING if device.ecc is None else "on" if device.ecc else "off",
+            "New memory errors": units.count(device.ecc_errors),
+        }
+        if device.suspect:
+            pairs["Suspect because"] = "; ".join(device.suspect_reasons or []) or "no reason given"
+    if host is not None:
+        pairs |= {
+            "CPU stall": units.percent(host.cpu_stall_fraction),
+            "CPU over wall time": exact(host.cpu_over_wall),
+            "Blocks": units.count(host.blocks),
+            "Blocks rejected": units.count(host.blocks_rejected),
+        }
+    return pairs
 
 
-def environment(trial: Trial) -> None:
-    """Machine, every part of the build, and what makes the workload what it is."""
-    with elements.part("Environment"):
-        pairs = content.environment_pairs(trial)
-        known = [(name, text) for name, text in pairs.items() if text and text != units.MISSING]
-        half = -(-len(known) // 2)
-        for column, part in zip(st.columns(2), (known[:half], known[half:]), strict=True):
-            with column:
-                elements.pairs(dict(part))
+def clock_limit(reason: str) -> str:
+    """A reason of NVML's; the power cap, which is the normal state of a busy GPU, is said to be that."""
+    return "power cap (sw_power_cap, normal under load)" if reason == "sw_power_cap" else reason
 
 
-def reproduce(trial: Trial) -> None:
-    """The commands that show this trial, repeat it, and measure its case anew."""
-    with elements.part("Run it again"):
-        st.code(f"compilewatch show {trial.trial_id}", language="bash")
-        if trial.source.kind is SourceKind.MEASURED:
-            st.code(f"compilewatch reproduce {trial.trial_id}", language="bash")
-            elements.note("Repeats this trial as it was measured, and says how the result compares.")
-            again = content.run_command(trial)
-            if again is not None:
-                st.code(again, language="bash", wrap_lines=True)
-                elements.note("Measures the same case on this machine with the torch that is installed now.")
+def environment_pairs(trial: Trial) -> dict[str, str | None]:
+    """What is known of machine, every part of the build, and what makes the workload what it is."""
+    build, machine = trial.build, trial.machine
+    pairs: dict[str, str | None] = {
+        "Machine": machine.name,
+        "Device": f"{machine.device_name} ({machine.device})",
+        "CPU": machine.cpu_name,
+        "Threads": units.count(machine.threads),
+        "Memory": units.size(machine.ram_bytes),
+    }
+    pairs |= {name.replace("_", " "): getattr(build, name) for name in BUILD_COMPONENTS}
+    pairs |= {f"package {name}": version for name, version in sorted(build.packages.items())}
+    pairs |= {f"setting {name}": str(value) for name, value in sorted(build.settings.items())}
+    pairs |= {
+        "Workload version": trial.workload.version,
+        "Batch size": units.count(trial.workload.batch_size),
+        "Shape": ", ".join(f"{name} {size}" for name, size in trial.workload.shape.items()) or None,
+        "dtype": trial.workload.dtype,
+        "Source": f"{trial.source.kind.value}, {trial.source.name}",
+    }
+    return {name: text for name, text in pairs.items() if text not in (None, "", units.MISSING)}
 
 
-# The part of a trial that only a workload of several batches has: padding, tokens, when it was compiled.
-
-
-def stream(trial: Trial) -> None:
-    """Nothing for a workload of one batch."""
-    facts = trial.stream
-    if facts is None:
-        return
-    with st.container(border=True):
-        elements.finding(
-            _finding(facts),
-            "Every batch of the first iteration on the host's clock, its loading included. One iteration is "
-            "all batches; the latencies of this page are those of whole iterations.",
-        )
-        left, right = st.columns(2)
-        with left:
-            _chart(facts, trial.strategy.name)
-        with right:
-            elements.pairs({name.capitalize(): text for name, text in stream_texts(facts)})
-        _compiles(facts)
-
-
-def _finding(facts: StreamFacts) -> str:
-    if facts.compiles is None:
-        return f"{units.plural(facts.batches, 'batch')} per iteration"
-    at = sorted({each.batch for each in facts.compiles})
-    if not at:
-        return "Nothing was compiled in the first iteration"
-    shown = [units.count(number) for number in at[:6]] + (["later ones"] if len(at) > 6 else [])
-    places = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
-    return f"Compiled at batch {places}, of {units.count(facts.batches)}"
-
-
-def _chart(facts: StreamFacts, strategy: str) -> None:
-    if not facts.first_batches_ns:
-        elements.note("The time of single batches was not measured.")
-        return
-    sides = [strategy, *([CONTROL] if facts.control_first_batches_ns else [])]
-    elements.chart(
-        charts.by_batch(tuple(theme.ordered(sides))),
-        {
-            "main": charts.first_iteration_frame(
-                facts.first_batches_ns, facts.control_first_batches_ns, facts.compiles or [], strategy
-            )
-        },
-        key="trial-first-iteration",
-        alt="Time of every batch in the first iteration, on a logarithmic scale",
-    )
-
-
-def _compiles(facts: StreamFacts) -> None:
-    if not facts.compiles:
-        return
-    elements.table(
-        pd.DataFrame(
-            [
-                {
-                    "batch": each.batch,
-                    "part": each.part,
-                    "took": units.duration(each.took_ns),
-                    "reason": each.reason or "first compilation",
-                }
-                for each in facts.compiles
-            ]
-        ),
-        {
-            "batch": st.column_config.NumberColumn("Batch", width=70),
-            "part": st.column_config.TextColumn("Part", width=90),
-            "took": st.column_config.TextColumn("Took", alignment="right", width=90),
-            "reason": "Reason",
-        },
-        key="trial-compiles",
-        alt="Compilations of the first iteration with their batch, time and reason",
-    )
-
-
-# Why a trial's step takes its time, and where the compiler's own log of it lies.
-
-
-def explanation(trial: Trial) -> None:
-    """Profile and trace, where there are any."""
-    if trial.profile is not None:
-        _profile(trial, trial.profile)
-    if trial.trace is not None:
-        _trace(trial, trial.trace)
-
-
-def _profile(trial: Trial, profile: Profile) -> None:
-    with st.container(border=True):
-        elements.finding(
-            explained(trial) or "What a step consists of",
-            f"From {units.plural(profile.steps, 'warm step')} under torch.profiler, in a process of its own "
-            "after the timed one. Each figure is per step.",
-        )
-        left, right = st.columns(2)
-        with left:
-            _figures(trial, profile)
-        with right:
-            _longest(trial, profile)
-
-
-def _figures(trial: Trial, profile: Profile) -> None:
-    name = trial.strategy.name
-    columns = {"figure": "Figure", "eager": st.column_config.TextColumn("Eager", alignment="right")}
-    if profile.control is not None:
-        columns["own"] = st.column_config.TextColumn(name, alignment="right")
-    rows = [
-        {"figure": f"{figure[:1].upper()}{figure[1:]}", "eager": eager, "own": own}
-        for figure, eager, own in profile_rows(profile, step_times(trial))
+def run_command(trial: Trial) -> str | None:
+    """Measures its case anew; None where its names are code, which a record may not name."""
+    if names_code(trial.workload.name, trial.strategy.name):
+        return None
+    parts = [
+        "compilewatch run",
+        f"--workload {shlex.quote(trial.workload.name)}",
+        f"--strategy {shlex.quote(trial.strategy.name)}",
     ]
-    elements.table(
-        pd.DataFrame(rows)[list(columns)],
-        columns,
-        key="trial-profile",
-        alt="Launches, operators and host time of eager and of this strategy, per step",
-    )
-    work = work_text(profile, step_times(trial))
-    if work:
-        elements.note(f"Work of an eager step: {work}. Rates are at eager's time.")
+    if trial.suite:
+        parts.insert(1, f"--suite {shlex.quote(trial.suite)}")
+    return " ".join([*parts, "--trials 1"])
 
 
-def _longest(trial: Trial, profile: Profile) -> None:
-    rows = longest_rows(profile, step_times(trial))
-    if not rows:
-        elements.note("The profile holds no kernel and no operator.")
-        return
-    elements.table(
-        pd.DataFrame(rows, columns=["name", "calls", "time", "share"]),
-        {
-            "name": st.column_config.TextColumn("Kernel or operator", width="medium"),
-            "calls": st.column_config.TextColumn("Calls", alignment="right", width="small"),
-            "time": st.column_config.TextColumn("Self time", alignment="right", width="small"),
-            "share": st.column_config.TextColumn("% of step", alignment="right", width="small"),
-        },
-        key="trial-longest",
-        alt=f"The kernels or operators of {escaped(trial.strategy.name)} that take longest",
-    )
+def exact(value: float | None) -> str:
+    """Six significant digits."""
+    return units.MISSING if value is None else f"{value:.6g}"
 
 
-def _trace(trial: Trial, trace: Trace) -> None:
-    """Paths only: what lies on a machine's disk is not served by this one."""
-    with st.container(border=True):
-        st.markdown("#### The compiler's own log")
-        elements.note(
-            f"On {trial.machine.name}, below its data directory, {units.size(trace.size_bytes)}. The command "
-            "compilewatch show prints the whole path there."
-        )
-        st.code(trace.report or trace.directory, language=None, wrap_lines=True)
-        if trace.report is None:
-            elements.note("Without a report: tlparse was not installed where it was written.")
+def _yes(value: bool | None) -> str:
+    return units.MISSING if value is None else "yes" if value else "no"
+
+
+def _triple(values: Sequence[float] | None) -> str:
+    return units.MISSING if values is None else " · ".join(f"{value:g}" for value in values)

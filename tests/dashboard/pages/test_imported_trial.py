@@ -7,7 +7,8 @@ import shlex
 import pytest
 
 from dashboard.links.links import Link, Page, href
-from dashboard.pages.trial import content
+from dashboard.pages.parts import Lines, flat
+from dashboard.pages.trial.one_trial import trial_parts
 from dashboard.reports.content import Table
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
@@ -84,7 +85,8 @@ def test_no_command_to_copy_names_code_of_a_record(workload: str, strategy: str,
         }
     )
     safe = [f"compilewatch show {trial.trial_id}", f"compilewatch reproduce {trial.trial_id}"]
-    words = [shlex.split(command) for command in content.commands(trial)]
+    code = [part for part in flat(trial_parts(trial)) if isinstance(part, Lines) and part.code]
+    words = [shlex.split(command) for part in code for command in part.lines]
     again = ["compilewatch", "run", "--workload", workload, "--strategy", strategy, "--trials", "1"]
     assert words == [
         *map(str.split, safe),

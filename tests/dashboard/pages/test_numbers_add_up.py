@@ -21,21 +21,47 @@ from hypothesis import strategies as st
 from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even
 from dashboard.pages.cold_start import content as cold_start
+from dashboard.pages.contents import CONTENTS
 from dashboard.pages.modes import content as modes
 from dashboard.pages.overview import content as overview
-from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Part, Table, named
+from dashboard.pages.parts import (
+    Chart,
+    Headline,
+    Lines,
+    PageContent,
+    Part,
+    Table,
+    named,
+)
 from dashboard.pages.trends import content as trends
 from dashboard.pages.upgrade import content as upgrade
 from dashboard.pages.upgrade.pair import with_builds
-from dashboard.read.data import filters_of, newest_build, read_choices
+from dashboard.read.data import filters_of, newest_build, read_builds, read_choices
 from dashboard.read.database import close_databases
 from dashboard.read.snapshots import Snapshot
-from db.engine.session import open_database
+from db.engine.session import Database, open_database
+from db.judge.compare.sides import Selection
+from db.judge.gateway import compare
 from db.metrics.geomean import geomean
+from db.queries.regressions import standing_regressions
+from db.records.regressions import TriageEvent, TriageState
 from db.records.trial import Trial
-from db.store.trials import save_trials
+from db.store.regressions import record_comparison, triage
+from db.store.trials import save_trials, start_run
+from db.wording import units
 from tests.builders import MS, SECOND, START, make_cold_start, make_trial
 from tests.dashboard.conftest import DATABASE
+from tests.dashboard.pages.page_numbers import (
+    DIGITS,
+    agree,
+    charts,
+    figures,
+    first_numbers,
+    pairs,
+    rows,
+    tables,
+    value,
+)
 
 PAGES: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
     Page.OVERVIEW: overview.page,
@@ -45,13 +71,6 @@ PAGES: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
     Page.COLD_START: cold_start.page,
     Page.TRENDS: trends.page,
 }
-UNITS = {
-    **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
-    **{"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
-    **{"x": 1.0, "%": 0.01, "steps": 1.0, "step": 1.0, "": 1.0},
-}
-DIGITS = 0.006
-"""Half a unit in the third of three significant digits, as a share of the smallest such number, and a bit."""
 WORKLOADS, STRATEGIES = ("bert-base", "mlp", "elementwise"), ("eager", "default", "max-autotune")
 
 amounts = st.floats(0.2, 50.0)
@@ -59,7 +78,10 @@ outcomes = st.sampled_from(["ok", "ok", "ok", "ok", "timeout", "wrong_result"])
 
 
 class History(list[Trial]):
-    """Trials, printed in short."""
+    """Trials, printed in short. `planned` are the trials announced of each run, where it was announced."""
+
+    planned: int | None = None
+    steady = False
 
     def __repr__(self) -> str:
         return repr([(each.trial_id, each.latency_samples_ns[:1]) for each in self[:20]])
@@ -71,8 +93,12 @@ def _some(names: Sequence[str]) -> st.SearchStrategy[list[str]]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """One to three builds of one to three workloads; some cases fail, some are missing."""
+    """One to three builds of one to three workloads; some cases fail, some are missing. Of the steady ones
+    the trials of a case differ by little, so that what changes from build to build is shown to change.
+    """
     trials = History()
+    trials.planned = draw(st.none() | st.integers(1, 60))
+    trials.steady = draw(st.booleans())
     builds = draw(
         st.lists(st.sampled_from(["2.11.0", "2.12.0", "2.13.0"]), min_size=1, max_size=3, unique=True)
     )
@@ -80,14 +106,29 @@ def histories(draw: st.DrawFn) -> History:
     for day, build in enumerate(builds):
         for workload in workloads:
             for strategy in STRATEGIES:
-                repeats = range(draw(st.integers(0, 4)))
-                trials.extend(_trial(draw, build, workload, strategy, day, number) for number in repeats)
+                repeats = draw(st.integers(0, 6 if trials.steady else 4))
+                levels = iter(lambda: (draw(amounts), draw(amounts)), None)
+                if trials.steady:
+                    level = next(levels)
+                    levels = iter([(level[0] * (1 + n / 1_000), level[1]) for n in range(repeats)])
+                trials.extend(
+                    _trial(draw, next(levels), build, workload, strategy, day, number)
+                    for number in range(repeats)
+                )
     return trials
 
 
-def _trial(draw: st.DrawFn, build: str, workload: str, strategy: str, day: int, number: int) -> Trial:
+def _trial(
+    draw: st.DrawFn,
+    levels: tuple[float, float],
+    build: str,
+    workload: str,
+    strategy: str,
+    day: int,
+    number: int,
+) -> Trial:
     outcome = draw(outcomes)
-    latency_ns, control_ns = draw(amounts) * MS, draw(amounts) * MS
+    latency_ns, control_ns = (level * MS for level in levels)
     compile_ns = round(draw(st.floats(0.5, 20.0)) * SECOND)
     more: dict[str, Any] = {"failure": outcome} if outcome != "ok" else {}
     if outcome == "ok":
@@ -108,39 +149,6 @@ def _trial(draw: st.DrawFn, build: str, workload: str, strategy: str, day: int, 
     )
 
 
-def value(text: Any) -> float | None:
-    """The number that a text shows, in the base of its unit; None where it shows none."""
-    if not isinstance(text, str):
-        return None
-    found = re.fullmatch(r"([+-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)", text)
-    if found is None or found[2] not in UNITS:
-        return None
-    return float(found[1].replace(",", "")) * UNITS[found[2]]
-
-
-def agree(shown: float, quotient: float) -> bool:
-    """Up to the digits that all three numbers show."""
-    return math.isclose(shown, quotient, rel_tol=3 * DIGITS)
-
-
-def tables(page: PageContent) -> dict[str, pd.DataFrame]:
-    return {part.key: part.frame for part in (*page.parts, *page.appendix()) if isinstance(part, Table)}
-
-
-def charts(page: PageContent) -> dict[str, dict[str, pd.DataFrame]]:
-    return {part.key: part.chart.frames for part in page.parts if isinstance(part, Chart)}
-
-
-def figures(page: PageContent) -> dict[str, str]:
-    return {
-        each.title: each.text for part in page.parts if isinstance(part, Figures) for each in part.figures
-    }
-
-
-def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return frame.to_dict("records")
-
-
 def quotients(page: PageContent) -> Iterator[tuple[str, float, float]]:
     """Every ratio beside what it is a quotient of: where it stands, what is shown, what it must be."""
     for key, frame in tables(page).items():
@@ -149,6 +157,7 @@ def quotients(page: PageContent) -> Iterator[tuple[str, float, float]]:
             for ratio, above, below in (
                 ("speedup", "eager", "latency"),
                 ("ratio", "eager", "value"),
+                ("speedup", "eager", "own"),
             ):
                 known = [found.get(name) for name in (ratio, above, below)]
                 if all(known):
@@ -266,11 +275,133 @@ def check_trends(page: PageContent) -> None:
     assert sorted(points.get("value_text", [])) == sorted(table.get("value_text", []))
 
 
-def check(template: Path, trials: list[Trial], folder: Path, number: int) -> None:
+def check_trials(page: PageContent, trials: History) -> None:
+    """The list of trials."""
+    table = tables(page)["trial-table"]
+    assert first_numbers(page.headline) == [len(table), sum(table["status"] == "failed")]
+    assert sorted(table["trial"]) == sorted(each.trial_id for each in trials)
+    assert table["started"].is_monotonic_decreasing
+
+
+def check_trial(page: PageContent, row: dict[str, Any]) -> None:
+    """One trial, and its `row` in the list."""
+    shown = figures(page)
+    if row["status"] == "failed":
+        assert row["why"].startswith(page.headline.split(": ", 1)[1])
+        return
+    assert shown["Latency (p50)"] == row["latency"]
+    assert row["latency"] in page.headline
+    assert shown.get("Speedup", units.MISSING) == row["speedup"]
+    assert shown.get("Eager control (p50)", units.MISSING) == row["eager"]
+    assert shown.get("Speedup", "") in page.headline
+    assert (shown["First result after"], shown["Peak memory"]) == (row["first"], row["peak"])
+    if "Speedup" in shown:
+        speedup, eager, own = (
+            value(shown[name]) for name in ("Speedup", "Eager control (p50)", "Latency (p50)")
+        )
+        assert agree(speedup or 0, (eager or 0) / (own or 1))
+    frames = charts(page)
+    samples, medians = frames["trial-samples"]["main"], frames["trial-samples"]["medians"]
+    for name, text in ((row["strategy"], row["latency"]), ("eager", row["eager"])):
+        mine = samples.loc[samples["strategy"] == name, "ms"]
+        if len(mine) and text != units.MISSING:
+            drawn = float(medians.loc[medians["strategy"] == name, "ms"].iloc[0])
+            assert drawn == pytest.approx(mine.median())
+            assert agree(value(text) or 0, drawn * MS)
+    shares = frames["trial-distribution"]["main"].groupby("strategy")["share"].sum()
+    assert shares.to_list() == pytest.approx([1.0] * len(shares))
+    phases = tables(page)["trial-phases"]
+    times = [value(text) or 0 for text in phases["time"]]
+    assert phases["share"].sum() == pytest.approx(100)
+    assert math.isclose(sum(times), value(shown["First result after"]) or 0, rel_tol=3 * DIGITS)
+    for took, share in zip(times, phases["share"], strict=True):
+        assert share == pytest.approx(100 * took / sum(times), abs=0.3)
+    memory = {name: value(text) for name, text in pairs(page, "Memory").items()}
+    ratio, eager = memory["Memory ratio (eager / this)"], memory["Peak of eager"]
+    if ratio and eager:
+        assert agree(ratio, eager / (memory["Peak while running"] or 1))
+
+
+def check_runs(page: PageContent, trials: History) -> None:
+    every = tables(page)
+    runs, machines = every["runs-table"], every["runs-machines"]
+    running = int(sum(runs["state"] == "▶ running"))
+    assert first_numbers(page.headline) == ([running] if running else [])
+    lines = [line for part in named(page.parts, "runs-now") if isinstance(part, Lines) for line in part.lines]
+    assert len(lines) == running
+    assert runs["trials"].sum() == machines["trials"].sum() == len(trials)
+    assert (
+        runs["failed"].sum() == machines["failed"].sum() == sum(each.failure is not None for each in trials)
+    )
+    for row in rows(runs):
+        if row["planned"] == row["planned"] and row["planned"] is not None:
+            assert row["progress"] == pytest.approx(min(100, 100 * row["trials"] / row["planned"]))
+        assert row["started_at"] == min(each.started_at for each in trials if each.run_id == row["run_id"])
+
+
+def check_regressions(page: PageContent) -> None:
+    """What is recorded, else what the judge says of the newest run."""
+    every = tables(page)
+    said = page.parts[0]
+    key = next((key for key in every if key.startswith("inbox-")), None)
+    if key is None:
+        if isinstance(said, Headline) and "regressions-now" in every:
+            assert first_numbers(said.text) == [len(every["regressions-now"])]
+        elif isinstance(said, Headline):
+            assert not re.match(r"[1-9]", said.text), "what regressed has a table"
+        return
+    states = Counter(text.split(" ", 1)[1] for text in every[key]["state"])
+    waiting = sum(states[state] for state in ("new", "confirmed", "acknowledged"))
+    assert first_numbers(page.headline) == [waiting, states.total() - waiting]
+    shown = {title.split(" ")[-1].lower(): int(text) for title, text in figures(page).items()}
+    assert shown.pop("closed") == states.total() - waiting
+    assert shown == {state: states[state] for state in shown}
+    if "regression-case-numbers" in every:
+        check_evidence(page)
+
+
+def check_evidence(page: PageContent) -> None:
+    """The points of the strip are the trials that the numbers are of."""
+    numbers = tables(page)["regression-case-numbers"].iloc[0]
+    strip = charts(page).get("regression-case-strip")
+    if strip is None:
+        return
+    drawn = strip["main"]
+    eager = drawn["lane"].str.endswith("· eager")
+    lanes = drawn.loc[eager if eager.all() else ~eager, "lane"]
+    counts = [int(lanes.str.startswith(f"{side} ").sum()) for side in ("base", "head")]
+    assert first_numbers(numbers["trials"])[:2] == counts, numbers.to_dict()
+
+
+def record(database: Database, snapshot: Snapshot, machine: str) -> bool:
+    """Record what the judge says of the newest build against the one before; whether anything regressed."""
+    keys = list(read_builds(snapshot, filters_of(Link(machine=machine))))
+    if len(keys) < 2:
+        return False
+    base, head = (Selection(name=key, build_ids=(key,)) for key in keys[-2:])
+    comparison = compare(database, base, head, machine_id=machine)
+    record_comparison(database, comparison, at=START)
+    standing = standing_regressions(database)
+    for each, state in zip(standing, (TriageState.ACKNOWLEDGED, TriageState.EXPECTED), strict=False):
+        triage(database, each.regression.regression_id, TriageEvent(state=state, author="ann", at=START))
+    return bool(standing)
+
+
+def check(template: Path, trials: History, folder: Path, number: int) -> None:
     """Every page over `trials`."""
     path = folder / f"{number}.db"
     shutil.copy(template, path)
     with pytest.MonkeyPatch.context() as patch, open_database(f"sqlite:///{path}") as database:
+        for run in {each.run_id for each in trials} if trials.planned else ():
+            began = min(each.started_at for each in trials if each.run_id == run)
+            start_run(
+                database,
+                run_id=run,
+                suite="standard",
+                label=None,
+                started_at=began,
+                planned_trials=trials.planned,
+            )
         save_trials(database, trials)
         patch.setenv(DATABASE, f"sqlite:///{path}")
         snapshot = Snapshot.now()
@@ -289,6 +420,7 @@ def check(template: Path, trials: list[Trial], folder: Path, number: int) -> Non
         check_overview(found[Page.OVERVIEW], found.get(Page.UPGRADE))
         if Page.UPGRADE in found:
             check_upgrade(found[Page.UPGRADE])
+        check_others(database, snapshot, trials, str(machine))
         for page, more in (
             (Page.BREAK_EVEN, check_break_even),
             (Page.MODES, check_modes),
@@ -300,6 +432,27 @@ def check(template: Path, trials: list[Trial], folder: Path, number: int) -> Non
                 more(found[page])
         close_databases()
     path.unlink()
+
+
+def check_others(database: Database, snapshot: Snapshot, trials: History, machine: str) -> None:
+    """The pages Trial, Runs and Regressions."""
+
+    def shown(page: Page, **more: Any) -> PageContent:
+        content = CONTENTS[page](snapshot, Link(page=page, machine=machine, **more))
+        check_quotients(content)
+        return content
+
+    every = shown(Page.TRIAL)
+    check_trials(every, trials)
+    for row in tables(every)["trial-table"].groupby(["strategy", "status"]).head(1).to_dict("records"):
+        check_trial(shown(Page.TRIAL, trial=row["trial"]), row)
+    check_runs(shown(Page.RUNS), trials)
+    check_regressions(shown(Page.REGRESSIONS))
+    if record(database, snapshot, machine):
+        snapshot = Snapshot.now()
+        for each in standing_regressions(database)[:3]:
+            check_regressions(shown(Page.REGRESSIONS, regression=(each.regression.regression_id,)))
+        check_regressions(shown(Page.REGRESSIONS, state=("new",)))
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def test_a_running_run_shows_stored_and_planned_trials(stored: Callable[[Write],
     stored(_announce)
     test = opened(Link(page=Page.RUNS))
     assert not test.exception
-    rows = _table(test, "progress").set_index("run_id")
+    rows = _table(test, "run_id").set_index("run_id")
     run = rows.loc["run-gpu-box-3-0-0000"]
     assert (run["state"], run["trials"], run["progress"]) == ("▶ running", 12, 25.0)
     assert run["machine"].startswith("gpu-box-3")
@@ -84,14 +84,14 @@ def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
     test = opened(Link(page=Page.RUNS))
     assert "Nothing runs now" in texts(test)
     assert not test.get("progress")
-    states = _table(test, "progress").set_index("run_id")["state"]
+    states = _table(test, "run_id").set_index("run_id")["state"]
     assert states["run-gpu-box-3-0-0000"] == "✓ finished"
     assert states["run-cpu-box-0-0000"] == "○ unannounced", "its trials are measured, whoever stored them"
 
 
 def test_results_of_another_tool_name_their_format(stored: Callable[[Write], None]) -> None:
     stored(lambda database: save_trials(database, [make_imported(run_id="theirs")]))
-    rows = _table(opened(Link(page=Page.RUNS)), "progress").set_index("run_id")
+    rows = _table(opened(Link(page=Page.RUNS)), "run_id").set_index("run_id")
     assert rows.loc["theirs", "state"] == "↓ imported from dynamo-csv"
 
 
@@ -100,9 +100,9 @@ def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], tmp_path
         frame = machines(database)
     cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
     test = opened(Link(page=Page.RUNS, machine=cpu))
-    assert list(_table(test, "progress")["run_id"]) == ["run-cpu-box-0-0000"]
+    assert list(_table(test, "run_id")["run_id"]) == ["run-cpu-box-0-0000"]
     assert test.session_state["runs-table-values"] == [("run-cpu-box-0-0000", cpu)]
-    assert len(_table(opened(Link(page=Page.RUNS)), "progress")) == 2
+    assert len(_table(opened(Link(page=Page.RUNS)), "run_id")) == 2
 
 
 def test_a_silent_run_is_said_to_be_silent() -> None:

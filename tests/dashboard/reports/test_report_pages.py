@@ -78,7 +78,7 @@ def test_a_report_has_the_tables_charts_and_figures_of_its_page(shown: str, link
         name: value for part in content.sections if isinstance(part, Figures) for name, value in part.figures
     }
     for card in test.metric:
-        title = next(name for name in figures if name.startswith(card.label))
+        title = next(name for name in figures if name.startswith(card.label.replace("\\", "")))
         assert str(card.value).replace("\\", "") in figures[title]
     # Names and texts beside each other come with the escapes of Markdown.
     for pairs in (each.value for each in test.table):

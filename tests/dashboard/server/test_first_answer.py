@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
@@ -12,11 +13,14 @@ import pytest
 
 from dashboard.links.links import Link, Page, href
 from dashboard.login.access import Role
-from dashboard.pages.parts import Figures, Table
+from dashboard.pages.parts import Chart, Figures, Table, flat
 from dashboard.read.snapshots import Snapshot
 from dashboard.server import first_answer
 from dashboard.server.first_answer import FirstAnswers, content_of
+from db.engine.session import open_database
 from db.records.access import Roles
+from db.records.requests import RequestKind, RequestSpec
+from db.store.requests import new_request, save_request
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.serving import Served, served, served_with_sign_in
 
@@ -26,6 +30,9 @@ LINKS = [
     Link(page=Page.MODES),
     Link(page=Page.COLD_START),
     Link(page=Page.TRENDS, metric="latency"),
+    Link(page=Page.TRIAL),
+    Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0001"),
+    Link(page=Page.RUNS),
 ]
 WIKI = "https://wiki.example.org"
 
@@ -64,11 +71,12 @@ def test_it_says_what_the_page_says(
     assert found[0].headline in said
     figures = [each for part in found[0].parts if isinstance(part, Figures) for each in part.figures]
     assert [figure.text for figure in figures if figure.text not in said] == []
-    table = next(part for part in found[0].parts if isinstance(part, Table))
-    name = "workload" if "workload" in table.frame else "strategy"
+    table = next(part for part in flat(found[0].parts) if isinstance(part, Table))
+    name = next(name for name in ("workload", "strategy", "machine", "name") if name in table.frame)
     cells = [str(cell) for cell in table.frame.head(10)[name]]
     assert [cell for cell in cells if cell not in said] == []
-    assert body.count("<svg") == 1
+    charts = sum(isinstance(part, Chart) for part in flat(found[0].parts))
+    assert body.count("<svg") == min(1, charts)
     assert re.search(r'property="og:title" content="[^"]+ · ', body)
     assert html.escape(found[0].headline) in body[: body.index("</head>")]
 
@@ -160,6 +168,30 @@ def test_an_answer_that_fails_is_left_out_and_made_again(
         assert answers.of(Page.MODES, {}) is None
     assert "the first answer of modes failed" in caplog.text
     assert answers.of(Page.MODES, {}) is not None
+
+
+def test_a_trial_that_is_not_there_has_no_first_answer_and_no_line_in_the_log(
+    filled_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    Snapshot.now()
+    assert FirstAnswers(patience_s=60).of(Page.TRIAL, {"trial": ["gone"]}) is None
+    assert not caplog.records
+
+
+def test_the_first_answer_of_runs_follows_the_queue(copied_url: str) -> None:
+    Snapshot.now()
+    answers = FirstAnswers(patience_s=60)
+    before = answers.of(Page.RUNS, {})
+    assert before is not None
+    assert "No request yet." in before.html
+    with open_database(copied_url) as database:
+        spec = RequestSpec(suite="nightly-of-ann")
+        request = new_request("asked", RequestKind.MANUAL, spec, by="ann", at=datetime.now(UTC))
+        save_request(database, request)
+    after = answers.of(Page.RUNS, {})
+    assert after is not None
+    assert "nightly-of-ann" in after.html
 
 
 def test_what_nobody_waits_for_any_more_is_not_made(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

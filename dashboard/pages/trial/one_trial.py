@@ -1,0 +1,367 @@
+"""The parts of one trial: its samples, why its step takes its time, and what its process recorded beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from dashboard.charts.style import PreparedChart
+from dashboard.pages import parts
+from dashboard.pages.cold_start.charts import PHASES
+from dashboard.pages.parts import Chart, Column, Group, Lines, Pairs, Part, Table, noted, titled
+from dashboard.pages.trial import charts, facts
+from dashboard.render import theme
+from db.cause.sentences import explained
+from db.metrics.groups import row_dicts
+from db.queries.cold_start import phases_of
+from db.records.evidence import StreamFacts
+from db.records.sampling import Profile
+from db.records.strategies import EAGER
+from db.records.trial import CompilerEvent, CompilerFacts, SourceKind, StrategyKind, Trial
+from db.wording import units
+from db.wording.marks import UNGATED_MEANS
+from db.wording.metrics import METRICS
+from db.wording.trials import (
+    device_times,
+    longest_rows,
+    other_figures,
+    profile_rows,
+    sample_count_text,
+    step_times,
+    stream_texts,
+    timing_facts,
+    timing_finding,
+    work_text,
+)
+
+_NOT_MEASURED = "Not measured."
+_EVENT = {
+    "count": Column("Count", kind="number"),
+    "location": Column("File:line"),
+    "reason": Column("Reason", wide=True),
+}
+_COMPILE = {
+    "batch": Column("Batch", kind="number"),
+    "part": Column("Part"),
+    "took": Column("Took", numeric=True),
+    "reason": Column("Reason", wide=True),
+}
+_PHASE = {
+    "phase": Column("Phase"),
+    "time": Column("Time", numeric=True),
+    "share": Column("Share", kind="share", form="%.1f %%"),
+}
+_LONGEST = {
+    "name": Column("Kernel or operator"),
+    **parts.numbers({"calls": "Calls", "time": "Self time", "share": "% of step"}),
+}
+
+
+def trial_parts(trial: Trial) -> tuple[Part, ...]:
+    """All that is known of `trial` below its figures."""
+    beside = (
+        (*_source(trial), _cold_start(trial), _memory(trial), _numerics(trial)),
+        (_compiler(trial), _states(trial)),
+    )
+    return (
+        *_times(trial),
+        *_samples(trial),
+        *_stream(trial),
+        *_profile(trial),
+        *_trace(trial),
+        Group(beside),
+        Pairs("Where and what was measured", facts.environment_pairs(trial), halved=True),
+        titled("Run it again", *_commands(trial)),
+    )
+
+
+def _times(trial: Trial) -> tuple[Part, ...]:
+    """The times of a GPU on both sides, and how they were taken; nothing of a CPU."""
+    times = device_times(trial)
+    if not times:
+        return ()
+    note = UNGATED_MEANS
+    if trial.timing is not None:
+        headline = METRICS[trial.timing.headline.value].word
+        flush = trial.timing.flush_l2
+        flushed = "" if flush is None else f", L2 cache {'' if flush else 'not '}flushed before each sample"
+        note = f"Medians. Latency is the {headline}{flushed}."
+    columns = {"own": trial.strategy.name, "eager": "Eager", "speedup": "Speedup", "samples": "Samples (n)"}
+    tables = (
+        parts.table(
+            "trial-times",
+            "Times of a step on both sides",
+            pd.DataFrame([asdict(each) for each in times]),
+            _sides({"name": "Time", **columns}, trial),
+            note=note,
+        ),
+        parts.table(
+            "trial-timing",
+            "How the times were taken",
+            pd.DataFrame(_timing_facts(trial)),
+            _sides({"name": "Taken", "own": trial.strategy.name, "eager": "Eager"}, trial),
+        ),
+    )
+    return (Group(tuple(filter(None, tables)), timing_finding(trial) or "How a step was timed"),)
+
+
+def _timing_facts(trial: Trial) -> list[dict[str, str]]:
+    """Rows that say something of a side."""
+    if trial.timing is None:
+        return []
+    own, eager = trial.timing.side, trial.timing.control
+    texts = timing_facts(own), timing_facts(eager) if eager else {}
+    rows = [
+        {"name": name, "own": text, "eager": texts[1].get(name, units.MISSING)}
+        for name, text in texts[0].items()
+    ]
+    return [row for row in rows if (row["own"], row["eager"]) != (units.MISSING, units.MISSING)]
+
+
+def _sides(titles: Mapping[str, str], trial: Trial) -> dict[str, Column]:
+    """Columns of numbers beside their name, without one of eager beside eager."""
+    alone = ("eager", "speedup") if trial.strategy.kind is StrategyKind.EAGER else ()
+    columns = parts.numbers({name: title for name, title in titles.items() if name not in alone})
+    return columns | {"name": Column(titles["name"], pinned=True)}
+
+
+def _samples(trial: Trial) -> tuple[Part, ...]:
+    if not trial.latency_samples_ns:
+        return noted([facts.only_a_summary(trial.summary)] if trial.summary is not None else [])
+    name, own, control = trial.strategy.name, trial.latency_samples_ns, trial.control_latency_samples_ns
+    strategies = tuple(theme.ordered([name, *([EAGER.name] if control else [])]))
+    medians = charts.medians(own, control, name)
+    texts = ", ".join(f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in row_dicts(medians))
+    over_time = PreparedChart(
+        f"Median of {units.plural(len(own), 'sample')}: {texts}",
+        charts.over_time(strategies),
+        {"main": charts.frame(own, control, name), "medians": medians},
+        [_capitalized(sample_count_text(trial.sampling))] if trial.sampling is not None else [],
+    )
+    spread = PreparedChart(
+        "How the samples spread",
+        charts.histogram(strategies),
+        {"main": charts.distribution(own, control, name)},
+    )
+    drawn = (
+        Chart(
+            "trial-samples",
+            "Latency of every sample in the order measured",
+            over_time,
+            "Every sample as measured, eager and compiled in alternation. Dashed: medians.",
+        ),
+        Chart(
+            "trial-distribution",
+            "Distribution of the samples' latencies",
+            spread,
+            "The slowest 1 % of samples stand in the last bin.",
+        ),
+    )
+    return (Group(tuple((chart,) for chart in drawn)),)
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _stream(trial: Trial) -> tuple[Part, ...]:
+    """Padding, tokens and compilations; nothing for a workload of one batch."""
+    stream = trial.stream
+    if stream is None:
+        return ()
+    pairs = {name.capitalize(): text for name, text in stream_texts(stream)}
+    rows = [
+        {
+            "batch": each.batch,
+            "part": each.part,
+            "took": units.duration(each.took_ns),
+            "reason": each.reason or "first compilation",
+        }
+        for each in stream.compiles or ()
+    ]
+    return (
+        Group(((_first_iteration(stream, trial.strategy.name),), (Pairs("Its batches", pairs),))),
+        *parts.table(
+            "trial-compiles",
+            "Compilations of the first iteration with their batch, time and reason",
+            pd.DataFrame(rows),
+            _COMPILE,
+            title="Compilations of the first iteration",
+        ),
+    )
+
+
+def _first_iteration(stream: StreamFacts, strategy: str) -> Chart:
+    own, control = stream.first_batches_ns, stream.control_first_batches_ns
+    sides = tuple(theme.ordered([strategy, *([EAGER.name] if control else [])]))
+    finding = _compiled_at(stream)
+    chart = PreparedChart(finding, notes=["The time of single batches was not measured."])
+    if own:
+        rows = charts.first_iteration_frame(own, control, stream.compiles or [], strategy)
+        chart = PreparedChart(finding, charts.by_batch(sides), {"main": rows})
+    return Chart(
+        "trial-first-iteration",
+        "Time of every batch in the first iteration, on a logarithmic scale",
+        chart,
+        "Every batch of the first iteration on the host's clock, its loading included. One iteration is all "
+        "batches; the latencies of this page are those of whole iterations.",
+    )
+
+
+def _compiled_at(stream: StreamFacts) -> str:
+    if stream.compiles is None:
+        return f"{units.plural(stream.batches, 'batch')} per iteration"
+    at = sorted({each.batch for each in stream.compiles})
+    if not at:
+        return "Nothing was compiled in the first iteration"
+    shown = [units.count(number) for number in at[:6]] + (["later ones"] if len(at) > 6 else [])
+    places = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    return f"Compiled at batch {places}, of {units.count(stream.batches)}"
+
+
+def _profile(trial: Trial) -> tuple[Part, ...]:
+    """Why a step takes its time."""
+    profile = trial.profile
+    if profile is None:
+        return ()
+    times = step_times(trial)
+    longest = pd.DataFrame(longest_rows(profile, times), columns=list(_LONGEST))
+    alt = f"The kernels or operators of {trial.strategy.name} that take longest"
+    return (
+        Group(
+            (
+                (_profile_figures(trial, profile),),
+                parts.table("trial-longest", alt, longest, _LONGEST)
+                or noted(["The profile holds no kernel and no operator."]),
+            ),
+            explained(trial) or "What a step consists of",
+        ),
+    )
+
+
+def _profile_figures(trial: Trial, profile: Profile) -> Table:
+    times = step_times(trial)
+    rows = [(_capitalized(row[0])[:-1], *row[1:]) for row in profile_rows(profile, times)]
+    columns = {"figure": Column("Figure"), **parts.numbers({"eager": "Eager"})}
+    if profile.control is not None:
+        columns |= parts.numbers({"own": trial.strategy.name})
+    note = (
+        f"From {units.plural(profile.steps, 'warm step')} under torch.profiler, in a process of its own "
+        "after the timed one. Each figure is per step."
+    )
+    work = work_text(profile, times)
+    if work:
+        note += f" Work of an eager step: {work}. Rates are at eager's time."
+    return Table(
+        "trial-profile",
+        "Launches, operators and host time of eager and of this strategy, per step",
+        pd.DataFrame(rows, columns=["figure", "eager", "own"]),
+        columns,
+        note=note,
+    )
+
+
+def _trace(trial: Trial) -> tuple[Part, ...]:
+    """Paths only: what lies on a machine's disk is not served by this one."""
+    trace = trial.trace
+    if trace is None:
+        return ()
+    place = (
+        f"On {trial.machine.name}, below its data directory, {units.size(trace.size_bytes)}. "
+        "compilewatch show prints the whole path there."
+    )
+    missing = "" if trace.report else "Without a report: tlparse was not installed where it was written."
+    path = Lines((trace.report or trace.directory,), code=True)
+    return (titled("The compiler's own log", *noted([place]), path, *noted([missing])),)
+
+
+def _source(trial: Trial) -> tuple[Part, ...]:
+    """Figures that only the source of an imported trial has."""
+    stated = other_figures(trial.summary) if trial.summary is not None else []
+    note = f"As {trial.source.name} names them, in its own units."
+    return (Pairs("Figures of the source", dict(stated), note),) if stated else ()
+
+
+def _cold_start(trial: Trial) -> Part:
+    """Where the time from spawning the process to its first result went."""
+    title, start = "Cold start", trial.cold_start
+    if start is None:
+        return Lines((_NOT_MEASURED,), title)
+    steady = facts.until_steady(start) if start.until_steady_ns is not None else ""
+    phases = [(phase, ns) for phase, ns in phases_of(start.model_dump(mode="json")) if ns]
+    if not phases:
+        return Lines(tuple(filter(None, ("The time of single phases is not known.", steady))), title)
+    total = sum(ns for _, ns in phases)
+    rows = [
+        {"phase": PHASES.get(phase, phase), "time": units.duration(ns), "share": 100 * ns / total}
+        for phase, ns in phases
+    ]
+    alt = "Phases from process start to first result with their times"
+    return titled(title, Table("trial-phases", alt, pd.DataFrame(rows), _PHASE, note=steady))
+
+
+def _compiler(trial: Trial) -> Part:
+    """Graphs, graph breaks, recompiles, and what the caches of the compiler answered."""
+    compiler = trial.compiler
+    if compiler is None:
+        eager = trial.strategy.kind is StrategyKind.EAGER
+        return Lines(("Eager: nothing was compiled." if eager else _NOT_MEASURED,), "Compiler")
+    return titled("Compiler", Pairs("", facts.compiler_pairs(compiler)), *_compiler_events(compiler))
+
+
+def _compiler_events(compiler: CompilerFacts) -> tuple[Part, ...]:
+    return (
+        *_events("Graph breaks", compiler.graph_breaks, "trial-breaks"),
+        *_events("Recompiles", compiler.recompiles, "trial-recompiles"),
+        *parts.listed("Skipped frames", compiler.skipped_frames or ()),
+        *parts.listed("CUDA graphs skipped", compiler.cudagraph_skips or ()),
+    )
+
+
+def _events(title: str, events: Sequence[CompilerEvent] | None, key: str) -> tuple[Part, ...]:
+    if not events:
+        return noted([f"{title}: {'not measured' if events is None else 'none'}."])
+    rows = [
+        {"count": each.count, "location": each.location or units.MISSING, "reason": each.reason}
+        for each in events
+    ]
+    total = units.count(sum(each.count for each in events))
+    alt = f"{title} with file, line and reason"
+    return parts.table(key, alt, pd.DataFrame(rows), _EVENT, title=f"{title} ({total})")
+
+
+def _measured(title: str, pairs: Mapping[str, str | None] | None, **more: Any) -> Part:
+    return Lines((_NOT_MEASURED,), title) if pairs is None else Pairs(title, pairs, **more)
+
+
+def _memory(trial: Trial) -> Part:
+    """Peaks of the device and of the process, those of eager beside them."""
+    return _measured("Memory", facts.memory_pairs(trial.memory) if trial.memory else None)
+
+
+def _numerics(trial: Trial) -> Part:
+    """How near the results are to those of the reference."""
+    return _measured("Numerics", facts.numerics_pairs(trial.numerics) if trial.numerics else None)
+
+
+def _states(trial: Trial) -> Part:
+    """Clocks, temperatures, throttling and load while it was sampled, and why it is suspect."""
+    note = "Clocks, temperature and power: minimum, median, maximum." if trial.device_state else ""
+    return _measured("Device and host while sampling", facts.state_pairs(trial) or None, note=note)
+
+
+def _commands(trial: Trial) -> tuple[Part, ...]:
+    """The commands that show this trial, repeat it, and measure its case anew."""
+    shown: tuple[Part, ...] = (Lines((f"compilewatch show {trial.trial_id}",), code=True),)
+    if trial.source.kind is not SourceKind.MEASURED:
+        return shown
+    repeats = "Repeats this trial as it was measured, and says how the result compares."
+    shown += (Lines((f"compilewatch reproduce {trial.trial_id}",), code=True), *noted([repeats]))
+    again = facts.run_command(trial)
+    if again is None:
+        return shown
+    anew = "Measures the same case on this machine with the torch that is installed now."
+    return (*shown, Lines((again,), code=True), *noted([anew]))

@@ -1,0 +1,65 @@
+"""The numbers that a page shows, read back from its parts."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pandas as pd
+
+from dashboard.pages.parts import Chart, Figures, PageContent, Pairs, Table, flat
+
+UNITS = {
+    **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
+    **{"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
+    **{"x": 1.0, "%": 0.01, "steps": 1.0, "step": 1.0, "": 1.0},
+}
+DIGITS = 0.006
+"""Half a unit in the third of three significant digits, as a share of the smallest such number, and a bit."""
+
+
+def value(text: Any) -> float | None:
+    """The number that a text shows, in the base of its unit; None where it shows none."""
+    if not isinstance(text, str):
+        return None
+    found = re.fullmatch(r"([+-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)", text)
+    if found is None or found[2] not in UNITS:
+        return None
+    return float(found[1].replace(",", "")) * UNITS[found[2]]
+
+
+def agree(shown: float, quotient: float) -> bool:
+    """Up to the digits that all three numbers show."""
+    return math.isclose(shown, quotient, rel_tol=3 * DIGITS)
+
+
+def tables(page: PageContent) -> dict[str, pd.DataFrame]:
+    return {part.key: part.frame for part in flat((*page.parts, *page.appendix())) if isinstance(part, Table)}
+
+
+def charts(page: PageContent) -> dict[str, dict[str, pd.DataFrame]]:
+    return {part.key: part.chart.frames for part in flat(page.parts) if isinstance(part, Chart)}
+
+
+def figures(page: PageContent) -> dict[str, str]:
+    return {
+        each.title: each.text
+        for part in flat(page.parts)
+        if isinstance(part, Figures)
+        for each in part.figures
+    }
+
+
+def pairs(page: PageContent, title: str) -> dict[str, str | None]:
+    found = (part.pairs for part in flat(page.parts) if isinstance(part, Pairs) and part.title == title)
+    return dict(next(found, {}))
+
+
+def first_numbers(text: str) -> list[int]:
+    """The whole numbers of a sentence."""
+    return [int(number.replace(",", "")) for number in re.findall(r"\b\d[\d,]*", text)]
+
+
+def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.to_dict("records")
