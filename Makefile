@@ -35,7 +35,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz mutants audit lint fix bench docs screenshots walk look release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz numbers mutants audit lint fix bench docs screenshots walk look release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -152,6 +152,9 @@ fuzz: dev ## bend configurations, records, links, requests, sockets, states and 
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
 	    --hypothesis-show-statistics --timeout 3600 tests/runner/process/test_fuzz.py \
 	    tests/dashboard/links/test_links.py tests/dashboard/api/test_fuzz_requests.py tests/db/store/test_states.py $(PYTEST_ARGS)
+
+numbers: dev ## whether the numbers of every page add up over 500 random histories; a quarter of an hour
+	$(BIN)/python -m pytest -m slow tests/dashboard/pages/test_numbers_add_up.py $(PYTEST_ARGS)
 
 mutants: dev ## change db/metrics and db/judge in every small way, and count which changes the tests notice; hours
 	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \
