@@ -83,6 +83,13 @@ MEASURE = "compilewatch run --suite smoke"
 # A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
 MOST_ROWS_WHOLE = 20
 _SHOWN = "shown"
+# Streamlit's own grey has a contrast of 3.7 on white; the text around a chart has far more, light or dark.
+_TEXT_INK = {"labelColor": "currentColor", "titleColor": "currentColor"}
+_INKED: Spec = {
+    "axis": {**_TEXT_INK, "labelOpacity": 0.8, "titleOpacity": 0.8},
+    "legend": _TEXT_INK,
+    "header": _TEXT_INK,
+}
 
 
 def begin() -> None:
@@ -111,7 +118,13 @@ def chart(
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
     _remember(Chart(key, alt, PreparedChart("", spec, dict(frames))))
     drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
-    st.vega_lite_chart(None, {**readable_spec(spec), "datasets": drawn}, key=key, alt=alt, **more)
+    st.vega_lite_chart(None, {**_inked(readable_spec(spec)), "datasets": drawn}, key=key, alt=alt, **more)
+
+
+def _inked(spec: Spec) -> Spec:
+    """`spec` with the text of its axes and legends in the colour of the text around it."""
+    own = spec.get("config", {})
+    return {**spec, "config": {**own, **{key: {**ink, **own.get(key, {})} for key, ink in _INKED.items()}}}
 
 
 def picked(key: str) -> dict[str, Any] | None:

@@ -1,4 +1,8 @@
-"""axe-core, the accessibility checker: fetched once from the npm registry into a cache, never committed."""
+"""What machines find wrong for people who see little: axe-core, and the contrast of text in charts.
+
+axe-core is fetched once from the npm registry into a cache, never committed. It takes the colour of text in
+SVG from another property than the one that paints it, so charts are measured here.
+"""
 
 from __future__ import annotations
 
@@ -75,3 +79,63 @@ def serious(page: Page, source: str) -> list[str]:
         if violation["impact"] in _SERIOUS
         for node in violation["nodes"]
     ]
+
+
+LEAST_CONTRAST = 4.5
+"""Of text against what lies under it, by WCAG 2.2, 1.4.3."""
+
+# The painted colour of every text in a chart against the grounds and marks under its middle. Relative
+# luminance and contrast as WCAG 2.2 defines them.
+_FAINT = """
+(least) => {
+    const parsed = (text) => {
+        const found = text.match(/rgba?\\(([^)]+)\\)/);
+        if (!found) return null;
+        const [r, g, b, a = 1] = found[1].split(/[, /]+/).map(Number);
+        return [r, g, b, a];
+    };
+    const over = (top, under) => [0, 1, 2].map((n) => top[n] * top[3] + under[n] * (1 - top[3]));
+    const luminance = (colour) => {
+        const [r, g, b] = colour.map((part) => part / 255)
+            .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const opacity = (at, root) => at === root ? 1
+        : Number(getComputedStyle(at).opacity) * opacity(at.parentElement, root);
+    const painted = (at, root) => {
+        const look = getComputedStyle(at);
+        const fill = parsed(look.fill);
+        return fill && [...fill.slice(0, 3), fill[3] * Number(look.fillOpacity) * opacity(at, root)];
+    };
+    const page = (at) => {
+        const own = at ? parsed(getComputedStyle(at).backgroundColor) : [255, 255, 255, 1];
+        return own && own[3] === 1 ? own : over(own || [0, 0, 0, 0], page(at.parentElement));
+    };
+    const reachable = document.head.appendChild(document.createElement("style"));
+    reachable.textContent = "svg.marks *{pointer-events:auto!important}";
+    const faint = [];
+    for (const text of document.querySelectorAll("svg.marks text")) {
+        const root = text.closest("svg");
+        const ink = painted(text, root);
+        if (!text.textContent.trim() || !ink || !ink[3]) continue;
+        text.scrollIntoView({block: "center"});
+        const box = text.getBoundingClientRect();
+        const stack = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+        const ground = stack.slice(stack.indexOf(text) + 1).reverse()
+            .filter((at) => at instanceof SVGGeometryElement && root.contains(at))
+            .map((at) => painted(at, root)).filter(Boolean)
+            .reduce((under, top) => over(top, under), page(root));
+        const [dark, light] = [luminance(over(ink, ground)), luminance(ground)].sort((a, b) => a - b);
+        const contrast = (light + 0.05) / (dark + 0.05);
+        if (contrast < least) faint.push(`chart text: ${text.textContent}: contrast ${contrast.toFixed(2)}`);
+    }
+    reachable.remove();
+    return faint;
+}
+"""
+
+
+def faint(page: Page) -> list[str]:
+    """The texts in charts whose contrast is below `LEAST_CONTRAST`, a line each."""
+    found: list[str] = page.evaluate(_FAINT, LEAST_CONTRAST)
+    return found

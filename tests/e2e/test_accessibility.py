@@ -1,14 +1,17 @@
-"""Every page for people who cannot see it or hold no mouse: what axe-core finds."""
+"""Every page for people who see little or nothing: what axe-core finds, and faint text in charts."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from dashboard.links.links import TITLES, Page
-from tests.dashboard.serving import Served
-from tests.e2e.axe import axe_source, serious
+from dashboard.links.links import TITLES, Page, href
+from tests.dashboard.serving import Served, served
+from tests.e2e.axe import axe_source, faint, serious
 from tests.e2e.browser import new_page, open_at
+from tests.e2e.look import shots
 
 pytestmark = pytest.mark.browser
 
@@ -24,23 +27,40 @@ def axe() -> str:
         (1440, "light"),
         pytest.param(1440, "dark", marks=pytest.mark.slow),
         pytest.param(390, "light", marks=pytest.mark.slow),
+        pytest.param(390, "dark", marks=pytest.mark.slow),
     ],
 )
-def test_axe_finds_nothing_serious_on_any_page(
-    browser: Browser, recorded_server: Served, axe: str, width: int, scheme: str
+def test_nothing_serious_and_no_faint_text_on_any_page(
+    browser: Browser, recorded_server: Served, recorded_url: str, axe: str, width: int, scheme: str
 ) -> None:
     found: dict[str, list[str]] = {}
     with new_page(browser, recorded_server.origin, width=width, scheme=scheme) as (page, _):
-        for target in Page:
-            open_at(page, f"{recorded_server.origin}/{target.value}", TITLES[target])
-            if wrong := serious(page, axe):
-                found[TITLES[target]] = wrong
+        for shot in shots(recorded_url):
+            open_at(page, f"{recorded_server.origin}/{href(shot.link)}", shot.title)
+            if wrong := [*serious(page, axe), *faint(page)]:
+                found[shot.name] = wrong
     assert found == {}, "\n".join(line for lines in found.values() for line in lines)
+
+
+def test_an_empty_database_has_no_faint_text(
+    browser: Browser, empty_url: str, axe: str, tmp_path: Path
+) -> None:
+    with served(empty_url, tmp_path / "log") as server, new_page(browser, server.origin) as (page, _):
+        open_at(page, f"{server.origin}/", TITLES[Page.OVERVIEW])
+        assert serious(page, axe) == []
 
 
 def test_axe_would_find_something(browser: Browser, axe: str) -> None:
     with new_page(browser, "data:") as (page, _):
         page.set_content("<html lang=en><title>t</title><img src='data:,'><p style='color:#ccc'>pale</p>")
         found = " ".join(serious(page, axe))
+        page.set_content(
+            "<svg class=marks style='background:#fff'><rect width=100 height=20 fill='#777' y=30 />"
+            "<text y=12 fill='#808495'>grey</text><text y=45 x=9 fill='#333'>mark</text>"
+            "<text y=70>black</text></svg>"
+        )
+        pale = faint(page)
+    # By hand: #808495 on white 1.05 / (0.2323 + 0.05), #333 on #777 (0.1845 + 0.05) / (0.0331 + 0.05).
+    assert pale == ["chart text: grey: contrast 3.72", "chart text: mark: contrast 2.82"]
     assert "image-alt" in found
     assert "color-contrast" in found
