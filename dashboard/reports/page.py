@@ -41,9 +41,11 @@ td.n,td.s{white-space:nowrap}
 tr.regressed td:first-child{box-shadow:inset 4px 0 #b94f00}
 tr.improved td:first-child{box-shadow:inset 4px 0 #0072b2}
 tr.inconclusive td:first-child{box-shadow:inset 4px 0 #e0c65a}
+summary{font-size:1.15rem;font-weight:600;margin:2rem 0 .25rem;cursor:pointer}
 footer{margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.75rem}
 @page{margin:14mm}
-@media print{body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}pre{white-space:pre-wrap}
+@media print{details::details-content{content-visibility:visible}
+body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}pre{white-space:pre-wrap}
 table{width:100%;font-size:7.5pt}th,td{padding:.15rem .3rem;max-width:9rem}td.n,td.s{white-space:normal}
 h2{break-after:avoid}figure,tr,dl{break-inside:avoid}figure{overflow:visible}svg{min-width:0}thead{display:table-header-group}}
 """
@@ -56,7 +58,7 @@ def render(content: Content) -> str:
         f"<h1>{_text(content.title)}</h1>"
         f'<p class="soft">{_text(content.subject)}</p>'
         f"{''.join(sections)}"
-        f"{_table(content.environment)}{_table(content.policy)}"
+        f"{_table(content.environment)}{_folded(content.policy)}"
         f"<footer>{_origin(content)}</footer>"
     )
     return document(content.title, _description(content), f"<main>{body}</main>")
@@ -138,6 +140,13 @@ def _lines(section: Lines) -> str:
         code = "\n".join(map(_text, section.lines))
         return f"{_heading(section.title)}<pre>{code}</pre>"
     return _heading(section.title) + "".join(f"<p>{_text(line)}</p>" for line in section.lines)
+
+
+def _folded(table: Table) -> str:
+    """A table that a screen shows once somebody opens it; paper has it whole."""
+    rows = units.plural(len(table.rows), "row")
+    shown = _table(table.model_copy(update={"title": ""}))
+    return f"<details><summary>{_text(table.title)}, {rows}</summary>{shown}</details>"
 
 
 def _class(column: Column, cells: Sequence[str]) -> str:

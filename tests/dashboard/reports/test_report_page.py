@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -44,6 +45,14 @@ def test_reports_are_listed_with_who_when_and_of_what(copied_url: str) -> None:
     assert not [each for each in test.markdown if "](http" in each.value]
     labels = {each.proto.label for each in test.get("download_button")}
     assert {"HTML file", "PNG", "PDF"} <= labels
+
+
+def test_the_policy_of_a_report_is_folded(copied_url: str) -> None:
+    page = render(freeze_link("modes", **SIGNED))
+    folded = page[page.index("<details>") : page.index("</details>")]
+    assert re.match(r"<details><summary>Policy in force, \d+ rows</summary>", folded)
+    assert "unchanged_margin" in folded
+    assert "unchanged_margin" not in page.replace(folded, "")
 
 
 def test_a_report_is_revoked_by_name(copied_url: str) -> None:
