@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -16,7 +16,7 @@ from db.judge.compare.sides import COMPONENTS
 from db.judge.history.series import judge_series
 from db.judge.history.stretches import CONDITION_COLUMNS
 from db.judge.policy import HistoryPolicy, Policy
-from db.judge.results import ChangeEvent, Comparison
+from db.judge.results import ChangeEvent, Comparison, Row
 from db.judge.vocabulary import Metric, Verdict
 from db.wording import units
 from db.wording.metrics import METRICS
@@ -106,23 +106,33 @@ def over(
     return Changes(frame, _sentence(frame), _last(frame))
 
 
-def between(rows: pd.DataFrame, points: pd.DataFrame, metric: str, comparison: Comparison | None) -> Changes:
-    """What the judge says of the newest build that is drawn against the one before it, over builds.
+def verdicts(
+    rows: pd.DataFrame, points: pd.DataFrame, metric: str, comparison: Comparison | None
+) -> dict[object, Row]:
+    """What the judge says of the newest build that is drawn against the one before it, over builds: a verdict
+    by the index of its row.
 
-    `rows` and `points` as in `over`, a row per build; no comparison, no mark.
+    `rows` and `points` as in `over`, a row per build; none without a comparison.
     """
     if comparison is None or rows.empty:
-        return _NONE
+        return {}
     judged = {
         (row.case.workload_id, row.case.strategy_id): row
         for row in comparison.rows
-        if row.metric.value == metric and row.verdict in _WORDS
+        if row.metric.value == metric
     }
     newest = rows[rows["build"] == rows["build"].iloc[-1]]
     cases = points.loc[newest.index, ["workload_id", "strategy_id"]].itertuples(index=False, name=None)
-    rows_by_key = {key: judged[case] for key, case in zip(newest.index, cases, strict=True) if case in judged}
-    drawn = newest.loc[list(rows_by_key)]
-    frame = _frame(drawn, [Marked(row.verdict, row.change, row.reason) for row in rows_by_key.values()], rows)
+    return {key: judged[case] for key, case in zip(newest.index, cases, strict=True) if case in judged}
+
+
+def between(rows: pd.DataFrame, judged: Mapping[object, Row]) -> Changes:
+    """Those of `verdicts` that say worse or better."""
+    found = {key: row for key, row in judged.items() if row.verdict in _WORDS}
+    if not found:
+        return _NONE
+    marked = [Marked(row.verdict, row.change, row.reason) for row in found.values()]
+    frame = _frame(rows.loc[list(found)], marked, rows)
     return Changes(frame, _sentence(frame), "")
 
 

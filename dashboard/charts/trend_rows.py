@@ -13,6 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import gaps
+from db.judge.results import Row
+from db.judge.vocabulary import Verdict
 from db.wording import units
 from db.wording.marks import timing_text
 from db.wording.metrics import METRICS, MetricEntry
@@ -28,6 +30,16 @@ _FLATTEST = 0.1
 
 # An axis of ratios is stretched by this at most so that 1x is on it.
 _MOST_FLATTENED = 3.0
+
+# A verdict beside the change that it is on.
+_JUDGED = {
+    Verdict.REGRESSED: "worse",
+    Verdict.IMPROVED: "better",
+    Verdict.UNCHANGED: "(unchanged)",
+    Verdict.INCONCLUSIVE: "(undecided)",
+    Verdict.NOT_COMPARABLE: "(not comparable)",
+    Verdict.MISSING: "(missing)",
+}
 
 # What one point of each axis is.
 POINT_WORDS = {"time": "run", "torch": "build"}
@@ -206,16 +218,14 @@ def with_eager(shown: Window, metric: str) -> Window:
     return shown._replace(low=low, high=high) if is_ratio(metric) and near else shown
 
 
-def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str, *, interleaved: bool = False) -> str:
-    """The newest value of the leading strategy and how it moved since the point before.
+def finding(rows: pd.DataFrame, metric: str, workload: str, judged: Mapping[object, Row]) -> str:
+    """The newest value of the leading strategy, and the judge's change of it since the build before.
 
-    `rows` as `frame` returns them, in the order of `in_order`. Over time nothing moved between builds that
-    were measured by turns (`interleaved`): the last of them is not the newest.
+    `rows` as `frame` returns them, not empty, in the order of `in_order`; `judged` the verdicts on the newest
+    build by the index of their row. A change that nobody judged is not named: it may be noise.
     """
     figure = METRICS[metric]
-    if rows.empty:
-        return f"No {figure.name} of {workload} is known"
-    strategies, builds, values = (rows[name].tolist() for name in ("strategy", "build", "value"))
+    strategies, values = (rows[name].tolist() for name in ("strategy", "value"))
     compiled = [place for place, strategy in enumerate(strategies) if strategy != "eager"]
     newest = {strategies[place]: place for place in compiled or range(len(rows))}
     last = sorted(newest.values())
@@ -223,10 +233,9 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, axis: str, *, interl
     leading = int(by_value.sort_values(ascending=not figure.higher_is_better).index[0])
     strategy = strategies[leading]
     text = f"{strategy} on {workload}: {figure.name} {rows['value_text'].iloc[leading]}"
+    verdict = judged.get(rows.index[leading])
     earlier = [place for place in range(leading) if strategies[place] == strategy]
-    if not earlier or (interleaved and axis == "time"):
+    if verdict is None or verdict.change is None or not earlier:
         return text
-    before = earlier[-1]
-    change = values[leading] / values[before] - 1 if values[before] else 0.0
-    since = builds[before] if builds[before] != builds[leading] else f"the {POINT_WORDS[axis]} before"
-    return f"{text}, {units.percent(change, signed=True)} since {since}"
+    change = units.percent(verdict.change, signed=True)
+    return f"{text}, {change} {_JUDGED[verdict.verdict]} since {rows['build'].iloc[earlier[-1]]}"

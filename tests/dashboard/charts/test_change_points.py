@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dashboard.charts import change_points, trend_rows
+from dashboard.charts import change_points, trend_rows, trends
 from dashboard.links.links import Link, Page
 from dashboard.read.database import DATABASE_VARIABLE
 from dashboard.read.shaping import with_labels
@@ -21,7 +21,7 @@ from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
 from db.store.trials import save_trials
-from tests.builders import make_build, make_history
+from tests.builders import make_build, make_device_state, make_history
 from tests.dashboard.conftest import opened, texts
 
 NIGHTS, STEP_AT = 32, 14
@@ -45,6 +45,37 @@ def _nightly(slower: Mapping[str, float], step_at: int = STEP_AT, **fields: Any)
             **fields,
         }
     )
+
+
+def test_a_run_whose_trials_were_all_throttled_is_hollow(sqlite_database: Database) -> None:
+    trials = _nightly({}, trials_per_case=2)
+    throttled = {trial.run_id for trial in trials[-6:]}
+    slowed = make_device_state(throttle_reasons=["hw_thermal_slowdown"], suspect=True)
+    points = _points(
+        sqlite_database,
+        [
+            trial.model_copy(update={"device_state": slowed}) if trial.run_id in throttled else trial
+            for trial in trials
+        ],
+    )
+    rows = trend_rows.frame(points, "latency", dict.fromkeys(points["build_id"], "torch 2.13.0"))
+    hollow = rows.index[rows["suspect"] == "suspect"]
+    assert set(points.loc[hollow, "run_id"]) == throttled
+    assert set(points.loc[rows.index[rows["suspect"] == "trusted"], "run_id"]).isdisjoint(throttled)
+    spec = trends.spec(
+        "latency",
+        axis="time",
+        scale="linear",
+        strategies=("default",),
+        builds=("torch 2.13.0",),
+        shown=trend_rows.window(rows),
+    )
+    filled = {
+        layer["transform"][0]["filter"]: layer["mark"]["filled"]
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "point"
+    }
+    assert filled == {"datum.suspect == 'trusted'": True, "datum.suspect == 'suspect'": False}
 
 
 def _points(database: Database, trials: list[Trial]) -> pd.DataFrame:

@@ -15,15 +15,17 @@ from dashboard.charts.trend_rows import Window, window, with_eager
 from dashboard.links.links import Link, Page, href
 from dashboard.pages.parts import Chart
 from dashboard.pages.trends import content as trends
-from dashboard.read.data import read_choices
+from dashboard.read.data import filters_of, read_choices, read_comparison
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
 from db.engine.session import open_database
 from db.judge.history.sequence import builds_interleaved
+from db.judge.vocabulary import Metric
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
 from db.store.trials import save_trials
+from db.wording import units
 from tests.builders import START, make_history
 from tests.dashboard.conftest import DATABASE, opened, texts
 
@@ -88,6 +90,23 @@ def test_over_time_nothing_moved_between_builds_that_took_turns(
     assert "Builds are interleaved here" in said
 
 
+def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the_margin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, stored(tmp_path, in_turns()))
+    snapshot = Snapshot.now()
+    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices(snapshot).newest_machine)
+    (chart,) = (part for part in trends.page(snapshot, link).parts if isinstance(part, Chart))
+    newest, before = (
+        next(key for key, name in read_choices(snapshot).builds.items() if name == f"torch {torch}")
+        for torch in ("2.13.0", "2.12.0")
+    )
+    judged = read_comparison(snapshot, filters_of(link), before, newest)
+    (row,) = (each for each in judged.rows if each.metric is Metric.LATENCY and each.strategy == "default")
+    assert f", {units.percent(row.change, signed=True)} (" in chart.chart.finding
+    assert chart.chart.finding.endswith(" since torch 2.12.0")
+
+
 def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +130,8 @@ def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(
     (mark,) = chart.chart.frames["changes"].to_dict("records")
     assert mark["build"] == "torch 2.13.0"
     assert re.fullmatch(r"▲ \+\d\d\.\d % worse", mark["label"])
+    change = mark["label"].removeprefix("▲ ")
+    assert chart.chart.finding.endswith(f", {change} since torch 2.12.0"), "one figure, that of the judge"
 
 
 @pytest.mark.parametrize(("low", "high", "drawn"), [(1.2, 1.6, True), (0.7, 1.4, True), (3.0, 3.2, False)])
