@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,14 +10,16 @@ import pandas as pd
 from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.parts import BOUND, Column, Empty, PageContent, Part, Table
+from dashboard.pages.parts import CASE_FACTS, Column, Empty, PageContent, Part, Table
 from dashboard.read import shaping
-from dashboard.read.data import filters_of, read_cases
+from dashboard.read.data import filters_of, read_cases, read_noise_floors
 from dashboard.read.snapshots import Snapshot
+from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
 from db.wording.marks import bound_cell
+from db.wording.noise import floor_cell
 
 CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
 """The columns that name a case."""
@@ -34,14 +36,13 @@ _COLUMNS = {
             "eager": "Eager latency",
         }
     ),
-    **BOUND,
+    **CASE_FACTS,
     **parts.numbers(
         {
             "cost": "Compile cost",
             "break_even": "Break-even",
             "first": "Time to first result",
             "memory": "Peak memory",
-            "trials": "Trials",
         }
     ),
     "status": Column("Status"),
@@ -54,31 +55,53 @@ def cases_of(snapshot: Snapshot, link: Link) -> pd.DataFrame:
     return shaping.with_caches(cases, link.cache)
 
 
+def floors_of(snapshot: Snapshot, machine_id: str | None) -> tuple[NoiseFloor, ...]:
+    """The noise floors of a machine; none where they are not known."""
+    return read_noise_floors(snapshot, machine_id).get(machine_id, ()) if machine_id else ()
+
+
+NO_FACTS: dict[str, Any] = {"bound": None, "counted_trials": None}
+"""What `case_facts` reads of a case, where it is not known."""
+
+
+def case_facts(
+    case: Mapping[str, Any], floors: Sequence[NoiseFloor], metric: str = "latency"
+) -> dict[str, str]:
+    """The cells of `CASE_FACTS` for a case, the noise floor that of `metric`."""
+    return {
+        "bound": bound_cell(case["bound"]),
+        "noise": floor_cell(floors, metric, case["bound"]),
+        "trials": units.count(case["counted_trials"]),
+    }
+
+
 def focus_of(link: Link, workloads: Iterable[str]) -> str:
     """The workload that a page is about: the one asked for, else the first. `workloads` is not empty."""
     labels = set(workloads)
     return link.focus if link.focus in labels else min(labels)
 
 
-def of_cases(shown: tuple[Part, ...], cases: pd.DataFrame, link: Link) -> PageContent:
-    """A page that shows `cases`, each of them a row of its report's appendix."""
+def of_cases(
+    shown: tuple[Part, ...], cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]
+) -> PageContent:
+    """A page that shows `cases`, each of them a row of its report's appendix. `floors` of their machine."""
     return PageContent(
         shown,
         link,
         builds=shaping.newest_builds(cases, "last_started_at"),
         data=lambda: {"cases": rows_of(cases)},
-        appendix=lambda: every_case(cases),
+        appendix=lambda: every_case(cases, floors),
     )
 
 
-def every_case(cases: pd.DataFrame) -> tuple[Table, ...]:
+def every_case(cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tuple[Table, ...]:
     """Every case as a row; nothing where there is none."""
     ordered = sorted(row_dicts(cases), key=lambda case: (case["workload_label"], sort_key(case["strategy"])))
-    frame = pd.DataFrame([_row(case) for case in ordered])
+    frame = pd.DataFrame([_row(case, floors) for case in ordered])
     return parts.table("cases", "Every case with its figures", frame, _COLUMNS, title="Every case")
 
 
-def _row(case: dict[str, Any]) -> dict[str, str]:
+def _row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, str]:
     return {
         "workload": case["workload_label"],
         "strategy": case["strategy"],
@@ -88,12 +111,11 @@ def _row(case: dict[str, Any]) -> dict[str, str]:
         ),
         "latency": units.duration(case["latency_ns"]),
         "eager": units.duration(case["control_latency_ns"]),
-        "bound": bound_cell(case["bound"]),
+        **case_facts(case, floors),
         "cost": units.duration(case["compile_cost_ns"]),
         "break_even": steps_words(case),
         "first": units.duration(case["time_to_first_result_ns"]),
         "memory": units.size(case["peak_bytes"]),
-        "trials": units.count(case["counted_trials"]),
         "status": case["status"],
     }
 

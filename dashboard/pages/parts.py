@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
 from dashboard.read.shaping import known_columns
-from db.wording.marks import BOUND_TITLE
+from db.judge.compare.noise_floor import TRIALS_A_SIDE
 
 LEFT_OUT = "Failures and exclusions"
 Tone = Literal["", "good", "bad", "warning"]
@@ -132,7 +132,7 @@ class Table:
 
     @property
     def titled(self) -> dict[str, Column]:
-        """`columns` without that of what bounds a case where no row says it, as on a CPU."""
+        """`columns` without those of a case that no row knows, as what bounds it on a CPU."""
         return known_columns(self.columns, self.frame)
 
 
@@ -226,8 +226,21 @@ def numbers(titles: Mapping[str, str]) -> dict[str, Column]:
     return {name: Column(title, numeric=True) for name, title in titles.items()}
 
 
-BOUND = texts(BOUND_TITLE)
+BOUND = texts({"bound": "Bound"})
 """The column of what bounds a case."""
+
+TRIALS = {"trials": Column("n", numeric=True, explained="Trials that count.")}
+
+CASE_FACTS = {
+    **BOUND,
+    "noise": Column(
+        "Noise floor",
+        numeric=True,
+        explained=f"Smallest change that {TRIALS_A_SIDE} trials a side show, of such cases on this machine.",
+    ),
+    **TRIALS,
+}
+"""What every table of cases says of each: what bounds it, the change it can show, and its trials."""
 
 
 def listed(title: str, lines: Sequence[str], *, key: str = "") -> tuple[Lines, ...]:

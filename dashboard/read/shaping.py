@@ -19,7 +19,7 @@ from db.queries.cold_start import PHASES
 from db.records.strategies import BUILTIN, not_applicable_reason
 from db.records.trial import CacheState
 from db.wording import units
-from db.wording.marks import BOUND_TITLE, origin_mark
+from db.wording.marks import origin_mark
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (
@@ -272,12 +272,16 @@ def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
     return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
 
 
+KNOWN_OF_SOME = frozenset({"bound", "noise"})
+"""Columns of cases that many machines cannot fill: what bounds a case, and its noise floor."""
+
+
 def known_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
-    """`columns` of `frame` without that of what bounds a case where no row says it, as on a CPU."""
+    """`columns` of `frame` without those of a case that no row knows, as what bounds it on a CPU."""
     return {
         name: title
         for name, title in columns.items()
-        if name not in BOUND_TITLE or (name in frame and (frame[name] != units.MISSING).any())
+        if name not in KNOWN_OF_SOME or (name in frame and (frame[name] != units.MISSING).any())
     }
 
 

@@ -15,6 +15,7 @@ from dashboard.links.links import TITLES, Link, Page, judged_metric
 from dashboard.links.requested import ALL_MACHINES, resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
+from dashboard.pages.cases import floors_of
 from dashboard.pages.contents import CONTENTS
 from dashboard.pages.guide.content import policy_part
 from dashboard.pages.parts import PageContent
@@ -157,7 +158,8 @@ def _compared(
     built = _built(judged, choices)
     before, after = built.values()
     differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
-    beside = upgrade.Beside(differs, code=traced_changes(reader(), judged))
+    floors = floors_of(snapshot, judged.machine_id)
+    beside = upgrade.Beside(differs, code=traced_changes(reader(), judged), floors=floors)
     if link is not None:
         beside = replace(
             beside,

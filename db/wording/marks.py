@@ -14,8 +14,6 @@ UNGATED_MEANS = (
     "Not comparable with gated times."
 )
 _BOUNDS = {"host": "host-bound", "device": "device-bound"}
-BOUND_TITLE = {"bound": "Bound"}
-"""The column of `bound_cell` in a table of cases, which leaves it out where no case has one."""
 
 
 def origin_mark(kind: object, name: object, timing_method: object = None) -> str:

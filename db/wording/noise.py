@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from db.judge.compare.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
 from db.judge.compare.significance import trials_needed
 from db.judge.policy import Policy
+from db.judge.vocabulary import Bound
 from db.wording import units
 from db.wording.marks import bound_word
 from db.wording.metrics import METRICS
@@ -29,6 +30,14 @@ def floor_text(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY
     return ", ".join(
         f"{METRICS[metric].word} {', '.join(changes)}" for metric, changes in cases_by_floor.items()
     )
+
+
+def floor_cell(floors: Iterable[NoiseFloor], metric: str, bound: object) -> str:
+    """The smallest change of `metric` that cases of the class `bound` show, in a table; a dash where that is
+    not known.
+    """
+    floor = floor_of(floors, metric, Bound(bound) if isinstance(bound, str) else None)
+    return units.MISSING if floor is None else units.percent(floor.change)
 
 
 def floor_sentence(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY) -> str | None:

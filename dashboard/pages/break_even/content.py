@@ -14,25 +14,34 @@ from dashboard.charts.style import PreparedChart, Spec
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.break_even import charts
-from dashboard.pages.cases import NO_CASE, cases_of, focus_of, of_cases, steps_words
-from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
+from dashboard.pages.cases import (
+    NO_CASE,
+    case_facts,
+    cases_of,
+    floors_of,
+    focus_of,
+    of_cases,
+    steps_words,
+)
+from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices, read_points
 from dashboard.read.shaping import asides, with_caches, with_strategies
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
+from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR
 from db.metrics.case_modes import mode_options
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
-from db.wording.marks import bound_cell, bound_word
+from db.wording.marks import bound_word
 
 # What a plan of steps per process and restarts per day costs, strategy by strategy, in words.
 
 _PLAN = {
     "strategy": Column("Strategy", pinned=True),
-    **BOUND,
+    **CASE_FACTS,
     **parts.numbers(
         {
             "latency": "Latency",
@@ -63,7 +72,7 @@ _COLUMNS = [
         "compile_cost_ns",
     ),
     *("break_even_interval", "break_even_low", "break_even_high"),
-    "bound",
+    *("bound", "counted_trials"),
 ]
 
 
@@ -105,11 +114,13 @@ def _money(ns: float, price_per_hour: float) -> float:
     return ns / NANOSECONDS_PER_HOUR * price_per_hour
 
 
-def _rows(link: Link, cases: pd.DataFrame, options: list[ModeOption]) -> pd.DataFrame:
+def _rows(
+    link: Link, cases: pd.DataFrame, options: list[ModeOption], floors: Sequence[NoiseFloor]
+) -> pd.DataFrame:
     """What the plan of the sliders costs per day, a row per strategy, in words."""
     by_name = {option.strategy: option for option in options}
     return pd.DataFrame(
-        _row(case, by_name.get(case["strategy"]), link)
+        {**_row(case, by_name.get(case["strategy"]), link), **case_facts(case, floors)}
         for case in sorted(row_dicts(cases[_COLUMNS]), key=lambda case: sort_key(case["strategy"]))
     )
 
@@ -123,7 +134,6 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
     reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
-        "bound": bound_cell(case["bound"]),
         "latency": units.duration(case["latency_ns"]),
         "eager": units.MISSING if reference else units.duration(case["control_latency_ns"]),
         "steps": steps_words(case),
@@ -176,9 +186,9 @@ def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]
 @cached
 def page(snapshot: Snapshot, link: Link) -> PageContent:
     """One workload: that in focus, else the first."""
-    cases = cases_of(snapshot, link)
+    cases, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link)
+        return of_cases((NO_CASE,), cases, link, floors)
     focus = focus_of(link, cases["workload_label"])
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
@@ -192,7 +202,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         *parts.table(
             "break-even-table",
             f"Break-even of every strategy on {focus} in steps, time and money, and the cost of a day",
-            _rows(link, mine, options),
+            _rows(link, mine, options, floors),
             _PLAN,
             title="In steps, time and money",
             note=_words(link, focus),
@@ -201,7 +211,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         *_history(snapshot, replace(link, focus=None), focus),
         *_every_workload(cases),
     )
-    return of_cases(shown, cases, replace(link, focus=focus))
+    return of_cases(shown, cases, replace(link, focus=focus), floors)
 
 
 def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> Part:
@@ -266,9 +276,10 @@ def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
     """Break-even in words, a row per workload and a column per strategy; nothing for a single workload."""
     rows: dict[str, dict[str, str]] = {}
     compiled = cases[cases["strategy"] != EAGER.name]
-    needed = ["workload_label", "strategy", "break_even", "break_even_steps", "bound"]
+    needed = ["workload_label", "strategy", "break_even", "break_even_steps", "bound", "counted_trials"]
     for case in row_dicts(compiled[needed]):
-        words = ", ".join(filter(None, (steps_words(case), bound_word(case["bound"]))))
+        trials = f"n={units.count(case['counted_trials'])}"
+        words = ", ".join(filter(None, (steps_words(case), bound_word(case["bound"]), trials)))
         rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
             words
         )

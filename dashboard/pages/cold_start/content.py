@@ -9,9 +9,19 @@ import pandas as pd
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.cases import CASE, NO_CASE, cases_of, of_cases
+from dashboard.pages.cases import CASE, NO_CASE, cases_of, floors_of, of_cases
 from dashboard.pages.cold_start import charts
-from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
+from dashboard.pages.parts import (
+    BOUND,
+    LEFT_OUT,
+    TRIALS,
+    Chart,
+    Column,
+    Figure,
+    Figures,
+    PageContent,
+    Part,
+)
 from dashboard.read.data import filters_of, read_cases, read_cold_start, read_jobs
 from dashboard.read.shaping import asides
 from dashboard.read.snapshots import Snapshot, cached
@@ -32,9 +42,9 @@ _COLUMNS = {
             "graphs": "Graphs",
             "breaks": "Graph breaks",
             "recompiles": "Recompiles",
-            "trials": "Trials (n)",
         }
     ),
+    **TRIALS,
 }
 _PRODUCTION_COLUMNS = {
     "workload": Column("Job", pinned=True),
@@ -72,13 +82,13 @@ def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]
 @cached
 def page(snapshot: Snapshot, link: Link) -> PageContent:
     """One workload, or all where `link` names none that is there."""
-    cases = cases_of(snapshot, link)
+    cases, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
     if link.focus in set(cases["workload_label"]):
         cases = cases[cases["workload_label"] == link.focus]
     else:
         link = replace(link, focus=None)
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link)
+        return of_cases((NO_CASE,), cases, link, floors)
     bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
     ends = charts.totals(bars.rows, _known(cases))
     rest = f"{bars.left_out} The table has all. Choose a workload to see its own."
@@ -106,7 +116,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         *_production(snapshot),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
     )
-    return of_cases(shown, cases, link)
+    return of_cases(shown, cases, link, floors)
 
 
 def _production(snapshot: Snapshot) -> tuple[Part, ...]:

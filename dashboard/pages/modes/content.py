@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pandas as pd
 
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.cases import NO_CASE, cases_of, of_cases
+from dashboard.pages.cases import NO_CASE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
 from dashboard.pages.modes import charts
 from dashboard.pages.modes.roofline import roofline_parts
-from dashboard.pages.parts import BOUND, LEFT_OUT, Chart, Column, PageContent, Part, Table
+from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Chart, Column, PageContent, Part, Table
 from dashboard.read.data import filters_of, read_rooflines
 from dashboard.read.shaping import asides, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_TITLE, published_lines
+from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import choose_modes
+from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
-from db.wording.marks import bound_cell
 
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
 _COLUMNS = {
@@ -29,6 +31,7 @@ _COLUMNS = {
     "steps": {"total": "Total time", "eager": "Eager total", "saved": "Saved against eager"},
     "memory": {"value": "Peak memory", "eager": "Eager peak", "ratio": "Eager peak / this peak"},
 }
+_NOISE_OF = {"latency": "latency", "steps": "latency", "memory": "peak_memory"}
 # Per goal: the figure, the same of eager, how it is written, and their ratio.
 _FIGURES = {
     "latency": ("latency_ns", "control_latency_ns", units.duration, "speedup"),
@@ -39,18 +42,18 @@ _FIGURES = {
 @cached
 def page(snapshot: Snapshot, link: Link) -> PageContent:
     """For the goal that `link` names."""
-    cases = cases_of(snapshot, link)
+    cases, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
     if cases.empty:
-        return of_cases((NO_CASE,), cases, link)
+        return of_cases((NO_CASE,), cases, link, floors)
     shown: tuple[Part, ...] = (
         _heat_map(cases, link),
-        _best(cases, link),
+        _best(cases, link, floors),
         *_front(charts.front(cases)),
         *_roofline(snapshot, link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
         *parts.listed(PUBLISHED_TITLE, published_lines(cases)),
     )
-    return of_cases(shown, cases, link)
+    return of_cases(shown, cases, link, floors)
 
 
 def _labels(cases: pd.DataFrame) -> dict[str, str]:
@@ -95,10 +98,13 @@ def _heat_map_finding(cases: pd.DataFrame) -> str:
     return f"{text}; at most {units.ratio(top['speedup'])}, {top['strategy']} on {top['workload_label']}"
 
 
-def _best(cases: pd.DataFrame, link: Link) -> Table:
+def _best(cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> Table:
     numbers = _COLUMNS[link.goal]
     goal = units.plural(link.steps, "step") if link.goal == "steps" else GOALS[link.goal].lower()
-    frame = _best_for_steps(cases, link.steps) if link.goal == "steps" else _best_rows(cases, link.goal)
+    steps = link.steps if link.goal == "steps" else None
+    frame = _best_rows(cases, link.goal) if steps is None else _best_for_steps(cases, steps)
+    facts = [case_facts(fact, floors, _NOISE_OF[link.goal]) for fact in frame.pop("facts")]
+    frame = pd.concat([frame, pd.DataFrame(facts, columns=list(CASE_FACTS), index=frame.index)], axis=1)
     return Table(
         "modes-best",
         f"Best strategy of every workload for {goal}, eager among them",
@@ -107,7 +113,7 @@ def _best(cases: pd.DataFrame, link: Link) -> Table:
             "workload": Column("Workload", pinned=True),
             "strategy": Column("Best strategy"),
             **parts.numbers(numbers),
-            **BOUND,
+            **CASE_FACTS,
             "options": Column("Strategies compared", kind="number"),
         },
         title=f"Best strategy for {goal}",
@@ -140,17 +146,17 @@ def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
                 "value": write(own),
                 "eager": write(control),
                 "ratio": units.ratio(share),
-                "bound": bound_cell(case["bound"]),
+                "facts": case,
                 "options": len(compiled) + 1,
             }
         )
-    return pd.DataFrame(rows, columns=["workload", "strategy", *_COLUMNS[goal], "bound", "options"])
+    return pd.DataFrame(rows, columns=["workload", "strategy", *_COLUMNS[goal], "facts", "options"])
 
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     chosen = choose_modes(cases, steps=steps)
     labels = _labels(cases)
-    bounds = dict(zip(_keys(cases), map(bound_cell, cases["bound"]), strict=True))
+    facts = dict(zip(_keys(cases), row_dicts(cases[list(NO_FACTS)]), strict=True))
     return pd.DataFrame(
         {
             "workload": chosen["workload_id"].map(labels),
@@ -158,7 +164,7 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
             "total": [units.duration(value) for value in chosen["total_ns"]],
             "eager": [units.duration(value) for value in chosen["eager_total_ns"]],
             "saved": [units.duration(value) for value in chosen["saved_ns"]],
-            "bound": [bounds.get(key, units.MISSING) for key in _keys(chosen)],
+            "facts": [facts.get(key, NO_FACTS) for key in _keys(chosen)],
             "options": chosen["options"],
         }
     )

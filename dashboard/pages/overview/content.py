@@ -15,10 +15,10 @@ from dashboard.charts import sparklines
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link, Page
 from dashboard.pages import parts
-from dashboard.pages.cases import NO_CASE, of_cases, steps_words
+from dashboard.pages.cases import NO_CASE, case_facts, floors_of, of_cases, steps_words
 from dashboard.pages.overview import charts, components, headline, verdict
 from dashboard.pages.parts import (
-    BOUND,
+    CASE_FACTS,
     LEFT_OUT,
     Chart,
     Column,
@@ -36,7 +36,6 @@ from dashboard.read.data import (
     read_cases,
     read_choices_on,
     read_comparison,
-    read_noise_floors,
     read_points,
     read_profiled,
     read_regressions,
@@ -47,6 +46,7 @@ from dashboard.read.data import (
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
+from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.metrics.groups import floats, row_dicts
@@ -55,7 +55,6 @@ from db.records.regressions import TriageState
 from db.records.strategies import EAGER
 from db.records.trial import NumericsStatus
 from db.wording import units
-from db.wording.marks import bound_cell
 from db.wording.noise import floor_sentence
 from db.wording.numerics import numerics_sentence
 from db.wording.trials import step_times, why
@@ -82,8 +81,7 @@ _TIMES = {
     "latency": Column("Compiled", numeric=True, explained="Latency of the compiled strategy."),
     "speedup": _SPEEDUP,
     "interval": Column("95 % interval", numeric=True),
-    "trials": Column("n", numeric=True, explained="Trials that count."),
-    **BOUND,
+    **CASE_FACTS,
 }
 _WORKLOADS = {
     "workload": Column("Workload", pinned=True),
@@ -98,12 +96,6 @@ _SLOW = {
     "workload": Column("Workload", pinned=True),
     "strategy": Column("Strategy"),
     **_TIMES,
-}
-_MEANS = {
-    "task": Column("Task"),
-    "strategy": Column("Strategy"),
-    **parts.numbers({"matched": "Matched set (cases)", "naive": "Own set (cases)"}),
-    "left_out": Column("Left out of the matched set", wide=True),
 }
 
 
@@ -146,7 +138,8 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
         since=found.since,
     )
     means = headline.headlines(found.now, found.before, found.points)
-    workloads, reach = _workloads(found.now, found.points)
+    floors = floors_of(snapshot, link.machine)
+    workloads, reach = _workloads(found.now, found.points, floors)
     errors = _errors(snapshot, link, found.now)
     without_number = [*(f"{aside}{errors.get((aside.workload, aside.strategy), '')}" for aside in shown)]
     without_number += covered.missing
@@ -171,11 +164,12 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
             ),
             *_changes(snapshot, link, found),
             *components.components(snapshot, link),
-            *_means(headline.by_strategy(found.now)),
+            *headline.strategy_means(found.now),
             *parts.listed("Not applicable on this device", _not_applicable(found.now)),
         ),
         found.now,
         link,
+        floors,
     )
 
 
@@ -221,7 +215,7 @@ def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
     if found is None:
         return None
     left_out = found.comparison.left_out if found.comparison else ()
-    floor = floor_sentence(read_noise_floors(snapshot, link.machine).get(link.machine or "", ()))
+    floor = floor_sentence(floors_of(snapshot, link.machine))
     newest = found.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
     said = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since)
@@ -338,6 +332,7 @@ def _slowest(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part,
     shown = sorted(compiled, key=lambda case: float(case["speedup"]))[:_SLOWEST]
     keys = tuple((case["workload_id"], case["strategy_id"]) for case in shown)
     profiled = read_profiled(snapshot, str(link.machine), keys)
+    floors = floors_of(snapshot, link.machine)
     reasons = [
         f"{case['workload_label']} with {case['strategy']}: {_reason(snapshot, profiled[key])}"
         for case, key in zip(shown, keys, strict=True)
@@ -348,7 +343,7 @@ def _slowest(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part,
             {
                 "workload": case["workload_label"],
                 "strategy": case["strategy"],
-                **_time_cells(case),
+                **_time_cells(case, floors),
                 "trial": profiled.get(key),
             }
             for case, key in zip(shown, keys, strict=True)
@@ -374,7 +369,7 @@ def _is_compiled(case: Mapping[str, Any]) -> bool:
     return bool(case["strategy"] != EAGER.name and not pd.isna(case["speedup"]))
 
 
-def _time_cells(case: Mapping[str, Any]) -> dict[str, str]:
+def _time_cells(case: Mapping[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, str]:
     return {
         "eager": units.duration(case["control_latency_ns"]),
         "latency": units.duration(case["latency_ns"]),
@@ -382,19 +377,22 @@ def _time_cells(case: Mapping[str, Any]) -> dict[str, str]:
         "interval": units.interval(
             case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
         ),
-        "trials": units.count(case["counted_trials"]),
-        "bound": bound_cell(case["bound"]),
+        **case_facts(case, floors),
     }
 
 
-def _workloads(cases: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+def _workloads(
+    cases: pd.DataFrame, points: pd.DataFrame, floors: Sequence[NoiseFloor]
+) -> tuple[pd.DataFrame, float]:
     """Every workload as a row, and how far its histories reach from 1."""
-    rows = workload_rows(cases, points)
+    rows = workload_rows(cases, points, floors)
     histories, reach = sparklines.relative(rows["history"])
     return rows.assign(history=histories), reach
 
 
-def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+def workload_rows(
+    cases: pd.DataFrame, points: pd.DataFrame, floors: Sequence[NoiseFloor] = ()
+) -> pd.DataFrame:
     """One row per workload of `cases`, as texts; `points` are the runs from which the history comes."""
     history: dict[tuple[Any, ...], list[float]] = {}
     # In plain lists: a frame per group costs more than all that is done with them.
@@ -406,11 +404,14 @@ def workload_rows(cases: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     by_workload: dict[str, list[dict[str, Any]]] = {}
     for case in row_dicts(cases[_OF_CASES]):
         by_workload.setdefault(case["workload_label"], []).append(case)
-    return pd.DataFrame([_row(label, by_workload[label], history) for label in sorted(by_workload)])
+    return pd.DataFrame([_row(label, by_workload[label], history, floors) for label in sorted(by_workload)])
 
 
 def _row(
-    label: str, cases: list[dict[str, Any]], history: dict[tuple[Any, ...], list[float]]
+    label: str,
+    cases: list[dict[str, Any]],
+    history: dict[tuple[Any, ...], list[float]],
+    floors: Sequence[NoiseFloor],
 ) -> dict[str, Any]:
     failing = sum(1 for case in cases if case["failed_trials"] > 0)
     compiled = list(filter(_is_compiled, cases))
@@ -423,8 +424,7 @@ def _row(
             "fastest": EAGER.name,
             **nothing,
             "eager": units.duration(eager["latency_ns"] if eager else None),
-            "trials": units.count(eager["counted_trials"] if eager else None),
-            "bound": bound_cell(cases[0]["bound"]),
+            **case_facts(eager or {**cases[0], "counted_trials": None}, floors),
             "history": [],
         }
     best = max(compiled, key=lambda case: float(case["speedup"]))
@@ -432,7 +432,7 @@ def _row(
         "state": f"{failing} failing" if failing else "ok",
         "fastest": best["strategy"] if best["speedup"] > 1 else EAGER.name,
         "strategy": best["strategy"],
-        **_time_cells(best),
+        **_time_cells(best, floors),
         "break_even": steps_words(best),
         "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
     }
@@ -474,23 +474,3 @@ def _changes(snapshot: Snapshot, link: Link, found: _Found) -> tuple[Part, ...]:
     columns = parts.texts({"part": "Part", "before": "Before", "after": "Now"})
     alt = "Parts of the build that changed"
     return parts.table("overview-build", alt, frame, columns, title=title, note=note)
-
-
-def _means(means: pd.DataFrame) -> tuple[Part, ...]:
-    if means.empty:
-        return ()
-    texts: dict[str, Any] = {
-        name: [
-            f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
-            for mean, n in zip(means[name], means[f"{name}_cases"], strict=True)
-        ]
-        for name in ("matched", "naive")
-    }
-    frame = means.assign(**texts, left_out=means["left_out"].replace({"": "none"}))
-    note = (
-        "Matched: workloads that passed with every strategy of the task. Own set: whatever each strategy "
-        "passed; it rises when slow cases fail."
-    )
-    alt = "Geometric mean speedup per task and strategy, on the matched set and on each strategy's own set"
-    title = "Geometric mean speedup by strategy"
-    return parts.table("overview-geomeans", alt, frame, _MEANS, title=title, note=note)

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dashboard.pages import parts
+from dashboard.pages.parts import Column, Part
 from dashboard.render import theme
 from db.metrics.eligibility import LeftOut
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
 from db.metrics.groups import equal_to, floats, row_dicts
 from db.records.strategies import EAGER
 from db.records.trial import Status, Task
+from db.wording import units
 
 CASE = ["workload_id", "strategy_id"]
 # Of the ninety columns of cases those that a mean needs.
 _OF_CASES = ["task", *CASE, *NEEDED, "speedup"]
 _OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
 _LONGEST_HISTORY = 60
+
+_MEANS = {
+    "task": Column("Task"),
+    "strategy": Column("Strategy"),
+    **parts.numbers({"matched": "Matched set (cases)", "naive": "Own set (cases)"}),
+    "left_out": Column("Left out of the matched set", wide=True),
+}
 
 
 @dataclass(frozen=True)
@@ -174,3 +185,25 @@ def _outside(left_out: Iterable[LeftOut]) -> str:
         for workload, reasons in found.items()
     }
     return ", ".join(f"{workload} ({why})" for workload, why in told.items())
+
+
+def strategy_means(cases: pd.DataFrame) -> tuple[Part, ...]:
+    """`by_strategy` as a table; nothing where no compiled case has a speedup."""
+    means = by_strategy(cases)
+    if means.empty:
+        return ()
+    texts: dict[str, Any] = {
+        name: [
+            f"{units.ratio(mean)} ({units.count(n)})" if n else units.MISSING
+            for mean, n in zip(means[name], means[f"{name}_cases"], strict=True)
+        ]
+        for name in ("matched", "naive")
+    }
+    frame = means.assign(**texts, left_out=means["left_out"].replace({"": "none"}))
+    note = (
+        "Matched: workloads that passed with every strategy of the task. Own set: whatever each strategy "
+        "passed; it rises when slow cases fail."
+    )
+    alt = "Geometric mean speedup per task and strategy, on the matched set and on each strategy's own set"
+    title = "Geometric mean speedup by strategy"
+    return parts.table("overview-geomeans", alt, frame, _MEANS, title=title, note=note)

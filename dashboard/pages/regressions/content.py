@@ -7,12 +7,18 @@ from collections.abc import Sequence
 
 from dashboard.links.links import Link
 from dashboard.pages import parts
+from dashboard.pages.cases import floors_of
 from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
 from dashboard.pages.parts import Column, Empty, Figure, Figures, Headline, Lines, PageContent, Part, Table
 from dashboard.pages.regressions import inbox
 from dashboard.pages.regressions.newest_run import finding_columns, newest_run
 from dashboard.pages.upgrade.tables import case_title
-from dashboard.read.data import read_choices, read_explanation, read_regressions, read_trials
+from dashboard.read.data import (
+    read_choices,
+    read_explanation,
+    read_regressions,
+    read_trials,
+)
 from dashboard.read.snapshots import Snapshot, cached
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
@@ -50,8 +56,10 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     chosen = [each for each in recorded if each.regression.regression_id in link.regression]
     chosen.sort(key=lambda each: link.regression.index(each.regression.regression_id))
     first = _regression(snapshot, chosen[0], listed=chosen[0] in shown) if chosen else ()
+    machines = {each.regression.machine_id for each in shown} - {None}
+    floors = {str(machine): floors_of(snapshot, machine) for machine in machines}
     return PageContent(
-        (*_inbox(shown, inbox_key(snapshot)), *first),
+        (*_inbox(shown, inbox_key(snapshot), floors), *first),
         link,
         builds=_builds(snapshot, shown, chosen),
         data=lambda: {"regressions": [each.regression.model_dump(mode="json") for each in shown]},
@@ -66,13 +74,13 @@ def inbox_key(snapshot: Snapshot) -> str:
     return f"inbox-{snapshot.version}"
 
 
-def _inbox(shown: Sequence[RegressionState], key: str) -> tuple[Part, ...]:
+def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> tuple[Part, ...]:
     if not shown:
         return (_NOTHING,)
     counts = Counter(each.state for each in shown)
     waiting = sum(counts[state] for state in inbox.OPEN_STATES)
     closed = len(shown) - waiting
-    table = inbox.inbox_table(shown)
+    table = inbox.inbox_table(shown, floors)
     table = table.assign(recorded=[units.moment(at) for at in table["recorded_at"]])
     return (
         Headline(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from dashboard.links.links import Link
+from dashboard.pages.parts import CASE_FACTS
 from dashboard.pages.upgrade.tables import row_cells
 from dashboard.render import verdict_words
+from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import BuildSide, Row
 from db.judge.vocabulary import Metric
 from db.queries.regressions import RegressionState
@@ -17,6 +19,7 @@ from db.records.regressions import Regression, TriageState, side_title
 from db.wording import units
 from db.wording.metrics import METRICS
 
+Floors = Mapping[str, Sequence[NoiseFloor]]
 _MOST_NAMED = 3
 OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
 """States that somebody still has to do something about."""
@@ -85,17 +88,17 @@ def state_text(state: TriageState) -> str:
     return f"{MARKS[state]} {state.value}"
 
 
-def inbox_table(states: Sequence[RegressionState]) -> pd.DataFrame:
-    """One row per regression, in the order given."""
-    return pd.DataFrame([_inbox_row(each) for each in states])
+def inbox_table(states: Sequence[RegressionState], floors: Floors) -> pd.DataFrame:
+    """One row per regression, in the order given. `floors`: machine id -> its noise floors."""
+    return pd.DataFrame([_inbox_row(each, floors) for each in states])
 
 
-def _inbox_row(each: RegressionState) -> dict[str, object]:
+def _inbox_row(each: RegressionState, floors: Floors) -> dict[str, object]:
     regression = each.regression
     last = each.triage[-1] if each.triage else None
     return {
         "state": state_text(each.state),
-        **finding_row(regression.row),
+        **finding_row(regression.row, floors.get(regression.machine_id or "", ())),
         "cause": regression.row.cause.value if regression.row.cause else units.MISSING,
         "from": side_title(regression.base, regression.changed_components),
         "to": side_title(regression.head, regression.changed_components),
@@ -107,10 +110,10 @@ def _inbox_row(each: RegressionState) -> dict[str, object]:
     }
 
 
-def finding_row(row: Row) -> dict[str, object]:
-    """A verdict on one case, in one line."""
-    cells = row_cells(row)
-    kept = ("metric", "base", "head", "change", "interval", "q", "moved", "bound", "reason")
+def finding_row(row: Row, floors: Sequence[NoiseFloor]) -> dict[str, object]:
+    """A verdict on one case, in one line. `floors` are the noise floors of its machine."""
+    cells = row_cells(row, floors)
+    kept = ("metric", "base", "head", "change", "interval", "q", "moved", *CASE_FACTS, "reason")
     return {"workload": row.workload, "strategy": row.strategy, **{name: cells[name] for name in kept}}
 
 

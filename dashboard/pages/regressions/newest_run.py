@@ -8,12 +8,14 @@ import pandas as pd
 
 from dashboard.links.links import Link, Page
 from dashboard.pages import parts
-from dashboard.pages.parts import BOUND, LEFT_OUT, Column, Empty, Headline, Part, Tone
+from dashboard.pages.cases import floors_of
+from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part, Tone
 from dashboard.pages.regressions import inbox
 from dashboard.pages.upgrade import tables
 from dashboard.read.data import filters_of, read_builds, read_choices, read_comparison, read_trials, recent
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import verdict_words
+from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.judge.vocabulary import Verdict
@@ -42,7 +44,8 @@ def finding_columns(confidence: float | None) -> dict[str, Column]:
         "change": Column("Change", numeric=True),
         "interval": Column(title, numeric=True, explained="" if confidence else _EXPLAINED),
         "moved": Column("Who moved"),
-        **BOUND,
+        **CASE_FACTS,
+        "trials": Column("n", numeric=True, explained="Trials of base and head."),
     }
 
 
@@ -57,7 +60,8 @@ def newest_run(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
     said = f"No regression is recorded. This is the newest run on {name} against one before it."
     comparison, why = _comparison(snapshot, here)
     if comparison is not None and comparison.matched:
-        return (*_judged_now(comparison, link.strategy), *parts.noted([said]))
+        floors = floors_of(snapshot, machine)
+        return (*_judged_now(comparison, link.strategy, floors), *parts.noted([said]))
     known: tuple[Part, ...] = ()
     if comparison is not None:
         known = (*parts.noted(comparison.sentences), *_left_out(comparison, link.strategy))
@@ -99,9 +103,11 @@ def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison | None, str]
     return nearest, why
 
 
-def _judged_now(comparison: Comparison, wanted: Sequence[str]) -> tuple[Part, ...]:
+def _judged_now(
+    comparison: Comparison, wanted: Sequence[str], floors: Sequence[NoiseFloor]
+) -> tuple[Part, ...]:
     rows = [
-        inbox.finding_row(row)
+        inbox.finding_row(row, floors)
         for row in comparison.rows
         if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
     ]

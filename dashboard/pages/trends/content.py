@@ -15,15 +15,14 @@ from dashboard.charts import build_events, change_points, gaps, sparklines, targ
 from dashboard.charts.style import PreparedChart
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.cases import CASE, focus_of
-from dashboard.pages.parts import BOUND, Chart, Column, Empty, PageContent, Part
+from dashboard.pages.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of
+from dashboard.pages.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part
 from dashboard.read.data import (
     filters_of,
     of_workload,
     read_choices,
     read_comparison,
     read_interleaved,
-    read_noise_floors,
     read_points,
     read_workloads,
     recent,
@@ -39,12 +38,12 @@ from dashboard.read.shaping import (
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
+from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
-from db.wording.marks import bound_cell
 from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
 from db.wording.noise import floor_sentence
 
@@ -114,9 +113,8 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
-    floor = floor_sentence(
-        read_noise_floors(snapshot, link.machine).get(link.machine or "", ()), (link.metric,)
-    )
+    floors = floors_of(snapshot, link.machine)
+    floor = floor_sentence(floors, (link.metric,))
     chart = replace(chart, notes=[*chart.notes, *filter(None, (floor,))])
     shown = (
         Chart(
@@ -126,7 +124,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             _reading(link.axis),
         ),
         *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if told_of_case else []),
-        *_every_case(points, link),
+        *_every_case(points, link, floors),
         *parts.listed(
             "Cases without a number in their newest run", [str(aside) for aside in asides(_newest(points))]
         ),
@@ -170,20 +168,23 @@ def _points(chart: PreparedChart, link: Link, focus: str) -> tuple[Part, ...]:
     )
 
 
-def _every_case(points: pd.DataFrame, link: Link) -> tuple[Part, ...]:
+def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> tuple[Part, ...]:
     """All cases of the view as rows: newest value, change, history."""
     figure, before = METRICS[link.metric], trend_rows.POINT_WORDS[link.axis]
-    cases, reach = _case_rows(points, figure)
+    cases, reach = _case_rows(points, figure, floors)
     return parts.table(
         "trend-table",
         f"{figure.name} of every case: newest value, change since the {before} before, history",
         cases,
         {
             **CASE,
-            **BOUND,
+            **CASE_FACTS,
             "newest": Column(f"Newest ({figure.axis_unit})", numeric=True),
             "change": Column(
-                "Change (%)", kind="number", form="%+.1f", explained=f"Since the {before} before."
+                "Change (%)",
+                kind="number",
+                form="%+.1f",
+                explained=f"Of the median since the {before} before, not judged. The heading is.",
             ),
             "history": Column("History", kind="history", reach=reach),
             "runs": Column("Runs", kind="number", explained="How many runs the history shows."),
@@ -200,9 +201,12 @@ def _chart_of(
     focus, metric, over_time = str(link.focus), link.metric, link.axis == "time"
     interleaved = over_time and read_interleaved(snapshot, of_workload(snapshot, filters_of(link), focus))
     rows = trend_rows.frame(points, metric, builds)
-    finding = trend_rows.finding(rows, metric, focus, link.axis, interleaved=interleaved)
     if rows.empty:
-        return PreparedChart(finding, notes=["It was not measured under these filters."])
+        none = f"No {METRICS[metric].name} of {focus} is known"
+        return PreparedChart(none, notes=["It was not measured under these filters."])
+    comparison = None if over_time else _newest_pair(snapshot, points, rows, link)
+    judged = change_points.verdicts(rows, points, metric, comparison)
+    finding = trend_rows.finding(rows, metric, focus, judged)
     lines = target_lines.frame(rows, metric, targets_in_force())
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
     drawn, window, outside = target_lines.beside(lines, window)
@@ -210,7 +214,7 @@ def _chart_of(
     if over_time:
         changes = change_points.over(points, rows, metric, policy_in_force(), interleaved=interleaved)
     else:
-        changes = change_points.between(rows, points, metric, _newest_pair(snapshot, points, rows, link))
+        changes = change_points.between(rows, judged)
     spec = trends.spec(
         metric,
         axis=link.axis,
@@ -259,9 +263,11 @@ def _newest(points: pd.DataFrame) -> pd.DataFrame:
     return points.take(np.sort(len(points) - 1 - from_end))
 
 
-def _case_rows(points: pd.DataFrame, figure: MetricEntry) -> tuple[pd.DataFrame, float]:
+def _case_rows(
+    points: pd.DataFrame, figure: MetricEntry, floors: Sequence[NoiseFloor]
+) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
-    columns = ["workload_label", "strategy", "run_id", "last_started_at", "bound", figure.column]
+    columns = ["workload_label", "strategy", "run_id", "last_started_at", *NO_FACTS, figure.column]
     points = points[columns]
     if not figure.eager_too:
         points = points.take(np.flatnonzero((points["strategy"] != EAGER.name).to_numpy()))
@@ -279,12 +285,16 @@ def _case_rows(points: pd.DataFrame, figure: MetricEntry) -> tuple[pd.DataFrame,
     ]
     rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
     histories, reach = sparklines.relative([row["history"] for row in rows])
-    bounds = dict(
-        zip(zip(points["workload_label"], points["strategy"], strict=True), points["bound"], strict=True)
-    )
-    bound = [bound_cell(bounds[row["workload"], row["strategy"]]) for row in rows]
+    newest = points[np.isfinite(points[figure.column].to_numpy(dtype=np.float64, na_value=np.nan))]
+    known = newest.drop_duplicates(["workload_label", "strategy"], keep="last")
+    facts = known.set_index(["workload_label", "strategy"])[list(NO_FACTS)].to_dict("index")
+    cells = [
+        case_facts(facts.get((row["workload"], row["strategy"]), NO_FACTS), floors, figure.key)
+        for row in rows
+    ]
     last = pd.to_datetime([row["last"] for row in rows], unit="us", utc=True)
-    return pd.DataFrame(rows).assign(history=histories, last=last, bound=bound), reach
+    shown = pd.DataFrame(rows).assign(history=histories, last=last)
+    return pd.concat([shown, pd.DataFrame(cells, columns=list(CASE_FACTS))], axis=1), reach
 
 
 def _case_row(

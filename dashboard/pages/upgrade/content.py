@@ -12,9 +12,11 @@ from dashboard.charts.style import PreparedChart
 from dashboard.links import links
 from dashboard.links.links import Link, Page, judged_metric
 from dashboard.pages import parts
+from dashboard.pages.cases import floors_of
 from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
 from dashboard.pages.parts import (
     BOUND,
+    CASE_FACTS,
     Chart,
     Column,
     Empty,
@@ -43,6 +45,7 @@ from dashboard.render import verdict_words
 from dashboard.render.verdict_words import SIDES_HELP, interval_title
 from dashboard.write import sign_offs
 from db.cause.compiler_change import SourceChange
+from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.whole import sentences
 from db.judge.results import CaseKey, Comparison, LatencyChange, Row
 from db.judge.vocabulary import Metric, Verdict
@@ -74,14 +77,21 @@ _SUMMARY = {
     "verdict": Column("Verdict"),
     **parts.numbers({"cases": "Cases", "mean": "Mean change", "range": "Range"}),
 }
+_TRIALS = {"trials": Column("n", numeric=True, explained="Trials of base and head.")}
+_FACTS = CASE_FACTS | _TRIALS
 _LEFT_OUT = {**_CASE, "verdict": Column("Verdict"), "reason": Column("Why", wide=True)}
 _COUNTS = {
     **_CASE,
     **BOUND,
+    **_TRIALS,
     "metric": Column("Metric"),
     **parts.numbers({"base": "Base", "head": "Head"}),
     "verdict": Column("Verdict"),
     "reason": Column("Why", wide=True),
+}
+_VERDICTS = {
+    "verdicts-moved": "What is not unchanged",
+    "verdicts-still": "Unchanged within the margin",
 }
 _DIFFERS = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
 _EMPTY: tuple[Part, ...] = ()
@@ -90,8 +100,9 @@ _EMPTY: tuple[Part, ...] = ()
 @dataclass(frozen=True)
 class Beside:
     """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), what is recorded of
-    it, the decisions on the upgrade, oldest first, the parts on the case in focus, and how the generated code
-    of a case differs. None where a comparison is of no two builds, for which nobody decides.
+    it, the decisions on the upgrade, oldest first, the parts on the case in focus, how the generated code of a
+    case differs, and the noise floors of the machine. None where a comparison is of no two builds, for which
+    nobody decides.
     """
 
     differs: pd.DataFrame
@@ -99,6 +110,7 @@ class Beside:
     signed: Sequence[SignOff] | None = None
     in_focus: tuple[Part, ...] = ()
     code: Mapping[Case, Sequence[SourceChange]] = field(default_factory=dict)
+    floors: tuple[NoiseFloor, ...] = ()
 
 
 def page(snapshot: Snapshot, link: Link, signed: Sequence[SignOff] | None = None) -> PageContent:
@@ -126,7 +138,8 @@ def _judged(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str],
     )
     differs = verdict_words.environment_diff(base, head, comparison.changed_components)
     recorded = inbox.chosen(read_regressions(snapshot), inbox_link(link))
-    return comparison, labels, Beside(pd.DataFrame(differs, columns=list(_DIFFERS)), recorded)
+    floors = floors_of(snapshot, comparison.machine_id)
+    return comparison, labels, Beside(pd.DataFrame(differs, columns=list(_DIFFERS)), recorded, floors=floors)
 
 
 def inbox_link(link: Link) -> Link:
@@ -141,7 +154,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
         (
             *_verdict(comparison, beside.recorded),
             *_decisions(beside.signed),
-            *_changes(comparison, metric, labels, link),
+            *_changes(comparison, metric, labels, link, beside.floors),
             *beside.in_focus,
             *_shift(comparison, labels),
             *_counts(comparison, labels),
@@ -151,7 +164,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
         link,
         builds=(*comparison.head.build_ids, *comparison.base.build_ids),
         appendix=lambda: (
-            *_every_verdict(comparison, labels),
+            *_every_verdict(comparison, labels, beside.floors),
             *_code(comparison, labels, beside.code),
             *_whole_note(beside.signed),
         ),
@@ -271,10 +284,14 @@ def _paragraphs(note: str) -> list[str]:
 
 
 def _changes(
-    comparison: Comparison, metric: Metric, labels: Mapping[str, str], link: Link
+    comparison: Comparison,
+    metric: Metric,
+    labels: Mapping[str, str],
+    link: Link,
+    floors: Sequence[NoiseFloor],
 ) -> tuple[Part, ...]:
     name, rows = METRICS[metric].name, charts.frame(comparison, metric, labels)
-    cases = tables.cases_table(comparison, metric, labels)
+    cases = tables.cases_table(comparison, metric, labels, floors)
     if cases.empty:
         return (Empty(f"{name}: not compared.", key="upgrade-forest"),)
     return (
@@ -322,14 +339,13 @@ def _case_columns(confidence: float) -> dict[str, Column]:
     ratio = "Head over base of the latency of {}, in the same processes."
     return {
         **_CASE,
-        **BOUND,
+        **_FACTS,
         "verdict": Column("Verdict"),
         **_SIDES,
         **parts.numbers({"change": "Change", "interval": interval_title(confidence), "speedup": "Speedup"}),
         "eager_ratio": Column("Eager ratio", numeric=True, explained=ratio.format("eager")),
         "compiled_ratio": Column("Compiled ratio", numeric=True, explained=ratio.format("compiled code")),
         "moved": Column("Who moved"),
-        "trials": Column("n", numeric=True, explained="Trials of base and head."),
         "reason": Column("Why", wide=True),
     }
 
@@ -381,7 +397,7 @@ def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
 
 
 def _shift(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
-    columns = dict(_CASE) | BOUND
+    columns = dict(_CASE) | BOUND | _TRIALS
     for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
         moved, change, verdict = (f"{metric.value}_{part}" for part in ("from_to", "change", "verdict"))
         columns |= {
@@ -449,26 +465,27 @@ def _code(
     return (*shown, *parts.noted([rest]))
 
 
-def _every_verdict(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Table, ...]:
+def _every_verdict(
+    comparison: Comparison, labels: Mapping[str, str], floors: Sequence[NoiseFloor]
+) -> tuple[Table, ...]:
     moved = wording.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
     still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
-    return (
-        *_verdicts("verdicts-moved", "What is not unchanged", moved, labels, comparison.policy.confidence),
-        *_verdicts(
-            "verdicts-still", "Unchanged within the margin", still, labels, comparison.policy.confidence
-        ),
+    return tuple(
+        table
+        for key, rows in (("verdicts-moved", moved), ("verdicts-still", still))
+        for table in _verdicts(key, rows, labels, comparison.policy.confidence, floors)
     )
 
 
 def _verdicts(
-    key: str, title: str, rows: Sequence[Row], labels: Mapping[str, str], confidence: float
+    key: str, rows: Sequence[Row], labels: Mapping[str, str], confidence: float, floors: Sequence[NoiseFloor]
 ) -> tuple[Table, ...]:
     frame = pd.DataFrame(
         [
             {
                 "workload": verdict_words.workload_label(row.case, labels),
                 "strategy": row.strategy,
-                **tables.row_cells(row),
+                **tables.row_cells(row, floors),
                 "tone": row.verdict.value,
             }
             for row in rows
@@ -480,7 +497,6 @@ def _verdicts(
         **_SIDES,
         **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
         "moved": Column("Who moved"),
-        **BOUND,
-        "trials": Column("Trials", numeric=True),
+        **_FACTS,
     }
-    return _table(key, title, frame, columns, title=title)
+    return _table(key, _VERDICTS[key], frame, columns, title=_VERDICTS[key])

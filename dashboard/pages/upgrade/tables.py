@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from dashboard.render import verdict_words
+from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.records.strategies import sort_key
@@ -16,6 +17,7 @@ from db.wording import units
 from db.wording import verdicts as wording
 from db.wording.marks import bound_cell, bound_word
 from db.wording.metrics import METRICS
+from db.wording.noise import floor_cell
 
 CASE_COLUMNS = (
     "metric",
@@ -32,8 +34,8 @@ CASE_COLUMNS = (
 _SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
 
 
-def row_cells(row: Row) -> dict[str, str]:
-    """One verdict as texts."""
+def row_cells(row: Row, floors: Sequence[NoiseFloor] = ()) -> dict[str, str]:
+    """One verdict as texts. `floors` are the noise floors of its machine."""
     return {
         "metric": METRICS[row.metric].name,
         "base": verdict_words.figure(row.metric, row.base),
@@ -44,6 +46,7 @@ def row_cells(row: Row) -> dict[str, str]:
         "verdict": wording.row_verdict(row),
         "moved": verdict_words.moved(row),
         "bound": bound_cell(row.bound),
+        "noise": floor_cell(floors, row.metric.value, row.bound),
         "trials": verdict_words.side_sizes(row),
         "reason": row.reason,
     }
@@ -86,7 +89,7 @@ def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFra
     ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
     return pd.DataFrame(
         [
-            {"workload": workload, "strategy": strategy, "bound": _bound(found), **_shift_cells(found)}
+            {"workload": workload, "strategy": strategy, **_facts(found), **_shift_cells(found)}
             for (workload, strategy), found in ordered
         ]
     )
@@ -96,8 +99,9 @@ def _worst(found: Mapping[Metric, Row]) -> int:
     return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
 
 
-def _bound(found: Mapping[Metric, Row]) -> str:
-    return bound_cell(next(iter(found.values())).bound)
+def _facts(found: Mapping[Metric, Row]) -> dict[str, str]:
+    row = next(iter(found.values()))
+    return {"bound": bound_cell(row.bound), "trials": verdict_words.side_sizes(row)}
 
 
 def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
@@ -153,7 +157,9 @@ def failing_on_both(comparison: Comparison, labels: Mapping[str, str]) -> list[s
 # Every case of a comparison as a row, and these summed up by verdict.
 
 
-def cases_table(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> pd.DataFrame:
+def cases_table(
+    comparison: Comparison, metric: Metric, labels: Mapping[str, str], floors: Sequence[NoiseFloor] = ()
+) -> pd.DataFrame:
     """One row per compared case, the worst first: its verdict on `metric`, and what speedup, eager and
     compiled did. A case without a value, for a side of it failed, has the verdict on whether it passes.
     """
@@ -167,14 +173,16 @@ def cases_table(comparison: Comparison, metric: Metric, labels: Mapping[str, str
     ]
     order = {id(row): place for place, row in enumerate(wording.worst_first(row for row, _ in shown))}
     shown.sort(key=lambda pair: order[id(pair[0])])
-    return pd.DataFrame([_case_cells(row, found, labels) for row, found in shown])
+    return pd.DataFrame([_case_cells(row, found, labels, floors) for row, found in shown])
 
 
 def _fails(row: Row | None) -> bool:
     return row is not None and (row.base, row.head) != ("pass", "pass")
 
 
-def _case_cells(row: Row, found: Mapping[Metric, Row], labels: Mapping[str, str]) -> dict[str, object]:
+def _case_cells(
+    row: Row, found: Mapping[Metric, Row], labels: Mapping[str, str], floors: Sequence[NoiseFloor]
+) -> dict[str, object]:
     speedup = found.get(Metric.SPEEDUP)
     eager, compiled = (
         units.MISSING if change is None else units.ratio(1 + change)
@@ -183,7 +191,7 @@ def _case_cells(row: Row, found: Mapping[Metric, Row], labels: Mapping[str, str]
     return {
         "workload": verdict_words.workload_label(row.case, labels),
         "strategy": row.strategy,
-        **row_cells(row),
+        **row_cells(row, floors),
         "speedup": units.MISSING
         if speedup is None
         else _from_to(
