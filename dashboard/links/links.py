@@ -271,6 +271,18 @@ def permalink(link: Link, data_version: int, origin: str) -> str:
     return f"{origin.rstrip('/')}/{href(replace(link, data=data_version), full=True)}"
 
 
+OVERVIEW = "overview"
+"""The name of the Overview in addresses of charts; that of other pages is their path."""
+
+
+def chart_address(page: Page, key: str, query: str, suffix: str = "") -> str:
+    """Where one chart of a page is, relative to the root of the dashboard: as a picture with the `suffix`
+    ".svg" or ".png", without one as a frame.
+    """
+    path = f"{'chart' if suffix else 'embed'}/{page.value or OVERVIEW}/{key}{suffix}"
+    return f"{path}?{query}" if query else path
+
+
 def move(link: Link, page: Page, **changes: object) -> Link:
     """A link to `page` that keeps the global selectors of `link` and takes `changes`."""
     shared = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}

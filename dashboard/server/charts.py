@@ -24,8 +24,6 @@ from dashboard.server.first_answer import content_of
 from db.errors import CompilewatchError, NotFoundError
 
 EMBED_PATH = "/embed/"
-OVERVIEW = "overview"
-"""The name of the Overview in these addresses; that of other pages is their path."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -64,7 +62,7 @@ _HEADERS = {"Cache-Control": "private, max-age=60"}
 def _chart(request: Request) -> Chart:
     """The chart that is asked for. Raises NotFoundError."""
     name, key = request.path_params["page"], request.path_params["key"]
-    page = Page.OVERVIEW if name == OVERVIEW else links.page_named(name) if name else None
+    page = Page.OVERVIEW if name == links.OVERVIEW else links.page_named(name) if name else None
     with RENDER_LIMIT.take():
         content = None if page is None else content_of(links.read(page, query_of(request))[0])
     drawn = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -50,6 +51,23 @@ def shared_text(page: Page, containing: str) -> str:
     code = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").filter(has_text=containing)
     expect(code).to_be_visible()
     return code.inner_text().strip()
+
+
+def test_the_charts_of_a_page_have_addresses_to_paste(browser: Browser, desk: Desk) -> None:
+    base = f"{desk.served.origin}/team/cw"
+    with new_page(browser, desk.served.origin) as (page, trouble):
+        open_at(page, f"{base}/modes?goal=memory", "Modes")
+        popover(page, "Share")
+        page.get_by_text("Charts by address").click()
+        for kind in ("svg", "png"):
+            address = shared_text(page, f"modes-map.{kind}")
+            assert address.startswith(f"{base}/chart/modes/modes-map.{kind}?")
+            assert "goal=memory" in address
+            assert desk.served.get(address.removeprefix(desk.served.origin)).status == 200
+        framed = html.unescape(shared_text(page, "<iframe").split('"')[1])
+        assert framed.startswith(f"{base}/embed/modes/modes-map?")
+        assert b"<svg" in desk.served.get(framed.removeprefix(desk.served.origin)).body
+        assert trouble.found == []
 
 
 def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(browser: Browser, desk: Desk) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from html import escape
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -12,6 +14,7 @@ from dashboard.links import links, stored_views
 from dashboard.links.links import Link, Page
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, person_here, require
+from dashboard.pages.contents import CONTENTS
 from dashboard.pages.parts import Chart
 from dashboard.read.database import database_url
 from dashboard.render import elements, exporting
@@ -30,8 +33,8 @@ def draw(view: View) -> None:
     origin = _origin(view)
     with st.container(horizontal=True, width="content"):
         with st.popover("Share", icon=":material/ios_share:", key="share"):
-            _share(view.link, origin)
-        shown = elements.shown()
+            shown = elements.shown()
+            _share(view.link, origin, [each for each in shown if isinstance(each, Chart)])
         if shown:
             with st.popover("Export", icon=":material/download:", key="export"):
                 _export(shown, origin)
@@ -55,14 +58,34 @@ def _origin(view: View) -> exporting.Origin:
 
 
 @st.fragment
-def _share(link: Link, origin: exporting.Origin) -> None:
+def _share(link: Link, origin: exporting.Origin, charts: list[Chart]) -> None:
     """A fragment: what happens in here draws nothing else anew."""
     st.markdown("Everything chosen on this page is written out in this link.")
     st.code(origin.permalink, language=None, wrap_lines=True)
     st.caption(escaped(origin.sentence))
     _short_link(link, origin)
+    if link.page in CONTENTS:
+        _chart_addresses(link, charts)
     if link.page in FREEZABLE:
         _freeze(link, origin)
+
+
+def _chart_addresses(link: Link, charts: list[Chart]) -> None:
+    """One chart as a picture and as a frame: addresses that follow the newest data."""
+    if not (charts and exporting.formats_of(charts[0])):
+        return
+    with st.expander("Charts by address", icon=":material/image:"):
+        place = st.selectbox(
+            "Chart", range(len(charts)), format_func=lambda number: charts[number].alt, key="share-chart"
+        )
+        query = urlencode(links.params(link, full=True), errors="replace")
+        frame, svg, png = (
+            f"{base_url(link.page)}/{links.chart_address(link.page, charts[place or 0].key, query, suffix)}"
+            for suffix in ("", ".svg", ".png")
+        )
+        for text in (svg, png, f'<iframe src="{escape(frame)}" width="900" height="460"></iframe>'):
+            st.code(text, language=None, wrap_lines=True)
+        st.caption("Only sites that `[embed]` names may frame a chart.")
 
 
 def _short_link(link: Link, origin: exporting.Origin) -> None:

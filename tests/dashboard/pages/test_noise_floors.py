@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from dashboard.links.links import Link, Page, href
+from dashboard.pages.contents import CONTENTS
+from dashboard.pages.parts import Table
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
+from dashboard.render.shell import resolved_view
 from dashboard.reports.content import Lines
 from dashboard.reports.freeze import freeze_link
 from db.engine.session import open_database
@@ -54,6 +60,42 @@ def test_the_overview_says_what_can_be_seen(url: str) -> None:
 def test_trends_says_it_of_the_figure_that_is_shown(url: str, metric: str, said: str | None) -> None:
     shown = texts(opened(Link(page=Page.TRENDS, metric=metric)))
     assert (f"{FLOOR}{said}" in shown) if said else (FLOOR not in shown)
+
+
+CASES = {
+    Page.OVERVIEW: "overview-table",
+    Page.TRENDS: "trend-table",
+    Page.MODES: "modes-best",
+    Page.BREAK_EVEN: "break-even-table",
+}
+
+
+@pytest.mark.parametrize("page", [*CASES, Page.UPGRADE], ids=str)
+def test_every_table_of_cases_has_noise_floor_and_trials(url: str, page: Page) -> None:
+    tables = tables_of(replace(Link(page=page, workload=("mlp",)), metric="latency"))
+    (table,) = (each for each in tables if each.key == CASES.get(page, "upgrade-cases"))
+    assert {"noise", "trials"} <= set(table.titled)
+    assert set(table.frame["noise"]) == {"2.50 %"}
+    assert set(table.frame["trials"]) == {"3 + 3" if page is Page.UPGRADE else "3"}
+    for each in tables:
+        if {"workload", "strategy"} <= set(each.columns) and each.key not in {"left-out", "production-table"}:
+            assert "trials" in each.titled, each.key
+
+
+def test_a_floor_that_nobody_measured_is_no_column(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, filled_url)
+    (table,) = (each for each in tables_of(Link(page=Page.MODES, goal="memory")) if each.key == "modes-best")
+    assert "noise" not in table.titled
+    assert "trials" in table.titled
+
+
+def tables_of(link: Link) -> list[Table]:
+    """The tables of the page as it opens, those of its report's appendix last."""
+    snapshot = Snapshot.now()
+    choices = read_choices(snapshot)
+    link = resolved_view(link, snapshot, choices).link
+    content = CONTENTS[link.page](snapshot, link)
+    return [part for part in (*content.parts, *content.appendix()) if isinstance(part, Table)]
 
 
 def test_a_frozen_overview_keeps_it(url: str) -> None:
