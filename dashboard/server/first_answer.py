@@ -1,20 +1,22 @@
 """What a page says, in the first answer to its address: before Streamlit has drawn, and for link previews.
 
 It is made of the parts of the page by a thread of its own, once per link and data version. A request waits
-for it `PATIENCE_S` at most; where that is not enough, it goes without and the next one has it.
+for it `PATIENCE_S` at most; where that is not enough, it goes without and the next one has it. Those of all
+pages as they open are made after the start, and those that somebody asked for lately after new data.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as TooLateError
 from dataclasses import dataclass, replace
 from html import escape
 from importlib.util import find_spec
-from threading import Lock
+from threading import Event, Lock
 
 from dashboard.links import links
 from dashboard.links.links import TITLES, Link, Page
@@ -33,21 +35,27 @@ from db.errors import CompilewatchError, NotFoundError
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 PATIENCE_S = 0.25
+LATELY_S = 600.0
+"""Views that were asked for within this time are made again ahead after new data: nobody looks at the others,
+and this machine may be measuring."""
+_LOOK_EVERY_S = 1.0
+_MOST_AHEAD = 12
 _MOST_ANSWERS = 64
 _MOST_ROWS = 15
 # Where Streamlit has a page beside its sidebar, in its colours. It lies above, so nothing moves when it goes.
-_STYLE = """#first{position:fixed;inset:0;z-index:1000000;overflow:auto;background:#fff;color:#0F161F;
-font:15px/1.5 "Source Sans",sans-serif;padding:5.2rem 1rem 3rem}
-@media(min-width:768px){#first{padding-left:356px;padding-right:5rem}}
-#first h1{font-size:1.9rem;margin:0}#first h2{font-size:1.1rem;margin:1.2rem 0 .4rem}
-#first dl{display:flex;flex-wrap:wrap;gap:1rem;margin:1rem 0}
-#first dl div{border:1px solid #8884;border-radius:8px;padding:.8rem 1rem;flex:1;min-width:8rem}
-#first dt{font-size:.85rem}#first dd{margin:0;font-size:1.6rem;font-weight:650}
-#first .wide,#first figure{overflow-x:auto;margin:0}#first svg{width:100%;min-width:560px;height:auto}
-#first table{border-collapse:collapse;font-size:.87rem}
-#first th,#first td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid #8884}
-#first .n{text-align:right}
-@media(prefers-color-scheme:dark){#first{background:#10151C;color:#E8EDF3}}"""
+# In a shadow tree and in pixels nothing moves either when Streamlit's own styles and fonts come.
+_STYLE = """main{position:fixed;inset:0;z-index:1000000;overflow:auto;box-sizing:border-box;background:#fff;
+color:#0F161F;font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;padding:78px 15px 45px}
+@media(min-width:768px){main{padding-left:356px;padding-right:75px}}
+h1{font-size:28px;margin:0}h2{font-size:16px;margin:18px 0 6px}
+dl{display:flex;flex-wrap:wrap;gap:15px;margin:15px 0}
+dl div{border:1px solid #8884;border-radius:8px;padding:12px 15px;flex:1;min-width:120px}
+dt{font-size:13px}dd{margin:0;font-size:24px;font-weight:650}
+.wide,figure{overflow-x:auto;margin:0}svg{width:100%;min-width:560px;height:auto}
+table{border-collapse:collapse;font-size:13px}
+th,td{padding:5px 9px;text-align:left;border-bottom:1px solid #8884}
+.n{text-align:right}
+@media(prefers-color-scheme:dark){main{background:#10151C;color:#E8EDF3}}"""
 
 
 @dataclass(frozen=True)
@@ -76,8 +84,13 @@ def content_of(link: Link) -> tuple[PageContent, Choices] | None:
 class FirstAnswers:
     """Those of one process. Safe to share between threads."""
 
-    def __init__(self, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, *, patience_s: float = PATIENCE_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._patience_s = patience_s
+        self._clock = clock
+        began = clock()
+        self._asked = OrderedDict((Link(page=page), began) for page in CONTENTS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="first-answer")
         self._lock = Lock()
         self._made: OrderedDict[tuple[str, str], Future[FirstAnswer | None]] = OrderedDict()
@@ -87,6 +100,9 @@ class FirstAnswers:
         if page not in CONTENTS:
             return None
         link, _ = links.read(page, params)
+        with self._lock:
+            self._asked[link] = self._clock()
+            self._asked.move_to_end(link)
         try:
             return self._started(link).result(timeout=self._patience_s)
         except (TooLateError, CancelledError, NotFoundError):
@@ -96,6 +112,25 @@ class FirstAnswers:
         except Exception:  # noqa: BLE001 the page itself says that it failed; its address must not
             _LOG.exception("the first answer of %s failed", page.value or "overview")
         return None
+
+    def make_ahead(self, ended: Event) -> None:
+        """Until `ended`: make those asked for lately, the last one first, whenever there is new data."""
+        version = -1
+        while not ended.wait(_LOOK_EVERY_S):
+            try:
+                lately = self._lately()
+                if lately and version != (version := drawn_version()):
+                    for link in lately:
+                        # One at a time: whoever asks for another meanwhile is next.
+                        wait([self._started(link)])
+            except CompilewatchError as error:
+                _LOG.warning("first answers could not be made ahead: %s", error)
+
+    def _lately(self) -> list[Link]:
+        with self._lock:
+            found = [link for link, at in self._asked.items() if self._clock() - at <= LATELY_S]
+            self._asked = OrderedDict((link, self._asked[link]) for link in found[-_MOST_AHEAD:])
+            return list(reversed(self._asked))
 
     def _started(self, link: Link) -> Future[FirstAnswer | None]:
         """That of `link`, begun now where it was not or where it failed. Those nobody waits for end."""
@@ -118,12 +153,16 @@ def _make(link: Link) -> FirstAnswer | None:
         shown = _first_parts(content.parts)
         drawn = sections(shown, inked=True)
     body = "".join(section_html(section, number) for number, section in enumerate(drawn))
+    # What Streamlit has drawn when the page is whole.
+    charts = sum(isinstance(part, Chart) and part.chart.spec is not None for part in content.parts)
+    tables = sum(isinstance(part, Table) and not part.folded for part in content.parts)
     title = f"<h1>{TITLES[link.page]}</h1><p>{escape(QUESTIONS[link.page])}</p>"
     return FirstAnswer(
         content.headline,
         sentence(content.link, choices.names),
         next((part.key for part in flat(content.parts) if isinstance(part, Chart)), ""),
-        f'<div id="first"><style>{_STYLE}</style><main>{title}{body}</main></div>',
+        f'<div id="first" data-charts="{charts}" data-tables="{tables}"><template shadowrootmode="open">'
+        f"<style>{_STYLE}</style><main>{title}{body}</main></template></div>",
     )
 
 

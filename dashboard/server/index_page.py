@@ -30,6 +30,7 @@ _SKIP = """<!--first--><style>
         background:#0F161F;color:#FFFFFF;font:600 15px sans-serif}
       #skip:focus{left:8px;outline:3px solid #56B4E9}
       [data-testid=stMain]:focus{outline:none}
+      #first~#root{opacity:0}
       a:focus-visible,summary:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:1px}
     </style>
     <a id="skip" href="#root">Skip to what this page shows</a>
@@ -45,14 +46,18 @@ _SKIP = """<!--first--><style>
       if(at===opener&&!event.shiftKey&&stops.length){event.preventDefault();stops[0].focus()}
       else if(at===last&&opener){event.preventDefault();opener.focus()}},true)
       const first=document.getElementById("first"),began=Date.now();
+      const height={last:0,times:0};
       const drawn=()=>{const app=document.querySelector("[data-testid=stApp]");
       const main=document.querySelector("[data-testid=stMain]");
-      return app&&main&&app.dataset.testScriptState==="notRunning"&&main.innerText.trim().length>60
-      &&!document.querySelector("[data-testid=stSkeleton]")
-      &&[...main.querySelectorAll("[data-testid=stVegaLiteChart]")]
-      .every((chart)=>chart.querySelector("svg,canvas"))};
-      const look=()=>drawn()||Date.now()-began>15000?first.remove():setTimeout(look,50);
-      if(first)look()</script>
+      if(!app||!main||app.dataset.testScriptState!=="notRunning")return false;
+      const charts=[...main.querySelectorAll("[data-testid=stVegaLiteChart]")];
+      const same=main.scrollHeight===height.last;
+      height.times=same?height.times+1:0;height.last=main.scrollHeight;
+      return height.times>2&&!document.querySelector("[data-testid=stSkeleton]")
+      &&charts.length>=first.dataset.charts&&charts.every((chart)=>chart.querySelector("svg,canvas"))
+      &&main.querySelectorAll("[data-testid=stDataFrame]").length>=first.dataset.tables};
+      const look=()=>drawn()||Date.now()-began>10000?first.remove():setTimeout(look,50);
+      if(first&&!first.shadowRoot)first.remove();else if(first)look()</script>
     """
 
 

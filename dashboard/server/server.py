@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlencode
 
@@ -35,13 +35,13 @@ from dashboard.links import links
 from dashboard.links.links import Page
 from dashboard.links.stored_views import stored_address
 from dashboard.login import install
-from dashboard.read.data import read_choices, read_points, recent
+from dashboard.read.data import read_choices
 from dashboard.read.database import DATABASE_VARIABLE, close_databases
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
-from dashboard.server.charts import OVERVIEW, charts, query_of
+from dashboard.server.charts import charts, query_of
 from dashboard.server.first_answer import WALL, FirstAnswers, wall_page
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.server.index_page import index_pages, opened_at, with_first_answer
@@ -49,7 +49,6 @@ from dashboard.server.same_site import SameSite
 from dashboard.write.uploading import LARGEST_MB
 from db.engine.session import open_database
 from db.errors import CompilewatchError, ConfigError
-from db.queries.filters import Filters
 from db.records.access import SignIn
 
 # What is imported and read before the first reader comes.
@@ -58,24 +57,10 @@ _LOG = logging.getLogger("compilewatch.dashboard")
 
 
 def warm() -> None:
-    """Import and read what the first page needs; go on with the newest runs in a thread of its own.
-
-    Raises DatabaseError when the database cannot be read.
-    """
+    """Import and read what the first page needs. Raises DatabaseError when the database cannot be read."""
     from dashboard.server import app  # noqa: F401
 
-    snapshot = Snapshot.now()
-    newest = read_choices(snapshot).newest_machine
-    if newest is not None:
-        Thread(target=_warm_newest_runs, args=(snapshot, newest), daemon=True).start()
-
-
-def _warm_newest_runs(snapshot: Snapshot, machine_id: str) -> None:
-    """Read what most pages show first, beside the readers that come already."""
-    try:
-        read_points(snapshot, recent(snapshot, Filters(machines=(machine_id,))))
-    except CompilewatchError as error:
-        _LOG.warning("the newest runs could not be read ahead: %s", error)
+    read_choices(Snapshot.now())
 
 
 # Paths that are no page: where they lead, since Streamlit serves a page that loads nothing under each.
@@ -280,6 +265,7 @@ HERE = Path(__file__).parent
 ICON = HERE.parent / "favicon.svg"
 STATIC = Path(st.__file__).parent / "static"
 EMBED_VARIABLE = "COMPILEWATCH_EMBED_ORIGINS"
+PUBLIC_VARIABLE = "COMPILEWATCH_PUBLIC_URL"
 MEGABYTE = 1024 * 1024
 _SLICE_S = 0.001
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -336,9 +322,13 @@ def build_app(
     login = install.login(sign_in)
     hosts = None if own_names is None else [*own_names, *([login.host] if login.host else [])]
 
+    first = FirstAnswers()
+
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:
         await to_thread.run_sync(warm)
+        ended = Event()
+        Thread(target=first.make_ahead, args=(ended,), daemon=True).start()
         # What was imported and cached so far lives as long as the process: keep the collector away from it.
         gc.collect()
         gc.freeze()
@@ -346,9 +336,14 @@ def build_app(
             sys.stdout.write(f"compilewatch dashboard: {address}\n")
             sys.stdout.flush()
         yield {}
+        ended.set()
         await to_thread.run_sync(close_databases)
 
-    first = FirstAnswers()
+    def address_of(request: Request) -> str:
+        """Where people reach the dashboard: as configured, since a proxy in front may end their TLS."""
+        configured = sign_in.base_url if sign_in else os.environ.get(PUBLIC_VARIABLE, "").rstrip("/")
+        return configured or f"{request.url.scheme}://{request.url.netloc}{base_path}"
+
     pages = index_pages((STATIC / "index.html").read_text(encoding="utf-8"))
     return st.App(
         HERE / "app.py",
@@ -358,7 +353,7 @@ def build_app(
             reports(),
             Route("/favicon.png", _favicon),
             *charts(),
-            *(Route(f"/{page.value}", _html(page, pages, first, base_path)) for page in pages),
+            *(Route(f"/{page.value}", _html(page, pages, first, address_of)) for page in pages),
             unknown_pages(file.name for file in STATIC.iterdir()),
         ],
         middleware=[
@@ -419,7 +414,7 @@ def _report_script_error(error: Exception) -> bool:
 
 
 def _html(
-    page: Page, pages: Mapping[Page, str], first: FirstAnswers, base_path: str
+    page: Page, pages: Mapping[Page, str], first: FirstAnswers, address_of: Callable[[Request], str]
 ) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
@@ -429,9 +424,8 @@ def _html(
         early = None if stored else first.of(page, query_of(request))
         if early is None:
             return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
-        base = f"{request.url.scheme}://{request.url.netloc}{base_path}"
-        query = f"?{request.url.query}" if request.url.query else ""
-        picture = f"{base}/chart/{page.value or OVERVIEW}/{early.chart}.png{query}" if early.chart else ""
+        chart = links.chart_address(page, early.chart, request.url.query, ".png")
+        picture = f"{address_of(request)}/{chart}" if early.chart else ""
         # It holds what was measured: no proxy and no browser keeps it.
         return HTMLResponse(
             with_first_answer(text, page, early, picture), headers={"Cache-Control": "no-store"}

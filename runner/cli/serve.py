@@ -62,6 +62,7 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         ),
         "COMPILEWATCH_LIMITS": settings.limits.model_dump_json(),
         "COMPILEWATCH_EMBED_ORIGINS": " ".join(settings.embed.origins),
+        "COMPILEWATCH_PUBLIC_URL": settings.notify.base_url or "",
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }
 

@@ -178,7 +178,7 @@ class NotifySettings(Section):
     """`[notify]`: how the messages to the `[[channel]]` entries are made and sent."""
 
     base_url: WebAddress | None = Field(
-        default=None, description="where people reach the dashboard; messages link there"
+        default=None, description="where people reach the dashboard; messages and previews link there"
     )
     attempts: Annotated[int, Field(ge=1, le=10)] = Field(
         default=4, description="tries per message, further and further apart"

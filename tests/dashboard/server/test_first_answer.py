@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
 from dashboard.links.links import Link, Page, href
 from dashboard.login.access import Role
+from dashboard.pages.contents import CONTENTS
 from dashboard.pages.parts import Chart, Figures, Table, flat
 from dashboard.read.snapshots import Snapshot
 from dashboard.server import first_answer
-from dashboard.server.first_answer import FirstAnswers, content_of
+from dashboard.server.first_answer import LATELY_S, FirstAnswers, content_of
 from db.engine.session import open_database
-from db.records.access import Roles
+from db.records.access import Proxy, Roles, SignIn
 from db.records.requests import RequestKind, RequestSpec
 from db.store.requests import new_request, save_request
+from db.store.trials import save_trials
+from tests.builders import make_history
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.serving import Served, served, served_with_sign_in
 
@@ -33,6 +37,7 @@ LINKS = [
     Link(page=Page.TRIAL),
     Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0001"),
     Link(page=Page.RUNS),
+    Link(page=Page.UPGRADE),
 ]
 WIKI = "https://wiki.example.org"
 
@@ -72,7 +77,9 @@ def test_it_says_what_the_page_says(
     figures = [each for part in found[0].parts if isinstance(part, Figures) for each in part.figures]
     assert [figure.text for figure in figures if figure.text not in said] == []
     table = next(part for part in flat(found[0].parts) if isinstance(part, Table))
-    name = next(name for name in ("workload", "strategy", "machine", "name") if name in table.frame)
+    name = next(
+        name for name in ("workload", "strategy", "machine", "name", "verdict") if name in table.frame
+    )
     cells = [str(cell) for cell in table.frame.head(10)[name]]
     assert [cell for cell in cells if cell not in said] == []
     charts = sum(isinstance(part, Chart) for part in flat(found[0].parts))
@@ -88,6 +95,24 @@ def test_its_preview_shows_the_chart_of_the_view(server: Served) -> None:
     answer = server.get(picture.removeprefix(server.origin))
     assert answer.status == 200
     assert answer.body.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_its_preview_has_the_address_under_which_people_come(
+    filled_url: str, tmp_path: Path, signed_in: bool
+) -> None:
+    """A proxy in front ends their HTTPS, so what a request says of itself is another address."""
+    public = "https://cw.example.org/team"
+    sign_in = SignIn(
+        base_url=public, proxy=Proxy(addresses=("127.0.0.1",)), roles=Roles(everyone=Role.VIEWER)
+    )
+    name, value = ("SIGN_IN", sign_in.revealed()) if signed_in else ("PUBLIC_URL", f"{public}/")
+    with served(filled_url, tmp_path / "log", **{f"COMPILEWATCH_{name}": value}) as running:
+        for _ in range(40):
+            body = running.get("/modes", X_Forwarded_User="ann").body.decode()
+            if 'id="first"' in body:
+                break
+    assert f'property="og:image" content="{public}/chart/modes/modes-map.png"' in body
 
 
 def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Served) -> None:
@@ -192,6 +217,44 @@ def test_the_first_answer_of_runs_follows_the_queue(copied_url: str) -> None:
     after = answers.of(Page.RUNS, {})
     assert after is not None
     assert "nightly-of-ann" in after.html
+
+
+def test_pages_as_they_open_and_views_asked_for_lately_are_made_ahead(
+    copied_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, made = [0.0], []
+    monkeypatch.setattr(first_answer, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(first_answer, "_make", made.append)
+    answers = FirstAnswers(clock=lambda: now[0])
+    ended = Event()
+    thread = Thread(target=answers.make_ahead, args=(ended,))
+    thread.start()
+    try:
+        until(lambda: {link.page for link in made} == set(CONTENTS))
+        now[0] = LATELY_S
+        answers.of(Page.BREAK_EVEN, {"steps": ["77"]})
+        now[0] += 1
+        made.clear()
+        with open_database(copied_url) as database:
+            save_trials(database, make_history(workloads=("mlp",), builds=("2.14.0",), seed=9))
+        until(lambda: bool(made))
+        assert made == [Link(page=Page.BREAK_EVEN, steps=77)]
+        now[0] += LATELY_S
+        made.clear()
+        with open_database(copied_url) as database:
+            save_trials(database, make_history(workloads=("mlp",), builds=("2.15.0",), seed=10))
+        thread.join(0.3)
+        assert made == [], "nobody looked for ten minutes"
+    finally:
+        ended.set()
+        thread.join(10)
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_nobody_waits_for_any_more_is_not_made(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
