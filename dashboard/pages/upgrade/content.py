@@ -89,10 +89,7 @@ _COUNTS = {
     "verdict": Column("Verdict"),
     "reason": Column("Why", wide=True),
 }
-_VERDICTS = {
-    "verdicts-moved": "What is not unchanged",
-    "verdicts-still": "Unchanged within the margin",
-}
+_VERDICTS = {"verdicts-moved": "What is not unchanged", "verdicts-still": "Unchanged within the margin"}
 _DIFFERS = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
 _EMPTY: tuple[Part, ...] = ()
 
@@ -100,9 +97,8 @@ _EMPTY: tuple[Part, ...] = ()
 @dataclass(frozen=True)
 class Beside:
     """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), what is recorded of
-    it, the decisions on the upgrade, oldest first, the parts on the case in focus, how the generated code of a
-    case differs, and the noise floors of the machine. None where a comparison is of no two builds, for which
-    nobody decides.
+    it, the decisions on the upgrade, oldest first, the parts on the case in focus, how its generated code
+    differs, the machine's noise floors. None where it is of no two builds, for which nobody decides.
     """
 
     differs: pd.DataFrame
