@@ -12,12 +12,12 @@ from db.engine.session import open_database
 from db.store.regressions import record_comparison
 from db.store.trials import save_trials
 from tests.builders import START
-from tests.dashboard.conftest import filled_url, recorded_url
+from tests.dashboard.conftest import empty_url, filled_url, recorded_url
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import CHROMIUM, INSTALL, chromium
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
-__all__ = ["filled_url", "recorded_url"]
+__all__ = ["empty_url", "filled_url", "recorded_url"]
 
 
 @pytest.fixture(scope="session")
