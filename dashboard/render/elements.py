@@ -274,9 +274,9 @@ def nothing_measured() -> None:
         st.markdown(
             "Measure the smoke suite on this machine. It takes a few minutes; this page fills by itself."
         )
-        st.code(MEASURE, language="bash")
+        st.code(MEASURE, language=None)
         st.markdown("Or bring results you already have:")
-        st.code("compilewatch import results.jsonl", language="bash")
+        st.code("compilewatch import results.jsonl", language=None)
 
 
 def listed(title: str, lines: Sequence[str], *, icon: str) -> None:
