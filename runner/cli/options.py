@@ -189,8 +189,8 @@ TraceOption = Annotated[
     bool,
     typer.Option(
         "--trace",
-        help="Store the generated code and the compiler's log of every case, with tlparse's report where it is "
-        "installed.",
+        help="Store the generated code and the compiler's log of every case, with tlparse's report where it "
+        "is installed.",
     ),
 ]
 
