@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -37,6 +39,7 @@ class FlexAttention(nn.Module):
         joint = self.query_key_value(x)
         query, key, value = joint.view(batch, sequence, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         slopes = self.slopes
+        assert isinstance(slopes, torch.Tensor)
 
         def biased(
             score: torch.Tensor,
@@ -68,7 +71,7 @@ def build_flex_attention(
     return Built(model_or_fn=model, inputs=inputs, task=INFERENCE)
 
 
-def _rms_norm() -> torch.library.CustomOpDef:
+def _rms_norm() -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """RMSNorm over the last dimension, as one operator that the compiler calls and does not look into."""
 
     def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
