@@ -21,7 +21,7 @@ LIBRARY_WORDS = re.compile(
     r"|\b[A-Z]\w+(?:Error|Exception)\b"
 )
 # These measure, serve or install for as long as they are let: their texts are typed wrongly one by one below.
-LONG = {("run",), ("dashboard",), ("reproduce",), ("worker",), ("doctor",), ("builds", "create")}
+LONG = {("run",), ("dashboard",), ("demo",), ("reproduce",), ("worker",), ("doctor",), ("builds", "create")}
 NONSENSE = "no such\x07 thing"
 
 
