@@ -50,7 +50,7 @@ def import_runs(spool: TravellingSpool, database: Database) -> None:
 def persist(trial: Trial, database: Database, spool: Spool) -> bool:
     """Put `trial` on disk, from where it survives a crash, then store all that waits: False while it waits.
 
-    A disk that refuses is passed over where the database takes the trial. Raises KeptNowhereError where
+    A disk that refuses is passed over where the database takes the trial. Raises NotPersistedError where
     neither does: whoever measured the trial must not count it.
     """
     try:
