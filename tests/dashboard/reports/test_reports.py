@@ -69,7 +69,7 @@ def check_page(page: str) -> None:
     allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "dl", "div", "dt"}
     allowed |= {"dd", "ul", "li", "figure", "figcaption", "footer", "table", "thead", "tbody", "tr", "th"}
     allowed |= {"td", "svg", "g", "path", "rect", "line", "circle", "text", "tspan", "defs", "clippath"}
-    allowed |= {"details", "summary"}
+    allowed |= {"details", "summary", "pre"}
     for tag, attributes in Elements(page).found:
         assert tag in allowed
         assert not {name for name in attributes if name.startswith("on")}
