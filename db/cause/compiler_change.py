@@ -19,6 +19,7 @@ _LISTED = 5
 MOST_LINES = 120
 """As long as the difference of one graph's code is at most."""
 LONGEST_LINE = 160
+_MOST_COMPARED = 1_000
 
 
 def compiler_changes(base: CompilerFacts, head: CompilerFacts) -> list[str]:
@@ -165,7 +166,11 @@ def source_changes(
 
 
 def _diff(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    lines = list(unified_diff(before, after, "base", "head", lineterm=""))
+    # The time of a diff can grow with the cube of the lines, and records are anybody's.
+    compared = (each[:_MOST_COMPARED] for each in (before, after))
+    lines = list(unified_diff(*compared, "base", "head", lineterm=""))
+    if not lines:
+        yield f"They differ after {count(_MOST_COMPARED)} lines."
     for line in lines[:MOST_LINES]:
         yield line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
     if len(lines) > MOST_LINES:

@@ -43,7 +43,7 @@ from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.builds import interpreter_facts
 from runner.plan.durations import Case, Durations, stored_durations_s
-from runner.plan.selection import resolve_device, select
+from runner.plan.selection import refuse_code, resolve_device, select
 from runner.storage.search_state import load_state
 
 SCHEMA = "compilewatch.attribute/1"
@@ -143,9 +143,11 @@ def _cases(
     workloads: Sequence[str],
     strategies: Sequence[str],
 ) -> list[Case]:
-    """Those that are named, else those that moved between what is stored."""
+    """Those that are named, else those that moved between what is stored, whose names are data."""
     if not workloads:
-        return moved_cases(database, *sides, metric, settings.policy, workloads, strategies)
+        cases = moved_cases(database, *sides, metric, settings.policy, workloads, strategies)
+        refuse_code(settings, [name for name, _ in cases], [name for _, name in cases])
+        return cases
     chosen = select(settings, workloads=workloads, strategies=strategies or ("default",))
     return [(each.name, strategy.name) for each in chosen.workloads for strategy in chosen.strategies]
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import UTC, datetime
 
+from db.engine.moments import CLOCK_SKEW, wrong_moment
 from db.engine.session import Database
-from db.errors import CompilewatchError, DatabaseError, NotFoundError
+from db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordError
 from db.records.requests import RunStatus
 from db.records.trial import Trial
 from db.store.trials import end_run, save_trial, start_run
 from db.wording.units import plural
 from runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
 
+_TAKE_AWAY = "Take its file in `ends` away and import again."
 _LOG = logging.getLogger("compilewatch.runner")
 
 
@@ -41,9 +43,17 @@ def import_runs(spool: TravellingSpool, database: Database) -> None:
 
     Raises RecordError for a file that is none of ours, ConflictError for a run that began otherwise.
     """
-    for announcement in spool.runs():
+    announced = {each.run_id: each for each in spool.runs()}
+    ends = list(spool.waiting_ends())
+    for run_id, ended_at, _ in ends:
+        if run_id not in announced:
+            raise RecordError(f"Run {run_id} ends in this directory and does not begin there.", _TAKE_AWAY)
+        began = announced[run_id].started_at
+        if problem := wrong_moment(began, max(began, ended_at), datetime.now(UTC) + CLOCK_SKEW):
+            raise RecordError(f"Run {run_id} {problem}.", _TAKE_AWAY)
+    for announcement in announced.values():
         start_run(database, **announcement.model_dump())
-    for run_id, ended_at, status in spool.waiting_ends():
+    for run_id, ended_at, status in ends:
         end_run(database, run_id, ended_at, status)
 
 

@@ -173,6 +173,8 @@ class TravellingSpool(Spool):
         """The runs that were begun. Raises RecordError for a file that announces none."""
         found = []
         for path in sorted(self._runs.glob("*.json")):
+            if path.is_symlink() or not path.is_file():
+                raise RecordError(f"{path}: is no file of its own.", "Take it away and import again.")
             try:
                 found.append(Announcement.model_validate_json(path.read_bytes()))
             except ValidationError as error:
@@ -184,6 +186,10 @@ class TravellingSpool(Spool):
 
     def waiting(self) -> list[Path]:
         return []
+
+    def _set_aside(self, path: Path, reason: str) -> list[Path]:
+        """The directory is somebody else's, links and all: nothing is moved or written there."""
+        raise RecordError(f"{path}: {reason}", "Take the file away and import again.")
 
     def replay(self, save: Callable[[Trial], object]) -> Replay:
         fresh, self._fresh = self._fresh, []

@@ -69,8 +69,8 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
         settle(page, "Trends")
         expect(page.get_by_text("Latency of every case")).to_be_visible()
         page.get_by_role("button", name="Share").click()
-        link = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").inner_text().strip()
-        page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").hover()
+        link = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.inner_text().strip()
+        page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.hover()
         page.get_by_role("button", name="Copy to clipboard").click()
         assert page.evaluate("() => navigator.clipboard.readText()") == link
         page.keyboard.press("Escape")

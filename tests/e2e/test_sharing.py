@@ -48,7 +48,7 @@ def popover(page: Page, name: str) -> None:
 
 
 def shared_text(page: Page, containing: str) -> str:
-    code = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").filter(has_text=containing)
+    code = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").filter(has_text=containing).first
     expect(code).to_be_visible()
     return code.inner_text().strip()
 

@@ -212,3 +212,6 @@ def test_sources_differ_graph_by_graph():
     (bounded,) = source_changes([first], [long])
     assert len(bounded.lines) == 121
     assert max(map(len, bounded.lines)) == 161
+    far = [GeneratedSource(hash=end, source="\n".join([*["y"] * 1_000, end])) for end in "ab"]
+    (cut,) = source_changes(far[:1], far[1:])
+    assert cut.lines == ("They differ after 1,000 lines.",)

@@ -250,6 +250,14 @@ def test_only_the_stored_cases_that_moved_are_measured(attribute, monkeypatch, t
     ]
 
 
+@pytest.mark.parametrize("case", [("evil:build", "default"), ("hf:gpt2", "default"), ("mlp", "backend:evil")])
+def test_what_a_record_calls_its_case_is_no_code(attribute, monkeypatch, case):
+    monkeypatch.setattr("runner.attribute.command.moved_cases", lambda *_: [case])
+    code, _, messages = attribute(Host(slower(torch="2.12.1")), case=())
+    assert code == 2
+    assert "Data cannot name the" in messages
+
+
 def test_discarded_environments_are_those_that_were_made(attribute, builds):
     before = {path.name for path in builds.iterdir() if path.is_dir()}
     for made in before - {"old", "new", "clash"}:

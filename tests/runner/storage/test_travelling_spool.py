@@ -106,6 +106,49 @@ def test_a_file_that_announces_no_run_is_a_sentence(content: str, tmp_path: Path
     assert "Traceback" not in got.stderr
 
 
+END = {"ended_at": "2026-11-20T10:00:00+00:00", "status": "cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("ends/config.json", {"credHelpers": {}}, "no end of a run"),
+        ("ends/LIVE.json", END, "does not begin there"),
+        ("ends/RUN.json", {**END, "ended_at": "9999-12-31T00:00:00+00:00"}, "not yet"),
+    ],
+)
+def test_a_directory_moves_no_file_and_ends_no_other_run(
+    name: str, content: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    variables = node(tmp_path / "node", rounds=1)
+    spool = tmp_path / "node" / "spool"
+    compilewatch("run", cwd=tmp_path, **variables)
+    (run,) = (path.stem for path in (spool / "runs").glob("*.json"))
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "config.json").write_text("theirs", encoding="utf-8")
+    (spool / "bad").symlink_to(others)
+    file = spool / name.replace("RUN", run)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(content), encoding="utf-8")
+    url = f"sqlite:///{tmp_path / 'team.db'}"
+    got = compilewatch("import", str(spool), "--db", url, cwd=tmp_path)
+    assert got.returncode == 2
+    assert said in got.stderr
+    assert (others / "config.json").read_text(encoding="utf-8") == "theirs"
+    assert file.exists()
+    with open_database(url) as database:
+        assert [each["status"] for each in runs_of(database)] != [RunStatus.CANCELLED]
+
+
+def test_a_link_announces_no_run(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.json").symlink_to(tmp_path / "nowhere")
+    got = compilewatch("import", str(tmp_path), "--db", f"sqlite:///{tmp_path / 'team.db'}", cwd=tmp_path)
+    assert got.returncode == 2
+    assert "Traceback" not in got.stderr
+
+
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:
     got = compilewatch("worker", "--gpu", "cpu", cwd=tmp_path, **node(tmp_path / "node"))
     assert got.returncode == 2
