@@ -33,7 +33,7 @@ svg{width:100%;min-width:600px;height:auto;display:block;overflow:visible}
 .wide,pre{overflow-x:auto}
 pre{background:var(--wash);border-radius:8px;padding:.75rem;font-size:.8rem;line-height:1.35}
 table{border-collapse:collapse;min-width:min(100%,1040px);font-size:.87rem;margin:.5rem 0}
-th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line);
+th,td{text-align:left;vertical-align:top;padding:.3rem .45rem;border-bottom:1px solid var(--line);
 overflow-wrap:break-word;max-width:22rem}
 th{background:var(--wash);font-weight:600}
 .n{text-align:right;font-variant-numeric:tabular-nums}
@@ -46,7 +46,7 @@ footer{margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.75rem}
 @page{margin:14mm}
 @media print{details::details-content{content-visibility:visible}
 body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}pre{white-space:pre-wrap}
-table{width:100%;font-size:7.5pt}th,td{padding:.15rem .3rem;max-width:9rem}td.n,td.s{white-space:normal}
+table{width:100%;font-size:7pt}th,td{padding:.15rem .2rem;max-width:9rem}td.n,td.s{white-space:normal}
 h2{break-after:avoid}figure,tr,dl{break-inside:avoid}figure{overflow:visible}svg{min-width:0}thead{display:table-header-group}}
 """
 

@@ -63,6 +63,7 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
         assert [each["label"] for each in tab_to(page, "Skip to what this page shows")] == [
             "Skip to what this page shows"
         ]
+        expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Regressions")).to_be_visible()
         passed = tab_to(page, "Regressions", tag="A")
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("stHeading").get_by_role("heading", name="Regressions")).to_be_visible()

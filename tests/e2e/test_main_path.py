@@ -130,7 +130,7 @@ def test_a_click_on_a_point_opens_the_trials_behind_it(browser: Browser, dashboa
         page.locator(f'{POINTS}[aria-label*="Strategy: default"]').last.click()
         settle(page, "Trial")
         expect(page).to_have_url(re.compile(r"trial\?.*run="))
-        expect(page.get_by_text("3 trials, newest first")).to_be_visible()
+        expect(page.get_by_text("3 trials, 0 failed")).to_be_visible()
         assert trouble.found == []
 
 

@@ -45,7 +45,7 @@ def _answers(url: str, process: subprocess.Popen[bytes], seconds: float = 200) -
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [("compilewatch pre", "precompile"), ("compilewatch report sh", "show")]
+    ("words", "expected"), [("compilewatch ga", "gate"), ("compilewatch report sh", "show")]
 )
 def test_a_shell_completes_a_command(words: str, expected: str) -> None:
     variables = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": words}
