@@ -167,8 +167,8 @@ def source_changes(
 
 def _diff(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     # The time of a diff can grow with the cube of the lines, and records are anybody's.
-    compared = (each[:_MOST_COMPARED] for each in (before, after))
-    lines = list(unified_diff(*compared, "base", "head", lineterm=""))
+    before, after = before[:_MOST_COMPARED], after[:_MOST_COMPARED]
+    lines = list(unified_diff(before, after, "base", "head", lineterm=""))
     if not lines:
         yield f"They differ after {count(_MOST_COMPARED)} lines."
     for line in lines[:MOST_LINES]:

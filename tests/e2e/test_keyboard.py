@@ -127,7 +127,7 @@ def test_a_popover_is_entered_and_left_by_keys(browser: Browser, regressed_serve
         inside = (
             "() => document.querySelector('[data-testid=stPopoverBody]').contains(document.activeElement)"
         )
-        for _ in range(3):
+        for _ in range(12):
             page.keyboard.press("Tab")
             if page.evaluate(inside):
                 break

@@ -190,7 +190,11 @@ def test_trial_page_shows_everything_of_a_trial(filled: OpenPage) -> None:
     assert "compilewatch show trial-nothing-compiled" in said
     assert "bert-base with reduce-overhead" in said
     assert "Graph breaks: none." in said
-    assert {metric.label.replace("\\", "") for metric in test.metric} >= {"Latency (p50)", "Speedup", "Peak memory"}
+    assert {metric.label.replace("\\", "") for metric in test.metric} >= {
+        "Latency (p50)",
+        "Speedup",
+        "Peak memory",
+    }
 
 
 def test_trial_page_shows_a_failure_with_its_log(filled: OpenPage) -> None:
