@@ -29,7 +29,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class PolicyPart(BaseModel):
     """Closed and immutable: a misspelt key of the configuration is refused by name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Thresholds(PolicyPart):

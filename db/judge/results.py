@@ -17,7 +17,7 @@ from db.judge.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoM
 class Result(BaseModel):
     """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def unchecked(cls, **values: Any) -> Self:

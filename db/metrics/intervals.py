@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy import special
 
+from db.metrics import special
 from db.metrics.groups import Floats, Groups, Ints, Present
 
 LEVEL = 0.95
@@ -71,7 +71,8 @@ def _bootstrap(present: Present, low: Floats, high: Floats, seed: int, resamples
 
 def _t_quantile(df: Ints) -> Floats:
     """The quantile of Student's t that half of an interval of `LEVEL` reaches to."""
-    return special.stdtrit(df, (1 + LEVEL) / 2).astype(np.float64)
+    quantile: Floats = special.stdtrit(df, (1 + LEVEL) / 2)
+    return quantile
 
 
 def _student_t(present: Present, low: Floats, high: Floats, *, log: bool) -> None:

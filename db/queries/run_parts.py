@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -73,14 +73,20 @@ def stored_builds(db: Database, filters: Filters = Filters()) -> list[str]:  # n
     return _builds(db, filters, only_measured=False)
 
 
-def measured_builds(db: Database, filters: Filters = Filters()) -> list[str]:  # noqa: B008
+def measured_builds(
+    db: Database,
+    filters: Filters = Filters(),  # noqa: B008
+    *,
+    newest: int | None = None,
+) -> list[str]:
     """The builds of those trials that were measured here, the one measured last first; where nothing was
-    measured, those of imported results.
+    measured, those of imported results. Of `newest` no more are read than tell the first so many.
     """
-    return _builds(db, filters, only_measured=True) or stored_builds(db, filters)
+    measured = _builds(db, filters, only_measured=True, newest=newest)
+    return (measured or _builds(db, filters, only_measured=False, newest=newest))[:newest]
 
 
-def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]:
+def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int | None = None) -> list[str]:
     measured: ColumnElement[bool]
     if _is_of_whole_runs(filters):
         build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
@@ -92,8 +98,8 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool) -> list[str]
     statement = select(build, last).where(*conditions, *([measured] if only_measured else []))
     statement = statement.group_by(build).order_by(last.desc(), build)
     with db.read() as connection:
-        rows = connection.execute(statement).all()
-        alike = [[row.build_id for row in group] for _, group in groupby(rows, attrgetter("last"))]
+        groups = groupby(connection.execute(statement), attrgetter("last"))
+        alike = [[row.build_id for row in group] for _, group in islice(groups, newest)]
         torch = _torch_of(connection, chain.from_iterable(builds for builds in alike if len(builds) > 1))
     return [
         build_id
@@ -176,7 +182,7 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
         torch = _torch_of(connection, builds) if len(builds) > 1 else {}
     if builds:
         return max(sorted(builds), key=lambda build_id: version_key(torch.get(build_id)))
-    return next(iter(measured_builds(db, filters)), None)
+    return next(iter(measured_builds(db, filters, newest=1)), None)
 
 
 def of_newest_builds(db: Database, filters: Filters = Filters()) -> list[Filters]:  # noqa: B008

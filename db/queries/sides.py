@@ -53,8 +53,8 @@ def resolve_side(name: str, database: Database) -> Selection:
 
 
 def _by_recency(name: str, database: Database) -> Selection:
-    order = measured_builds(database)
     place = 0 if name == LATEST else 1
+    order = measured_builds(database, newest=place + 1)
     if not order:
         raise _no_build()
     if len(order) <= place:

@@ -72,7 +72,7 @@ Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Roles(_Section):

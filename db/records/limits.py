@@ -11,7 +11,7 @@ from db.records.requests import Positive, RequestSpec
 class Limits(BaseModel):
     """`[limits]`: how much one run or request may ask for; more is refused before it is planned."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     trials: Positive = 20_000
     cases: Positive = 2_000

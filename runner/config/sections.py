@@ -66,7 +66,7 @@ SIZE = "a whole number of at least 1, or a list of them"
 class Section(BaseModel):
     """Base of every table of the file: immutable, and a key it does not know is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 # The keys of `[run]` that say how samples are taken.

@@ -40,7 +40,7 @@ class Selection(BaseModel):
     at once where both are given.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     build_ids: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from functools import cache, partial
 
 import numpy as np
 from pandas import DataFrame, array
-from scipy import special
 
 from db.judge.compare.advice import advice, trial_seconds
 from db.judge.compare.case_classes import canary_changes, case_bounds, class_numbers
@@ -42,6 +41,7 @@ from db.judge.compare.whole import overall_verdict, sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison, GeomeanChange, LatencyChange, Row
 from db.judge.vocabulary import MEASURED_METRICS, Bound, Metric
+from db.metrics import special
 from db.metrics.cases import case_values
 from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans

@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from db.judge.policy import HistoryPolicy
+from db.metrics import special
 from db.metrics.groups import Floats, Ints
 
 MAD_TO_SD = 1.4826

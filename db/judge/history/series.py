@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 from pandas import DataFrame
-from scipy import special
 
 from db.judge.compare.sides import as_text
 from db.judge.history.change_points import (
@@ -24,6 +23,7 @@ from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, p
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Result
 from db.judge.vocabulary import Metric, Verdict, higher_is_better
+from db.metrics import special
 from db.metrics.groups import Bools, Floats, Ints
 from db.wording.sentences import drifted
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -124,12 +123,16 @@ def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:
     """
     beside, alone = row["control_latency_ns"], eager["latency_ns"]
     low, high = eager["latency_low_ns"], eager["latency_high_ns"]
-    if any(pd.isna(value) for value in (beside, alone, low, high)) or row["control"] != Control.IN_PROCESS:
+    if row["control"] != Control.IN_PROCESS or any(map(_is_missing, (beside, alone, low, high))):
         return None
     if abs(math.log(alone / beside)) <= math.sqrt(2) * math.log(high / low) / 2:
         return None
     side = "above" if alone > beside else "below"
     return f"eager on its own is {abs(alone / beside - 1):.0%} {side} eager here"
+
+
+def _is_missing(value: float | None) -> bool:
+    return value is None or math.isnan(value)
 
 
 def _figures(row: Mapping[Any, Any]) -> list[str]:

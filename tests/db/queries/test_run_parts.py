@@ -72,6 +72,7 @@ def test_builds_are_those_of_the_trials_newest_first(measured: Database, filters
         newest = trials_frame(measured, here).groupby("build_id")["started_at"].max()
         assert stored_builds(measured, here) == list(newest.sort_values(ascending=False).index)
         assert measured_builds(measured, here) == stored_builds(measured, here)
+        assert measured_builds(measured, here, newest=2) == stored_builds(measured, here)[:2]
         latest = latest_trials_frame(measured, here)
         of_runs = trials_frame(measured, here) if latest.empty else latest
         expected = None if of_runs.empty else of_runs.sort_values("started_at")["build_id"].iloc[-1]
@@ -125,6 +126,7 @@ def test_of_builds_of_one_moment_that_of_the_newest_torch_comes_first(
     ordered = ["2.11.0", "2.10.0", "2.9.1", "2.8.0"]
     assert [torch[build] for build in stored_builds(database, filters)] == ordered
     assert [torch[build] for build in measured_builds(database, filters)] == ordered
+    assert [torch[build] for build in measured_builds(database, filters, newest=1)] == ordered[:1]
     newest = newest_build(database, filters)
     assert newest is not None
     assert torch[newest] == "2.11.0"
