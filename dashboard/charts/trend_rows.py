@@ -153,7 +153,7 @@ def _floats(column: pd.Series) -> NDArray[np.float64]:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def unseen(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
+def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
     """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not."""
     if len(rows) < MOST_POINTS:
         return ""

@@ -90,7 +90,7 @@ class FirstAnswers:
         self._patience_s = patience_s
         self._clock = clock
         began = clock()
-        self._asked = OrderedDict((Link(page=page), began) for page in CONTENTS)
+        self._requested = OrderedDict((Link(page=page), began) for page in CONTENTS)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="first-answer")
         self._lock = Lock()
         self._made: OrderedDict[tuple[str, str], Future[FirstAnswer | None]] = OrderedDict()
@@ -101,8 +101,8 @@ class FirstAnswers:
             return None
         link, _ = links.read(page, params)
         with self._lock:
-            self._asked[link] = self._clock()
-            self._asked.move_to_end(link)
+            self._requested[link] = self._clock()
+            self._requested.move_to_end(link)
         try:
             return self._started(link).result(timeout=self._patience_s)
         except (TooLateError, CancelledError, NotFoundError):
@@ -128,9 +128,9 @@ class FirstAnswers:
 
     def _lately(self) -> list[Link]:
         with self._lock:
-            found = [link for link, at in self._asked.items() if self._clock() - at <= LATELY_S]
-            self._asked = OrderedDict((link, self._asked[link]) for link in found[-_MOST_AHEAD:])
-            return list(reversed(self._asked))
+            found = [link for link, at in self._requested.items() if self._clock() - at <= LATELY_S]
+            self._requested = OrderedDict((link, self._requested[link]) for link in found[-_MOST_AHEAD:])
+            return list(reversed(self._requested))
 
     def _started(self, link: Link) -> Future[FirstAnswer | None]:
         """That of `link`, begun now where it was not or where it failed. Those nobody waits for end."""

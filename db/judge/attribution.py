@@ -246,18 +246,18 @@ def _attributions(
 
 
 def _family(
-    asked: Sequence[tuple[tuple[str, str], Term]],
+    terms: Sequence[tuple[tuple[str, str], Term]],
     tables: Mapping[tuple[str, str], _Table],
     policy: Policy,
     metric: Metric,
 ) -> dict[tuple[str, str], tuple[Effect, ...]]:
     """By case the effects of terms that are judged together: each is a pair of values a round."""
     found: dict[tuple[str, str], tuple[Effect, ...]] = dict.fromkeys(tables, ())
-    if not asked:
+    if not terms:
         return found
-    limits = [policy.for_case(*case, metric) for case, _ in asked]
-    observed = _observations([(tables[case], term) for case, term in asked])
-    tested = examine_cases(observed, Past.empty(), len(asked), policy)
+    limits = [policy.for_case(*case, metric) for case, _ in terms]
+    observed = _observations([(tables[case], term) for case, term in terms])
+    tested = examine_cases(observed, Past.empty(), len(terms), policy)
     decisions = judge_cases(
         tested,
         policy,
@@ -266,7 +266,7 @@ def _family(
         families=_FAMILIES,
     )
     low, high = interval(tested.test, policy.confidence)
-    for number, (case, term) in enumerate(asked):
+    for number, (case, term) in enumerate(terms):
         effect = Effect(
             components=term.components,
             change=math.expm1(float(tested.test.difference[number])),
@@ -283,11 +283,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _observations(asked: Sequence[tuple[_Table, Term]]) -> Observations:
+def _observations(terms: Sequence[tuple[_Table, Term]]) -> Observations:
     """Of each term and round the sum of what it adds, as the head's side, and of what it takes away."""
     x: list[float] = []
     places: list[tuple[int, int, int, int]] = []
-    for number, (table, term) in enumerate(asked):
+    for number, (table, term) in enumerate(terms):
         weights = np.array([term.weights.get(each, 0.0) for each in table.hybrids])
         for side, part in enumerate((np.clip(-weights, 0, None), np.clip(weights, 0, None))):
             x += (table.x @ part).tolist()

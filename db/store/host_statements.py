@@ -18,11 +18,11 @@ ON CONFLICT (name) DO UPDATE SET
     devices = CASE WHEN excluded.devices IS NULL THEN host.devices ELSE (
         SELECT coalesce(json_agg(known.device ORDER BY known.device ->> 'uuid'), '[]'::json)
         FROM (
-            SELECT told.value AS device FROM json_array_elements(excluded.devices) AS told
+            SELECT reported.value AS device FROM json_array_elements(excluded.devices) AS reported
             UNION ALL
-            SELECT kept.value FROM json_array_elements(coalesce(host.devices, '[]'::json)) AS kept
-            WHERE NOT %(is_first)s AND kept.value ->> 'uuid' NOT IN (
-                SELECT told.value ->> 'uuid' FROM json_array_elements(excluded.devices) AS told
+            SELECT stored.value FROM json_array_elements(coalesce(host.devices, '[]'::json)) AS stored
+            WHERE NOT %(is_first)s AND stored.value ->> 'uuid' NOT IN (
+                SELECT reported.value ->> 'uuid' FROM json_array_elements(excluded.devices) AS reported
             )
         ) AS known
     ) END

@@ -125,8 +125,8 @@ def save_host(db: Database, state: HostState) -> None:
     }
     with db.write() as connection:
         statement = upsert(connection, HOST).values(**content)
-        unasked = ("devices", "devices_read_at") if state.devices is None else ()
-        values = {name: value for name, value in content.items() if name not in unasked}
+        unchanged = ("devices", "devices_read_at") if state.devices is None else ()
+        values = {name: value for name, value in content.items() if name not in unchanged}
         connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
 
 

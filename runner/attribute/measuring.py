@@ -194,17 +194,17 @@ class Measurer:
             Selection(name=side.build.name, run_ids=tuple(batch.runs[place] for batch in self.state.ends))
             for place, side in ((0, self.base), (-1, self.head))
         )
-        asked = self.state.question
+        question = self.state.question
         cases = Filters(
-            workloads=tuple({workload for workload, _ in asked.cases}),
-            strategies=tuple({strategy for _, strategy in asked.cases} | {EAGER.name}),
+            workloads=tuple({workload for workload, _ in question.cases}),
+            strategies=tuple({strategy for _, strategy in question.cases} | {EAGER.name}),
         )
         try:
             found = gateway.compare(self.database, first, last, cases, policy=self.settings.policy)
         except VerdictError:
             return []
-        wanted = Metric(asked.metric)
-        return [row for row in found.rows if row.metric is wanted and _case(row) in asked.cases]
+        wanted = Metric(question.metric)
+        return [row for row in found.rows if row.metric is wanted and _case(row) in question.cases]
 
     def _attributed(self, batches: Sequence[Batch], cases: Sequence[Case]) -> list[CaseAttribution]:
         metric = Metric(self.state.question.metric)

@@ -172,6 +172,39 @@ def test_people_read_plain_english() -> None:
     assert not faults, "\n".join(faults)
 
 
+# Names in code are nouns that say what is returned. What stands in tables and documents keeps its name.
+VERBS = re.compile(
+    r"(?:^|_)(?:un)?(?:asked|kept|said|seen|shelf|told|turns)(?:_|$)|Asked|Kept|Said|Seen|Told"
+)
+STORED_NAMES = {
+    *("asked_at", "asked_by", "cancel_asked", "told_due_at", "unseen"),
+    *("seen_at", "first_seen_at", "last_seen_at", "service_seen_at"),
+}
+
+
+def names_of(source: str) -> Iterator[str]:
+    """Every name that a program gives or uses."""
+    for node in ast.walk(ast.parse(source)):
+        for part in ("id", "attr", "arg", "name"):
+            if isinstance(name := getattr(node, part, None), str):
+                yield name
+
+
+def test_names_are_nouns() -> None:
+    names = {
+        f"{path}: {name}"
+        for path in room_files()
+        for name in names_of((ROOT / path).read_text(encoding="utf-8"))
+        if VERBS.search(name) and name not in STORED_NAMES
+    }
+    assert names == set()
+
+
+@pytest.mark.parametrize("source", ["told = 1", "def f(kept): ...", "class Seen: ...", "self._asked()"])
+def test_verbs_as_names_are_recognized(source: str) -> None:
+    assert any(VERBS.search(name) for name in names_of(source))
+
+
 @pytest.mark.parametrize(
     "source",
     [

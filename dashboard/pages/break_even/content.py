@@ -159,11 +159,11 @@ def _eager_differs(options: Sequence[ModeOption]) -> tuple[Part, ...]:
         f"{units.duration(value)} {'alone' if option.eager_latency is None else f'beside {option.strategy}'}"
         for value, option in ((low, fast), (high, slow))
     ]
-    said = (
+    sentences = (
         f"Eager differs by {units.percent(high / low - 1)} between processes: {where[0]}, {where[1]}.",
         "Each strategy is set against the eager beside it. Totals of two strategies compare less well.",
     )
-    return parts.noted(said, tone="warning", key="eager-differs")
+    return parts.noted(sentences, tone="warning", key="eager-differs")
 
 
 def _interval_words(case: dict[str, Any]) -> str:
@@ -243,15 +243,15 @@ def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: s
 
 def right_of_the_edge(found: charts.Curves, steps: int) -> list[str]:
     """What lies beyond the last step of the chart: crossings with eager, and the plan of `steps`."""
-    said = []
+    notes = []
     if found.beyond:
-        said.append(f"Crossing beyond the right edge: {', '.join(found.beyond)}. The log scale shows it.")
+        notes.append(f"Crossing beyond the right edge: {', '.join(found.beyond)}. The log scale shows it.")
     if steps > found.last_step:
         later = [f"{name} ({units.steps(at)})" for name, at in found.beyond.items() if at > steps]
         passed = f"every crossing with eager{' that is drawn' if later else ''} is passed by then"
         rest = f", not yet that of {', '.join(later)}" if later else ""
-        said.append(f"{units.steps(steps)} lie beyond the right edge; {passed}{rest}.")
-    return said
+        notes.append(f"{units.steps(steps)} lie beyond the right edge; {passed}{rest}.")
+    return notes
 
 
 def _fastest(options: list[ModeOption]) -> str:
@@ -328,7 +328,7 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
     ordered = trend_rows.in_order(points, "torch", list(names))
     rows = trend_rows.frame(ordered, _METRIC, names)
     drawn = rows["build"].nunique() > 1
-    notes = [_unseen(len(measured)), trend_rows.unseen(ordered, rows, "torch")]
+    notes = [_older_builds(len(measured)), trend_rows.older_points(ordered, rows, "torch")]
     notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
     chart = PreparedChart(
         _history_finding(table, focus),
@@ -364,7 +364,7 @@ def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
     )
 
 
-def _unseen(measured: int) -> str:
+def _older_builds(measured: int) -> str:
     return f"The newest {MOST_BUILDS} of {units.plural(measured, 'build')}." if measured > MOST_BUILDS else ""
 
 

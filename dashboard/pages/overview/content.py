@@ -130,7 +130,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     covered = headline.coverage(found.now, found.before)
     failing = sum(1 for aside in shown if "failed" in aside.reason)
     counts = verdict.case_counts(found.comparison)
-    said = verdict.headline(
+    sentence = verdict.headline(
         counts,
         failing=failing,
         regressions=len(found.regressions),
@@ -145,7 +145,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     without_number += covered.missing
     return of_cases(
         (
-            said,
+            sentence,
             _figures(found, means, counts, covered, failing),
             *parts.listed(
                 units.plural(len(found.regressions), "open regression"),
@@ -218,10 +218,10 @@ def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
     floor = floor_sentence(floors_of(snapshot, link.machine))
     newest = found.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    said = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since)
+    sentences = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since)
     gpu = found.now["device"].iloc[0] != "cpu"
     unbound = (_NO_BOUND,) if gpu and found.now["bound"].isna().all() else ()
-    return Lines((*said, *unbound), key="basis")
+    return Lines((*sentences, *unbound), key="basis")
 
 
 # The figures under the verdict.
@@ -305,9 +305,9 @@ def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[s
             & (trials["numerics_status"] == NumericsStatus.FAIL.value)
         ]
         numerics = read_trial(snapshot, str(mine["trial_id"].iloc[-1])).numerics if len(mine) else None
-        said = numerics_sentence(numerics) if numerics else ""
-        if said:
-            found[case["workload_label"], case["strategy"]] = f". {said[0].upper()}{said[1:]}."
+        sentence = numerics_sentence(numerics) if numerics else ""
+        if sentence:
+            found[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
     return found
 
 

@@ -180,11 +180,11 @@ def _outside(left_out: Iterable[LeftOut]) -> str:
     found: dict[str, dict[str, list[str]]] = {}
     for case in left_out:
         found.setdefault(case.workload, {}).setdefault(case.reason, []).append(str(case.side))
-    told = {
+    reasons_of = {
         workload: "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
         for workload, reasons in found.items()
     }
-    return ", ".join(f"{workload} ({why})" for workload, why in told.items())
+    return ", ".join(f"{workload} ({why})" for workload, why in reasons_of.items())
 
 
 def strategy_means(cases: pd.DataFrame) -> tuple[Part, ...]:

@@ -96,10 +96,10 @@ def basis(
     floor = (
         noise_floor or "No case has three trials in one run, so the smallest detectable change is unknown."
     )
-    unseen = (
+    exclusions = (
         f"It does not see {units.plural(len(left_out), 'case')} left out of the comparison." if since else ""
     )
-    return tuple(filter(None, (old, floor, unseen if left_out else "")))
+    return tuple(filter(None, (old, floor, exclusions if left_out else "")))
 
 
 def _age(age: timedelta) -> str:

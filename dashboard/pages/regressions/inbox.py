@@ -113,8 +113,8 @@ def _inbox_row(each: RegressionState, floors: Floors) -> dict[str, object]:
 def finding_row(row: Row, floors: Sequence[NoiseFloor]) -> dict[str, object]:
     """A verdict on one case, in one line. `floors` are the noise floors of its machine."""
     cells = row_cells(row, floors)
-    kept = ("metric", "base", "head", "change", "interval", "q", "moved", *CASE_FACTS, "reason")
-    return {"workload": row.workload, "strategy": row.strategy, **{name: cells[name] for name in kept}}
+    columns = ("metric", "base", "head", "change", "interval", "q", "moved", *CASE_FACTS, "reason")
+    return {"workload": row.workload, "strategy": row.strategy, **{name: cells[name] for name in columns}}
 
 
 def line(each: RegressionState) -> str:

@@ -57,15 +57,15 @@ def newest_run(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
     if machine is None or not read_builds(snapshot, filters_of(here)):
         return (_NO_TRIAL,)
     name = choices.machines[machine]
-    said = f"No regression is recorded. This is the newest run on {name} against one before it."
+    sentence = f"No regression is recorded. This is the newest run on {name} against one before it."
     comparison, why = _comparison(snapshot, here)
     if comparison is not None and comparison.matched:
         floors = floors_of(snapshot, machine)
-        return (*_judged_now(comparison, link.strategy, floors), *parts.noted([said]))
+        return (*_judged_now(comparison, link.strategy, floors), *parts.noted([sentence]))
     known: tuple[Part, ...] = ()
     if comparison is not None:
         known = (*parts.noted(comparison.sentences), *_left_out(comparison, link.strategy))
-    return (Empty(why, "Measure the same suite once more."), *parts.noted([said]), *known)
+    return (Empty(why, "Measure the same suite once more."), *parts.noted([sentence]), *known)
 
 
 @cached
@@ -111,17 +111,17 @@ def _judged_now(
         for row in comparison.rows
         if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
     ]
-    said = parts.noted(comparison.sentences)
+    notes = parts.noted(comparison.sentences)
     if not rows:
         found = verdict_words.no_regression(comparison, wanted)
         tone: Tone = "good" if found.shown else "warning"
-        return (Headline(found.sentence, tone), *said, *_left_out(comparison, wanted))
+        return (Headline(found.sentence, tone), *notes, *_left_out(comparison, wanted))
     columns = finding_columns(comparison.policy.confidence)
     columns |= {"q": Column("q", numeric=True), "reason": Column("Why", wide=True)}
     alt = "What regressed in the newest run against the one before it"
     return (
         Headline(f"{units.plural(len(rows), 'figure')} regressed in the newest run", "bad"),
-        *said,
+        *notes,
         *parts.table("regressions-now", alt, pd.DataFrame(rows), columns),
     )
 

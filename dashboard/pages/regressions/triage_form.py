@@ -19,7 +19,7 @@ from db.records.regressions import TriageState
 from db.wording.units import plural
 
 PAGE = "triage"
-_ASKED, _NAME = "triage-asked", "triage-name"
+_DECISION, _NAME = "triage-asked", "triage-name"
 _IS = {True: "is", False: "are"}
 _CHOICES = tuple(state for state in TriageState if state is not TriageState.NEW)
 
@@ -55,7 +55,7 @@ def draw(regressions: Sequence[RegressionState]) -> None:
         )
         if st.form_submit_button("Record", icon=":material/edit_note:"):
             _ask(regression_ids)
-    decision: triage.TriageDecision | None = st.session_state.get(_ASKED)
+    decision: triage.TriageDecision | None = st.session_state.get(_DECISION)
     if decision is not None and decision.regression_ids == regression_ids:
         _question(decision, inbox.first_names(regressions))
     else:
@@ -75,11 +75,11 @@ def _ask(regression_ids: Sequence[str]) -> None:
     if problem:
         st.warning(problem, icon=":material/report:")
         return
-    state[_ASKED] = what
+    state[_DECISION] = what
 
 
 def _forget() -> None:
-    st.session_state.pop(_ASKED, None)
+    st.session_state.pop(_DECISION, None)
 
 
 @st.dialog("Record this?", on_dismiss=_forget)

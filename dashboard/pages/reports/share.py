@@ -89,14 +89,14 @@ def _chart_addresses(link: Link, charts: list[Chart]) -> None:
 
 
 def _short_link(link: Link, origin: exporting.Origin) -> None:
-    kept: dict[str, str] = st.session_state.setdefault(_SHORT, {})
+    names: dict[str, str] = st.session_state.setdefault(_SHORT, {})
     wanted = links.href(replace(link, data=origin.data_version), full=True)
-    if wanted in kept:
-        st.code(f"{base_url(link.page)}/?{links.STORED_VIEW}={kept[wanted]}", language=None, wrap_lines=True)
+    if wanted in names:
+        st.code(f"{base_url(link.page)}/?{links.STORED_VIEW}={names[wanted]}", language=None, wrap_lines=True)
         return
     if st.button("Short link", icon=":material/link:", help="Keeps this view in the database under an id."):
         try:
-            kept[wanted] = stored_views.keep(wanted)
+            names[wanted] = stored_views.keep(wanted)
         except CompilewatchError as error:
             _trouble(error)
         else:
@@ -115,8 +115,8 @@ def _freeze(link: Link, origin: exporting.Origin) -> None:
     with st.form("freeze", border=False):
         st.text_input("Title", key="freeze-title", max_chars=200, placeholder=origin.sentence[:80])
         signing.name_field("freeze-name")
-        asked = st.form_submit_button("Freeze", icon=":material/ac_unit:")
-    if asked:
+        submitted = st.form_submit_button("Freeze", icon=":material/ac_unit:")
+    if submitted:
         with place:
             _frozen(link)
     for title, address in st.session_state.get(_FROZEN, [])[-1:]:

@@ -134,13 +134,13 @@ def _running(rows: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Part, ..
 
 
 def _queue() -> tuple[Part, ...]:
-    requests, unseen = listed_requests()
+    requests, rest = listed_requests()
     rows = request_rows(requests)
     if rows.empty:
         none = "No request yet. Create one here or with compilewatch request create."
         return (Lines((none,), "Queue", key=QUEUE),)
     alt = "Run requests: those being measured, the queue in its order, and those that ended last"
-    return (Table(QUEUE, alt, rows, informative(_QUEUE, rows), title="Queue", note=unseen or ""),)
+    return (Table(QUEUE, alt, rows, informative(_QUEUE, rows), title="Queue", note=rest or ""),)
 
 
 def _schedules() -> tuple[Part, ...]:
@@ -227,17 +227,17 @@ def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     trials = units.plural(row["trials"], "trial")
     if planned is not None:
         trials = f"{units.count(row['trials'])} of {units.plural(int(planned), 'trial')}"
-    said = f"{row['suite'] or 'no suite'}: {trials}"
+    sentence = f"{row['suite'] or 'no suite'}: {trials}"
     if row["failed"]:
-        said += f", {units.count(row['failed'])} failed"
+        sentence += f", {units.count(row['failed'])} failed"
     last = row["started_at"] if pd.isna(row["last_seen_at"]) else row["last_seen_at"]
     if now - last > SILENT_AFTER:
         hours = int((now - last) / timedelta(hours=1))
-        return f"{said}; nothing new for {units.plural(hours, 'hour')}, it may have been killed"
+        return f"{sentence}; nothing new for {units.plural(hours, 'hour')}, it may have been killed"
     if planned is not None and 0 < row["trials"] < planned:
         left = (last - row["started_at"]) / row["trials"] * (planned - row["trials"])
-        said += f"; about {units.duration(left.total_seconds() * 1e9)} left at this pace"
-    return said
+        sentence += f"; about {units.duration(left.total_seconds() * 1e9)} left at this pace"
+    return sentence
 
 
 class HostWords(NamedTuple):
@@ -265,11 +265,11 @@ def machine_rows(
 ) -> pd.DataFrame:
     """One row per machine, the one seen last first, then hosts whose service never measured anything.
 
-    `noise` maps machine ids to their noise floors. What nobody told is missing.
+    `noise` maps machine ids to their noise floors. What no host reported is missing.
     """
-    _, *told = HostWords._fields
-    heard = {name: dict(zip(told, words, strict=True)) for name, *words in hosts}
-    unheard = dict.fromkeys(told)
+    _, *fields = HostWords._fields
+    heard = {name: dict(zip(fields, words, strict=True)) for name, *words in hosts}
+    unheard = dict.fromkeys(fields)
     rows = [
         {
             "machine": row["machine"],
@@ -414,10 +414,10 @@ def chosen(snapshot: Snapshot, machine: str | None, suite: str | None) -> tuple[
 
 
 def listed_requests() -> tuple[list[RunRequest], str | None]:
-    """The requests that are shown, and a sentence about those that wait unseen, if there are any."""
+    """The requests that are shown, and a sentence about those that wait and are not, if any."""
     shown = read_requests(QUEUED_REQUESTS, ENDED_REQUESTS)
     queued = sum(request.state is RequestState.QUEUED for request in shown)
-    unseen = read_queue_length() - queued if queued >= QUEUED_REQUESTS else 0
-    if unseen <= 0:
+    rest = read_queue_length() - queued if queued >= QUEUED_REQUESTS else 0
+    if rest <= 0:
         return shown, None
-    return shown, f"The first {queued} of the queue are listed; {units.count(unseen)} more wait."
+    return shown, f"The first {queued} of the queue are listed; {units.count(rest)} more wait."

@@ -19,7 +19,7 @@ from db.interchange.read.formats import Format
 from db.interchange.read.importing import AUTO
 
 _PAGE = "import"
-_LOOKED, _ASKED, _ROUND = "import-looked", "import-asked", "import-round"
+_LOOKED, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"
 _COLUMNS = "import-columns"
 _UNUSED = ""
 
@@ -41,7 +41,7 @@ def draw() -> None:
             help="Both halves of a pair belong together: performance and accuracy, report and config.",
         )
         chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
-        answers = {name: _question(name) for name in (*state.get(_ASKED, ()), *uploading.ALWAYS)}
+        answers = {name: _question(name) for name in (*state.get(_QUESTIONS, ()), *uploading.ALWAYS)}
         meanings = _meanings(state.get(_COLUMNS, {}))
         if st.form_submit_button("Preview", icon=":material/preview:"):
             _look({file.name: file.getvalue() for file in uploaded}, chosen, answers, meanings)
@@ -104,12 +104,12 @@ def _look(
         st.warning(escaped(str(error)), icon=":material/report:")
         return
     state[_LOOKED] = preview
-    questions = state.get(_ASKED, ())
+    questions = state.get(_QUESTIONS, ())
     more = tuple(name for name in preview.missing if name not in questions)
     offered = preview.unused if preview.asks_of_unused else {}
     columns = {**state.get(_COLUMNS, {}), **preview.unmapped, **offered}
     if more or columns != state.get(_COLUMNS, {}):
-        state[_ASKED] = (*questions, *more)
+        state[_QUESTIONS] = (*questions, *more)
         state[_COLUMNS] = columns
         st.rerun()
 
@@ -165,6 +165,6 @@ def _forget() -> None:
     """Begin anew: an uploader lets its files go under another key only."""
     state = st.session_state
     state.pop(_LOOKED, None)
-    state.pop(_ASKED, None)
+    state.pop(_QUESTIONS, None)
     state.pop(_COLUMNS, None)
     state[_ROUND] = state.get(_ROUND, 0) + 1

@@ -107,9 +107,9 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         found = with_strategies(points[[name for name in columns if name in points]], link.strategy)
         return trend_rows.in_order(found, link.axis, list(builds))
 
-    told_of_case = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
+    published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
     judged = change_points.NEEDED if link.axis == "time" else ()
-    whole = points_of(of_workload(snapshot, filters, focus), *told_of_case, *judged)
+    whole = points_of(of_workload(snapshot, filters, focus), *published, *judged)
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
@@ -123,7 +123,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             chart,
             _reading(link.axis),
         ),
-        *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if told_of_case else []),
+        *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if published else []),
         *_every_case(points, link, floors),
         *parts.listed(
             "Cases without a number in their newest run", [str(aside) for aside in asides(_newest(points))]
@@ -228,10 +228,10 @@ def _chart_of(
     events = build_events.events(points, rows)
     beside = {"targets": drawn, "changes": changes.frame}
     frames = {"main": rows, "events": events, **{name: each for name, each in beside.items() if len(each)}}
-    unseen = trend_rows.unseen(points, rows, link.axis)
-    earlier = [f"{unseen} {EARLIER}"] if unseen else []
-    turns = [_BY_TURNS] if interleaved else []
-    notes = [*turns, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
+    older_points = trend_rows.older_points(points, rows, link.axis)
+    earlier = [f"{older_points} {EARLIER}"] if older_points else []
+    design = [_BY_TURNS] if interleaved else []
+    notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
     return PreparedChart("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 
 

@@ -28,13 +28,13 @@ def frame(samples_ns: Sequence[int], control_ns: Sequence[int], strategy: str) -
 
 def _rows(samples_ns: Sequence[int], strategy: str) -> pd.DataFrame:
     step = max(1, -(-len(samples_ns) // MOST_SAMPLES))
-    kept = list(samples_ns)[::step]
+    sample = list(samples_ns)[::step]
     return pd.DataFrame(
         {
             "place": range(1, len(samples_ns) + 1, step),
-            "ms": [value / 1e6 for value in kept],
+            "ms": [value / 1e6 for value in sample],
             "strategy": strategy,
-            "text": [units.duration(value) for value in kept],
+            "text": [units.duration(value) for value in sample],
         }
     )
 

@@ -171,15 +171,17 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
 
 
 def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
-    said = comparison.sentences
+    lines = comparison.sentences
     if recorded is not None:
-        said = sentences(comparison, inbox.confirmed_slower(recorded))
+        lines = sentences(comparison, inbox.confirmed_slower(recorded))
     advice = comparison.advice.sentences if comparison.advice else ()
     return (
         Headline(
-            f"{wording.marked(comparison.verdict)}: {said[0]}", _TONES.get(comparison.verdict, ""), "verdict"
+            f"{wording.marked(comparison.verdict)}: {lines[0]}",
+            _TONES.get(comparison.verdict, ""),
+            "verdict",
         ),
-        *parts.noted([*said[1:], *advice], key="sentences"),
+        *parts.noted([*lines[1:], *advice], key="sentences"),
         *_recorded(comparison, recorded),
         _figures(comparison),
     )

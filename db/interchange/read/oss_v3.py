@@ -55,11 +55,11 @@ _UNSET = {"", "false", "none", "null", "[]"}
 
 
 class Settings(NamedTuple):
-    """`shape` for the workload, `words` for its name; `untold` are values that fit neither, as JSON."""
+    """`shape` for the workload, `words` for its name; `unmapped` are values that fit neither, as JSON."""
 
     shape: dict[str, int]
     words: dict[str, str]
-    untold: dict[str, str]
+    unmapped: dict[str, str]
 
     def named(self, name: str) -> str:
         """`name` with the words in brackets behind it."""
@@ -78,7 +78,7 @@ def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Sett
     """The settings of a record of another tool, whose workload is called `name`.
 
     `of_benchmark` is false where `benchmark.extra_info` holds none. Words that do not fit behind the name
-    are untold. Raises RecordError for a key or word that no database stores.
+    are unmapped. Raises RecordError for a key or word that no database stores.
     """
     model, benchmark = record.part("model"), record.part("benchmark")
     parts = [("model.extra_info", model.part("extra_info"), set[str]())]
@@ -95,7 +95,7 @@ def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Sett
     if len(settings.named(name)) <= _LONGEST_NAME:
         return settings
     words = {named[key][0]: json.dumps(word) for key, word in settings.words.items()}
-    return Settings(settings.shape, {}, settings.untold | words)
+    return Settings(settings.shape, {}, settings.unmapped | words)
 
 
 def _inputs(record: Fields) -> Fields:
@@ -132,7 +132,7 @@ def _sorted_out(record: Fields, named: Mapping[str, tuple[str, object]]) -> Sett
         if (size := _whole(text)) is not None:
             settings.shape[key] = size
         elif isinstance(value, list) or len(text) > _LONGEST_VALUE:
-            settings.untold[path] = text
+            settings.unmapped[path] = text
         else:
             settings.words[key] = "true" if text == "True" else record.storable(path, text)
     return settings
@@ -175,7 +175,7 @@ def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iter
     for group in groups:
         trial = to_trial(group.result(options), SOURCE, options)
         other = first.setdefault(_case(trial), group)
-        mine, theirs = group.settings.untold, other.settings.untold
+        mine, theirs = group.settings.unmapped, other.settings.unmapped
         differing = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
         if differing:
             raise group.fields.place.error(
