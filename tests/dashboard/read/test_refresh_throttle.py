@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from dashboard.read.database import DATABASE_VARIABLE
-from dashboard.read.refresh_throttle import EVERY_S, RefreshThrottle
-from dashboard.read.snapshots import REFRESH_THROTTLE, Snapshot, cached
+from dashboard.read.snapshots import EVERY_S, REFRESH_THROTTLE, RefreshThrottle, Snapshot, cached
 from db.engine.session import open_database
 from db.store.trials import save_trial
 from tests.builders import make_trial
