@@ -148,10 +148,12 @@ test-slurm: dev ## two hundred trials on a real Slurm of two nodes, whose jobs a
 	fi
 	$(BIN)/python -m pytest -s -m slurm tests/faults/test_slurm.py $(PYTEST_ARGS)
 
-fuzz: dev ## bend configurations, records, links, requests, sockets, states and what workers send, up to 5,000 times each
+fuzz: dev ## bend configurations, records, links, requests, sockets, states and what workers send, up to 5,000 times each; every property 500 times
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
 	    --hypothesis-show-statistics --timeout 3600 tests/runner/process/test_fuzz.py \
 	    tests/dashboard/links/test_links.py tests/dashboard/api/test_fuzz_requests.py tests/db/store/test_states.py $(PYTEST_ARGS)
+	COMPILEWATCH_HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'hypothesis and not gpu and not slow' \
+	    --numprocesses 2 --dist loadfile --timeout 3600 $(PYTEST_ARGS)
 
 numbers: dev ## whether the numbers of every page add up over 500 random histories; a quarter of an hour
 	$(BIN)/python -m pytest -m slow tests/dashboard/pages/test_numbers_add_up.py $(PYTEST_ARGS)

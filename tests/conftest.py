@@ -22,7 +22,8 @@ from db.engine.session import Database, open_database
 from tests.postgres import Unavailable, postgres_server
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/
-settings.register_profile("compilewatch", deadline=None)
+settings.register_profile("compilewatch", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 # a mutant is tried some thousand times over: few examples, always the same, and none made smaller
 settings.register_profile(
     "mutants",
