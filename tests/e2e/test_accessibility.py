@@ -34,11 +34,12 @@ def test_nothing_serious_and_no_faint_text_on_any_page(
     browser: Browser, recorded_server: Served, recorded_url: str, axe: str, width: int, scheme: str
 ) -> None:
     found: dict[str, list[str]] = {}
-    with new_page(browser, recorded_server.origin, width=width, scheme=scheme) as (page, _):
+    with new_page(browser, recorded_server.origin, width=width, scheme=scheme) as (page, trouble):
         for shot in shots(recorded_url):
             open_at(page, f"{recorded_server.origin}/{href(shot.link)}", shot.title)
             if wrong := [*serious(page, axe), *faint(page)]:
                 found[shot.name] = wrong
+        assert trouble.found == []
     assert found == {}, "\n".join(line for lines in found.values() for line in lines)
 
 

@@ -33,8 +33,9 @@ def _seen(page: Page) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [
-        (1440, "light"),
         (390, "dark"),
+        # Wide and light, `test_accessibility` opens the same pages.
+        pytest.param(1440, "light", marks=pytest.mark.slow),
         pytest.param(1440, "dark", marks=pytest.mark.slow),
         pytest.param(390, "light", marks=pytest.mark.slow),
     ],
