@@ -17,8 +17,10 @@ from hypothesis import Phase, settings
 import db.queries.integrity
 import db.store.trial_writer
 import db.store.trials
+from db.engine.migrations import VERSION_TABLE
 from db.engine.moments import latest_moment
 from db.engine.session import Database, open_database
+from db.tables.trials import METADATA
 from tests.postgres import Unavailable, postgres_server
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/
@@ -118,6 +120,58 @@ def _postgres_template(postgres_url: str) -> Iterator[str]:
         yield url.partition("?")[0].rpartition("/")[2]
 
 
+_SHAPE = f"""
+SELECT md5(string_agg(
+    concat_ws(' ', c.relname, c.relkind, c.relacl, a.attname, a.atttypid, a.attnotnull), ','
+    ORDER BY c.oid, a.attnum
+)), (SELECT count(*) FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace),
+    (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_namespace),
+    (SELECT max(version_num) FROM {VERSION_TABLE})
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = 'public'::regnamespace
+"""
+_OTHERS = "pid <> pg_backend_pid() AND datname = current_database()"
+_EMPTY = (
+    f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {_OTHERS}",
+    *(f'DELETE FROM "{table.name}"' for table in reversed(METADATA.sorted_tables)),
+    "INSERT INTO data_version (id, version) VALUES (1, 0)",
+    "SELECT setval(oid::regclass, 1, false) FROM pg_class WHERE relkind = 'S'",
+)
+
+
+class EmptiedDatabases:
+    """PostgreSQL databases with all tables, of one test after another: a new one takes seven times as long.
+
+    One whose tables a test changed is of no other test.
+    """
+
+    def __init__(self, new: Callable[[], str]) -> None:
+        self._new = new
+        self._free: list[str] = []
+        self._shapes: dict[str, object] = {}
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[str]:
+        """The URL of a database without a trial."""
+        import psycopg
+
+        url = self._free.pop() if self._free else self._new()
+        with psycopg.connect(url) as connection:
+            shape = self._shapes.setdefault(url, connection.execute(_SHAPE).fetchone())
+        yield url
+        with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as connection:
+            if connection.execute(_SHAPE).fetchone() == shape:
+                connection.execute(";".join(_EMPTY))
+                self._free.append(url)
+
+
+@pytest.fixture(scope="session")
+def _emptied_databases(postgres_url: str, _postgres_template: str) -> Iterator[EmptiedDatabases]:
+    with contextlib.ExitStack() as stack:
+        yield EmptiedDatabases(
+            lambda: stack.enter_context(postgres_database(postgres_url, _postgres_template))
+        )
+
+
 @pytest.fixture(scope="session")
 def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "template.db"
@@ -168,15 +222,15 @@ def database_url(backend: str, request: pytest.FixtureRequest) -> Iterator[str]:
     if backend == "sqlite":
         yield request.getfixturevalue("sqlite_url")
     else:
-        template = request.getfixturevalue("_postgres_template")
-        with postgres_database(request.getfixturevalue("postgres_url"), template) as url:
+        emptied: EmptiedDatabases = request.getfixturevalue("_emptied_databases")
+        with emptied.one() as url:
             yield url
 
 
 @pytest.fixture
-def postgres_database_url(postgres_url: str, _postgres_template: str) -> Iterator[str]:
+def postgres_database_url(_emptied_databases: EmptiedDatabases) -> Iterator[str]:
     """A PostgreSQL database with all tables and no trial."""
-    with postgres_database(postgres_url, _postgres_template) as url:
+    with _emptied_databases.one() as url:
         yield url
 
 
@@ -198,10 +252,8 @@ def module_database(
             shutil.copyfile(request.getfixturevalue("_sqlite_template"), path)
             url = f"sqlite:///{path}"
         else:
-            server, template = (
-                request.getfixturevalue(name) for name in ("postgres_url", "_postgres_template")
-            )
-            url = stack.enter_context(postgres_database(server, template))
+            emptied: EmptiedDatabases = request.getfixturevalue("_emptied_databases")
+            url = stack.enter_context(emptied.one())
         yield stack.enter_context(open_database(url))
 
 
