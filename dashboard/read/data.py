@@ -27,7 +27,7 @@ from db.judge.results import BuildSide, Comparison, Row
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
-from db.queries import facets, records, schedules
+from db.queries import facets, fleet, records, schedules
 from db.queries import run_parts as parts
 from db.queries.causes import explained_case
 from db.queries.cold_start import cold_starts, newest_job_trials
@@ -39,6 +39,7 @@ from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
 from db.queries.schedules import requests_by_state
 from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
+from db.records.fleet import FleetWorker, Launch
 from db.records.requests import UNFINISHED, RequestState, RunRequest
 from db.records.schedules import Firing, HostState, Schedule
 from db.records.trial import SourceKind, Status, Task, Trial
@@ -252,6 +253,16 @@ def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:
 def read_hosts() -> list[HostState]:
     """Every measuring host as its service last described it. Not cached, as the queue."""
     return schedules.hosts(reader())
+
+
+def read_workers() -> list[FleetWorker]:
+    """As `db.queries.fleet.fleet_workers` returns them. Not cached, as the queue."""
+    return fleet.fleet_workers(reader())
+
+
+def read_launches() -> list[Launch]:
+    """As `db.queries.fleet.launches` returns them. Not cached, as the queue."""
+    return fleet.launches(reader())
 
 
 @cached

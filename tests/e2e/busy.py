@@ -6,6 +6,7 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import insert
 
 from dashboard.reports.freeze import freeze_link, store_report
 from db.engine.session import Database, open_database
@@ -14,16 +15,19 @@ from db.judge.compare.upgrade import compare_builds
 from db.queries.facets import machines
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
+from db.records.fleet import FleetWorker, Launch
 from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Decision, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunStatus
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostState, ScheduleSpec
 from db.records.trial import Build, Trial
+from db.store.fleet import claim_launch, end_launch
 from db.store.regressions import record_comparison, triage
 from db.store.reports import save_sign_off
 from db.store.requests import end_request, new_request, save_request, take_request
 from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_host, save_schedule
 from db.store.trials import end_run, save_trials, start_run
+from db.tables.service import FLEET_WORKER
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 
@@ -46,6 +50,7 @@ def fill(url: str, now: datetime) -> None:
         _announce(database, now)
         _regressions(database, now)
         _service(database, now)
+        _fleet(database, now)
         _sign_off(database, now)
     _reports(url, now)
 
@@ -178,6 +183,45 @@ def _service(database: Database, now: datetime) -> None:
     claim_firing(database, firing, None)
     save_host(database, _host("gpu-box-3", now))
     save_host(database, _host("gpu-box-4", now - timedelta(hours=7)))
+
+
+def _fleet(database: Database, now: datetime) -> None:
+    workers = [
+        FleetWorker(
+            owner=f"{host}:{pid}",
+            queue="nvidia-h200",
+            host=host,
+            served="GPU 0",
+            started_at=now - timedelta(hours=started),
+            seen_at=now - timedelta(seconds=2),
+            stopped_at=now if stopped else None,
+            measured=measured,
+        )
+        for host, pid, started, stopped, measured in (
+            ("node-7", 4711, 2, False, 41),
+            ("node-8", 902, 5, True, 50),
+        )
+    ]
+    with database.write() as connection:
+        connection.execute(insert(FLEET_WORKER), [each.model_dump() for each in workers])
+    for number, (queue, minutes, code, output) in enumerate(
+        (
+            ("nvidia-h200", 130, 0, "Submitted batch job 81234"),
+            ("nvidia-h200", 6, 0, "Submitted batch job 81240"),
+            (
+                "nvidia-a100",
+                4,
+                1,
+                "sbatch: error: invalid partition specified: a100-idle\nsbatch: error: 1 of 1",
+            ),
+        )
+    ):
+        at = now - timedelta(minutes=minutes)
+        due = at + timedelta(hours=1)
+        launch = Launch(launch_id=str(number), queue=queue, host="login-1", launched_at=at, worker_due_at=due)
+        claim_launch(database, launch, lambda *_: True, stalled_s=30.0, alive_after=now)
+        ended = at + timedelta(seconds=1)
+        end_launch(database, launch.launch_id, at=ended, exit_code=code, output=output)
 
 
 def _host(name: str, now: datetime) -> HostState:

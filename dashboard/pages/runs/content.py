@@ -1,4 +1,4 @@
-"""What the page Runs says: what is measured now and what comes next, the machines, and every run."""
+"""What the page Runs says: what is measured now and what comes next, fleet, machines, and every run."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, noted
+from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.read.data import (
     read_choices,
     read_hosts,
+    read_launches,
     read_machines,
     read_noise_floors,
     read_queue_length,
     read_requests,
     read_runs,
     read_schedules,
+    read_workers,
 )
 from dashboard.read.shaping import joined, number
 from dashboard.read.snapshots import Snapshot, cached
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.records.requests import RequestSpec, RequestState, RunRequest, RunStatus
-from db.records.schedules import SILENT_AFTER as HOST_SILENT_AFTER
 from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
 from db.wording import units
@@ -96,7 +98,7 @@ _NOT_ANNOUNCED = "○ unannounced"
 
 
 def page(snapshot: Snapshot, link: Link) -> PageContent:
-    """What runs now, what comes next, every machine, and the runs under machine and suite of `link`.
+    """What runs now, what comes next, the fleet, machines, and the runs under machine and suite of `link`.
 
     Not cached: the queue, the hosts and the time change without new data.
     """
@@ -107,6 +109,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             *_running([] if rows.empty else row_dicts(rows[rows["running"]]), now),
             *_queue(),
             *_schedules(),
+            *fleet(read_workers(), read_launches(), now),
             *_machines(snapshot, host_words(read_hosts(), now)),
             *_every_run(rows),
         ),
@@ -303,12 +306,7 @@ def _disk_words(host: HostState) -> str | None:
 
 def service_words(host: HostState, now: datetime) -> str:
     """Whether the service of a host lives."""
-    if host.stopped_at is not None and host.stopped_at >= host.seen_at:
-        return "○ stopped"
-    silent = now - host.seen_at
-    if silent <= HOST_SILENT_AFTER:
-        return "● running"
-    return f"✗ silent for {units.duration(silent.total_seconds() * 1e9)}"
+    return liveness(host.seen_at, host.stopped_at, now)
 
 
 def device_words(devices: Sequence[HostDevice] | None) -> str | None:

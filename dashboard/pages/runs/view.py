@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.runs import content, forms, upload
-from dashboard.read.data import read_hosts, read_schedules
+from dashboard.pages.runs import content, fleet, forms, upload
+from dashboard.read.data import read_hosts, read_launches, read_schedules
 from dashboard.render import controls, elements, silence, streamlit_parts
 from dashboard.render import forms as telling
 from dashboard.render.shell import View
@@ -23,10 +23,15 @@ def draw(view: View) -> Link:
         picks={
             content.QUEUE: Pick("rerun", values="request_id"),
             content.SCHEDULES: Pick("rerun", hint, "name"),
+            fleet.LAUNCHES: Pick("rerun", "Choose a row for its whole output.", "launch_id"),
             content.RUNS: Pick(_open_trials, "Choose a row for its trials.", "opens"),
         },
         controls={content.QUEUE: lambda: forms.ask_for_run(view, read_hosts())} if operator else {},
-        below={content.QUEUE: _about_request, content.SCHEDULES: _about_schedule},
+        below={
+            content.QUEUE: _about_request,
+            content.SCHEDULES: _about_schedule,
+            fleet.LAUNCHES: _whole_output,
+        },
     )
     upload.draw()
     return page.link
@@ -44,6 +49,11 @@ def _about_schedule() -> None:
     for schedule in read_schedules()[0]:
         if schedule.name == chosen:
             forms.about_schedule(schedule)
+
+
+def _whole_output() -> None:
+    chosen = elements.picked_value(fleet.LAUNCHES)
+    streamlit_parts.draw(fleet.output_of(each) for each in read_launches() if each.launch_id == chosen)
 
 
 def _open_trials() -> None:
